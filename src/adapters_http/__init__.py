@@ -1,0 +1,1 @@
+"""The HTTP door: one table of routes over the use cases."""

@@ -1,0 +1,1 @@
+"""What runs and keeps time: step runner, dispatcher, sweeper, clock, templates."""

@@ -1,0 +1,1 @@
+"""Stores: where records, counters and artifact files are kept."""

@@ -1,0 +1,227 @@
+"""
+What can go wrong, as types that carry data.
+
+An error is named for what is true, says so in words a caller may read, and knows nothing of
+HTTP: one table in the HTTP adapter maps types to statuses. Secrets never enter an error.
+"""
+
+from enum import StrEnum
+from typing import ClassVar
+
+from attrs import define, field
+
+
+class AuthReason(StrEnum):
+    """Why a credential did not open a door. For the audit log only, never for the caller."""
+
+    MISSING = "missing"
+    MALFORMED = "malformed"
+    UNKNOWN_KEY = "unknown_key"
+    BAD_SECRET = "bad_secret"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    SCOPE_MISSING = "scope_missing"
+    NOT_BOUND_KEY = "not_bound_key"
+    WRONG_ACCOUNT = "wrong_account"
+    SIGNATURE_MISMATCH = "signature_mismatch"
+    SESSION_INVALID = "session_invalid"
+
+
+@define
+class WfError(Exception):
+    """Whatever wfcore refuses. `str(error)` is fit for the caller's eyes."""
+
+    says: ClassVar[str] = "The request could not be carried out"
+
+    def __str__(self) -> str:
+        return self.says
+
+
+@define
+class Unauthenticated(WfError):
+    """The credential does not open this door. `reason` never leaves the audit log."""
+
+    says: ClassVar[str] = "Unauthorized"
+    reason: AuthReason
+    account_id: str | None = None
+    key_id: str | None = None
+
+
+@define
+class AccountBlocked(WfError):
+    """The key owner's account is disabled or locked."""
+
+    says: ClassVar[str] = "The account is disabled or locked"
+    account_id: str
+    key_id: str | None = None
+
+
+@define
+class Forbidden(WfError):
+    """The object is visible to the caller, the deed is not permitted."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
+class NotFound(WfError):
+    """There is no such object, or none that the caller may see: the same answer for both."""
+
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} not found"
+
+
+@define
+class InvalidInput(WfError):
+    """A client sent something unusable. `field` names where, `fix` what would do."""
+
+    field: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.fix}" if self.field else self.fix
+
+
+@define
+class TooLarge(WfError):
+    """A body or value is over its limit."""
+
+    what: str
+    limit_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.what} is over its limit of {self.limit_bytes} bytes"
+
+
+@define
+class Conflict(WfError):
+    """The request is fine, the state it meets is not."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
+class AlreadyDecided(Conflict):
+    """The approval has its decision; a further one changes nothing."""
+
+    approval_id: str = ""
+
+
+@define
+class AlreadyFinished(Conflict):
+    """The execution has ended; nothing moves it any more."""
+
+    execution_id: str = ""
+
+
+@define
+class IllegalMove(Conflict):
+    """A machine has no row for this state and fact."""
+
+    machine: str = ""
+    state: str = ""
+    fact: str = ""
+
+
+@define
+class RateLimited(WfError):
+    """A quota window is full."""
+
+    window: str
+    limit: int
+    retry_after_s: int
+
+    def __str__(self) -> str:
+        return (
+            f"Rate limit of {self.limit} requests per {self.window} reached; "
+            f"retry in {self.retry_after_s} s"
+        )
+
+
+@define
+class TooManyAttempts(WfError):
+    """Too many failed logins; this login is locked for a while."""
+
+    retry_after_s: int
+
+    def __str__(self) -> str:
+        return f"Too many failed logins; retry in {self.retry_after_s} s"
+
+
+@define
+class Problem:
+    """One mistake in a definition: where (path of the field) and what would be right."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.path}: {self.message}" if self.path else f"{where}{self.message}"
+
+
+@define
+class InvalidDefinition(WfError):
+    """A workflow definition has mistakes; all of them are listed, nothing was stored."""
+
+    problems: tuple[Problem, ...]
+    source: str = ""
+
+    def __str__(self) -> str:
+        head = f"{self.source}: " if self.source else ""
+        return "\n".join(f"{head}{problem}" for problem in self.problems)
+
+
+@define
+class TemplateFailed(WfError):
+    """A template could not be evaluated: unknown name, wrong type, out of fuel."""
+
+    template: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"template {self.template!r}: {self.why}"
+
+
+@define
+class Stale(WfError):
+    """Somebody else stored a newer version first; the whole unit left no trace."""
+
+    says: ClassVar[str] = "The record changed meanwhile"
+    kind: str = ""
+    id: str = ""
+
+
+@define
+class LeaseLost(WfError):
+    """The execution is no longer this worker's: its fencing number is an old one."""
+
+    says: ClassVar[str] = "The execution is no longer held by this worker"
+    execution_id: str = ""
+
+
+@define
+class StoreUnavailable(WfError):
+    """The store cannot do this now (disk full, read-only, locked, unreachable)."""
+
+    says: ClassVar[str] = "The store is unavailable; retry later"
+    detail: str = field(default="", repr=False)
+
+
+@define
+class StoreRefused(WfError):
+    """The file is no store of ours: foreign, damaged, or of a newer schema."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message

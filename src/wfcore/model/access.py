@@ -1,0 +1,103 @@
+"""Accounts, shares, API keys, console sessions. Contract §1 and §7."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+
+
+class Plan(StrEnum):
+    FREE = "FREE"
+    PRO = "PRO"
+    TEAM = "TEAM"
+    ENTERPRISE = "ENTERPRISE"
+
+
+class AccountStatus(StrEnum):
+    ACTIVE = "ACTIVE"
+    DISABLED = "DISABLED"
+    LOCKED = "LOCKED"
+
+
+class Permission(StrEnum):
+    """What a share grants; each includes the ones before it."""
+
+    VIEW = "VIEW"
+    EXECUTE = "EXECUTE"
+    EDIT = "EDIT"
+
+
+class Scope(StrEnum):
+    WORKFLOW_READ = "WORKFLOW_READ"
+    WORKFLOW_EXECUTE = "WORKFLOW_EXECUTE"
+    EXECUTION_READ = "EXECUTION_READ"
+    EXECUTION_CANCEL = "EXECUTION_CANCEL"
+    APPROVAL_RESPOND = "APPROVAL_RESPOND"
+    ARTIFACT_READ = "ARTIFACT_READ"
+    WEBHOOK_TRIGGER = "WEBHOOK_TRIGGER"
+
+
+@frozen
+class Account:
+    """Somebody who owns workflows and keys. `email` is unique, lower case."""
+
+    id: str
+    email: str
+    plan: Plan
+    status: AccountStatus
+    created_at: EpochMs
+    password_hash: str | None = None
+    version: int = 0
+
+
+@frozen
+class Share:
+    """*account_id* may do *permission* (and less) with one workflow."""
+
+    workflow_id: str
+    account_id: str
+    permission: Permission
+    created_at: EpochMs
+    version: int = 0
+
+
+@frozen
+class ApiKey:
+    """
+    A credential. Only a SHA-256 of the secret is kept (it is random, so that is enough).
+
+    After a rotation `previous_hash` stays good until `previous_until`.
+    """
+
+    id: str
+    account_id: str
+    name: str
+    scopes: frozenset[Scope]
+    secret_hash: str
+    created_at: EpochMs
+    expires_at: EpochMs | None = None
+    revoked_at: EpochMs | None = None
+    previous_hash: str | None = None
+    previous_until: EpochMs | None = None
+    last_used_at: EpochMs | None = None
+    version: int = 0
+
+
+@frozen
+class Session:
+    """A console login; the id is a SHA-256 of the cookie's token."""
+
+    id: str
+    account_id: str
+    created_at: EpochMs
+    last_seen_at: EpochMs
+    version: int = 0
+
+
+@frozen
+class Principal:
+    """Who is asking: an account, and the key it came with (None: a console session)."""
+
+    account: Account
+    key: ApiKey | None = None

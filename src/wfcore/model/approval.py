@@ -1,0 +1,87 @@
+"""Manual approvals: groups of rows, decisions, history. Contract §3."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from attrs import frozen
+
+from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import Column
+
+
+class ApprovalStatus(StrEnum):
+    PENDING = "PENDING"
+    APPROVED = "APPROVED"
+    REJECTED = "REJECTED"
+    CANCELLED = "CANCELLED"
+
+
+class Verdict(StrEnum):
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class DecisionSource(StrEnum):
+    API = "api"
+    WEBHOOK = "webhook"
+    LINK = "link"
+    CONSOLE = "console"
+    TIMEOUT = "timeout"
+
+
+@frozen
+class Group:
+    """Rows that a reviewer can view and edit."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    items: tuple[JsonObject, ...]
+    row_key: str | None = None
+
+
+Rows = Mapping[str, tuple[JsonObject, ...]]
+"""Group name to rows."""
+
+
+@frozen
+class HistoryEntry:
+    """Who did what when; rows before and after where they were edited."""
+
+    at: EpochMs
+    action: str
+    by: str | None = None
+    source: DecisionSource | None = None
+    comment: str | None = None
+    rows_before: Rows | None = None
+    rows_after: Rows | None = None
+
+
+@frozen
+class Approval:
+    """
+    A question to people. `expires_at` is `created_at + timeout_ms`.
+
+    `approvers` (emails or account ids) is empty where the default rule holds.
+    """
+
+    id: str
+    execution_id: str
+    workflow_id: str
+    workflow_owner_id: str
+    owner_id: str
+    step_name: str
+    status: ApprovalStatus
+    message: str
+    timeout_ms: DurationMs
+    created_at: EpochMs
+    expires_at: EpochMs
+    approvers: tuple[str, ...] = ()
+    groups: tuple[Group, ...] = ()
+    decided_at: EpochMs | None = None
+    decided_by: str | None = None
+    decision_source: DecisionSource | None = None
+    comment: str | None = None
+    history: tuple[HistoryEntry, ...] = ()
+    version: int = 0

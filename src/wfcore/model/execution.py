@@ -1,0 +1,137 @@
+"""Executions and the results of their steps. Contract §2."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from attrs import field, frozen
+
+from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.usage import Usage
+
+
+class ExecutionStatus(StrEnum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    AWAITING_APPROVAL = "AWAITING_APPROVAL"
+    INTERRUPTED = "INTERRUPTED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class StepStatus(StrEnum):
+    RUNNING = "RUNNING"
+    AWAITING_APPROVAL = "AWAITING_APPROVAL"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    REJECTED = "REJECTED"
+    CANCELLED = "CANCELLED"
+    INTERRUPTED = "INTERRUPTED"
+
+
+class TriggerSource(StrEnum):
+    OPEN_API = "open_api"
+    WEBHOOK = "webhook"
+    MANUAL = "manual"
+    SCHEDULE = "schedule"
+    DELAYED_COMPLETION = "delayed_completion"
+    WORKFLOW = "workflow"
+
+
+class ReasonCode(StrEnum):
+    STEP_FAILED = "STEP_FAILED"
+    TIMEOUT = "TIMEOUT"
+    CANCEL_REQUESTED = "CANCEL_REQUESTED"
+    APPROVAL_REJECTED = "APPROVAL_REJECTED"
+    APPROVAL_TIMEOUT = "APPROVAL_TIMEOUT"
+    INTERRUPTED = "INTERRUPTED"
+    PARENT_CANCELLED = "PARENT_CANCELLED"
+
+
+@frozen
+class StatusReason:
+    """Why an execution is where it is, for programs."""
+
+    code: ReasonCode
+    step_name: str | None = None
+    approval_id: str | None = None
+
+
+@frozen
+class StepResult:
+    """
+    What is known of one step. Only steps that started or were skipped have one.
+
+    `started_at` is the first attempt's start. `retry_at`: the last attempt failed, nothing
+    of the step runs, and the next attempt starts then. `approval_id`: whom it waits for.
+    """
+
+    status: StepStatus
+    started_at: EpochMs
+    completed_at: EpochMs | None = None
+    output: Json = None
+    error: str | None = None
+    attempts: int = 1
+    usage: Usage | None = None
+    retry_at: EpochMs | None = None
+    approval_id: str | None = None
+
+    @property
+    def duration_ms(self) -> DurationMs | None:
+        """From first start to end; None while it has not ended."""
+        if self.completed_at is None:
+            return None
+        return DurationMs(self.completed_at - self.started_at)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether something outside may be running for it right now."""
+        return self.status is StepStatus.RUNNING and self.retry_at is None
+
+
+@frozen
+class Execution:
+    """
+    One run of one workflow definition.
+
+    `variables` are the inputs merged over the defaults. `due_at` is the instant from which
+    a worker may take it (or, when INTERRUPTED, from which the grace is over); None: nothing
+    to do until somebody says something. `worker` holds the lease, `fence` its number: a
+    write with an older number is refused. `events` is the number of its last event.
+    `secrets`: names of variables to be masked wherever a view would show their values.
+    """
+
+    id: str
+    workflow_id: str
+    workflow_name: str
+    workflow_owner_id: str
+    owner_id: str
+    revision: int
+    trigger_source: TriggerSource
+    status: ExecutionStatus
+    accepted_at: EpochMs
+    total_steps: int
+    variables: JsonObject = field(factory=dict)
+    step_results: Mapping[str, StepResult] = field(factory=dict)
+    status_reason: StatusReason | None = None
+    error: str | None = None
+    output: Json = None
+    completed_at: EpochMs | None = None
+    due_at: EpochMs | None = None
+    worker: str | None = None
+    fence: int = 0
+    events: int = 0
+    resumes: int = 0
+    monitored: bool = False
+    redrive_of: str | None = None
+    key_id: str | None = None
+    webhook_id: str | None = None
+    secrets: tuple[str, ...] = ()
+    version: int = 0
+
+    @property
+    def in_flight(self) -> tuple[str, ...]:
+        """Names of the steps that may be running somewhere right now."""
+        return tuple(name for name, result in self.step_results.items() if result.in_flight)

@@ -1,0 +1,240 @@
+"""
+Reading and collecting records: one Protocol per kind.
+
+Readers are `async` because a store may have to travel; writers are plain calls because they
+only collect: nothing is stored before `Unit.commit`. Inside a unit, a read sees what the same
+unit has put. Records are frozen, so a store may hand out the same object twice.
+
+`put` is compare-and-set: version 0 means "must be new", n means "the stored version must be
+n". The stored copy's version is one higher; the record given stays as it is. The loser of a
+race gets `Stale` from `commit`, and nothing of its unit is visible. One unit may put a record
+several times: each further `put` starts from the version that the read after a `put` shows.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+
+
+class AccountsView(Protocol):
+    async def get(self, id: str) -> Account | None: ...
+    async def by_email(self, email: str) -> Account | None:
+        """The account with that email (compared in lower case)."""
+
+    async def list(self, page: PageRequest) -> Page[Account]:
+        """All accounts, newest first."""
+
+
+class Accounts(AccountsView, Protocol):
+    def put(self, record: Account) -> None:
+        """Store. An email that another account has makes `commit` raise `Stale`."""
+
+
+class KeysView(Protocol):
+    async def get(self, id: str) -> ApiKey | None: ...
+    async def of_account(self, account_id: str) -> Sequence[ApiKey]:
+        """All keys of an account, newest first."""
+
+
+class Keys(KeysView, Protocol):
+    def put(self, record: ApiKey) -> None: ...
+
+
+class SessionsView(Protocol):
+    async def get(self, id: str) -> Session | None: ...
+
+
+class Sessions(SessionsView, Protocol):
+    def put(self, record: Session) -> None: ...
+    def delete(self, id: str) -> None: ...
+
+
+class WorkflowsView(Protocol):
+    async def get(self, id: str) -> Workflow | None: ...
+    async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
+    async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
+        """Workflows the account owns or has any share of, by name, then id."""
+
+    async def list(self, page: PageRequest) -> Page[Workflow]:
+        """All workflows, by name, then id."""
+
+
+class Workflows(WorkflowsView, Protocol):
+    def put(self, record: Workflow) -> None:
+        """Store. A name that the owner uses elsewhere makes `commit` raise `Stale`."""
+
+    def delete(self, record: Workflow) -> None:
+        """Delete it and its shares (compare-and-set). Definition snapshots stay."""
+
+
+class DefinitionsView(Protocol):
+    async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None: ...
+
+
+class Definitions(DefinitionsView, Protocol):
+    def put(self, record: DefinitionSnapshot) -> None:
+        """Store a new snapshot; snapshots never change."""
+
+
+class SharesView(Protocol):
+    async def get(self, workflow_id: str, account_id: str) -> Share | None: ...
+    async def of_workflow(self, workflow_id: str) -> Sequence[Share]: ...
+
+
+class Shares(SharesView, Protocol):
+    def put(self, record: Share) -> None: ...
+    def delete(self, workflow_id: str, account_id: str) -> None: ...
+
+
+@frozen
+class ExecutionFilter:
+    """
+    Which executions a list shows. Every field that is set narrows.
+
+    `owner_id`: those that belong to the account. `workflow_id`: those of one workflow.
+    """
+
+    owner_id: str | None = None
+    workflow_id: str | None = None
+    status: ExecutionStatus | None = None
+
+
+class ExecutionsView(Protocol):
+    async def get(self, id: str) -> Execution | None: ...
+    async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
+        """
+        Newest first. The rows' `step_results` carry no `output`, so that a page stays small
+        whatever the steps produced; such records must not be `put`.
+        """
+
+    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        """INTERRUPTED executions with `due_at` at or before *now*, oldest first."""
+
+    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        """
+        Unfinished executions whose worker is gone: the lease was over before *now*, or the
+        store knows that the worker's process has ended (see `Store.enlist`).
+        """
+
+    async def next_due(self) -> EpochMs | None:
+        """The earliest `due_at` of a PENDING or RUNNING execution that nobody holds."""
+
+    async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
+        """Ids of executions that ended before *at*, oldest first."""
+
+
+class Executions(ExecutionsView, Protocol):
+    def put(self, record: Execution) -> None:
+        """
+        Store head and step results. `worker`, `fence`: as in the record; when `worker` is
+        None the lease is gone. The lease's end is the store's own, see `Store.claim`.
+        """
+
+    def purge(self, id: str) -> None:
+        """Delete it with its events, approvals and artifact records. Files are the caller's."""
+
+
+@frozen
+class ApprovalFilter:
+    """
+    Which approvals a list shows: those that *account_id* (with *email*) may see, that is
+    owner of the execution, owner of the workflow, named approver, or, where no approvers
+    are named, holder of an EDIT share on the workflow. `account_id` None: all.
+    """
+
+    account_id: str | None = None
+    email: str | None = None
+    status: ApprovalStatus | None = None
+
+
+class ApprovalsView(Protocol):
+    async def get(self, id: str) -> Approval | None: ...
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+        """Newest first."""
+
+    async def of_execution(self, execution_id: str) -> Sequence[Approval]:
+        """Newest first."""
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        """PENDING approvals with `expires_at` at or before *now*, oldest expiry first."""
+
+    async def next_expiry(self) -> EpochMs | None:
+        """The earliest `expires_at` of a PENDING approval."""
+
+
+class Approvals(ApprovalsView, Protocol):
+    def put(self, record: Approval) -> None: ...
+
+
+class ArtifactsView(Protocol):
+    async def get(self, id: str) -> Artifact | None: ...
+    async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
+        """Newest first."""
+
+
+class Artifacts(ArtifactsView, Protocol):
+    def put(self, record: Artifact) -> None: ...
+
+
+class WebhooksView(Protocol):
+    async def get(self, id: str) -> Webhook | None: ...
+    async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
+        """Newest first; None: of all owners."""
+
+    async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
+        """Newest first, all of them (their number is limited by plan)."""
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
+        """Newest first."""
+
+    async def tallies(self, webhook_id: str) -> Sequence[Tally]:
+        """By date, then status."""
+
+
+class Webhooks(WebhooksView, Protocol):
+    def put(self, record: Webhook) -> None: ...
+    def delete(self, record: Webhook) -> None:
+        """Delete it and its tallies (compare-and-set)."""
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        """Count one answer. Adds without compare-and-set: units never collide over it."""
+
+
+class ReplaysView(Protocol):
+    async def get(self, scope: str, key: str) -> Replay | None: ...
+
+
+class Replays(ReplaysView, Protocol):
+    def put(self, record: Replay) -> None:
+        """Store. Version 0 may replace a record older than 24 h; else it must be new."""
+
+
+class EventsView(Protocol):
+    async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
+        """Events with a number above *after*, in order."""
+
+
+class Events(EventsView, Protocol):
+    def append(self, event: Event) -> None:
+        """Add an event. A number that exists already makes `commit` raise `Stale`."""
+
+
+class AuditView(Protocol):
+    async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
+        """Entries from *since* on with an id above *after_id*, oldest first."""
+
+
+class Audit(AuditView, Protocol):
+    def append(self, entry: AuditEntry) -> None: ...

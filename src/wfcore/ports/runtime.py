@@ -1,0 +1,93 @@
+"""Running steps: what a step runner gets and what it gives back. Contract §5."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import CodeStep, Language
+
+
+@frozen
+class StepJob:
+    """
+    One attempt of one code step, with all that its world holds.
+
+    `argv` is the rendered `command` (empty for the other languages). `environment` are the
+    `WF_VAR_*` values by full name; `context` is the content of the context file.
+    `log`: whether output lines are wanted while it runs.
+    """
+
+    execution_id: str
+    workflow_id: str
+    step_name: str
+    attempt: int
+    fence: int
+    step: CodeStep
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    context: JsonObject
+    log: bool = False
+
+
+@frozen
+class LeftFile:
+    """A file that a step left in its artifacts folder, already stored."""
+
+    id: str
+    name: str
+    storage_key: str
+    size: int
+    content_type: str
+    sha256: str
+    previewable: bool
+
+
+@frozen
+class StepEnd:
+    """
+    How an attempt ended. `error` None: it went well and `output` counts.
+
+    `timed_out`: it ran into its timeout. `permanent`: trying again cannot help (no such
+    interpreter, too much output). When this exists, everything the step started is dead.
+    """
+
+    output: Json = None
+    error: str | None = None
+    timed_out: bool = False
+    permanent: bool = False
+    files: tuple[LeftFile, ...] = ()
+
+
+@frozen
+class LanguageState:
+    """Whether a language can run here; `cure` says what to install when it cannot."""
+
+    language: Language
+    available: bool
+    path: str | None = None
+    version: str | None = None
+    cure: str | None = None
+
+
+Say = Callable[[str, str], Awaitable[None]]
+"""Takes a stream name (`stdout` or `stderr`) and some whole lines."""
+
+
+class StepRunner(Protocol):
+    """Runs code. Bounded concurrency is the caller's."""
+
+    async def run(self, job: StepJob, say: Say) -> StepEnd:
+        """
+        Run one attempt to its end. Never raises for what the code did.
+
+        May be cancelled; when it has returned or raised, every process that the step started
+        is dead, whatever it did to hide, and its folder is gone.
+        """
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        """What can run here."""
+
+    async def close(self) -> None:
+        """End everything that still runs."""

@@ -1,0 +1,150 @@
+"""The store: units of work, views, claims. See `records` for what they hold."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+from wfcore.model.execution import Execution
+from wfcore.ports import records
+
+
+class View(Protocol):
+    """A read-only look at the store. Never waits for a writer."""
+
+    @property
+    def accounts(self) -> records.AccountsView: ...
+    @property
+    def keys(self) -> records.KeysView: ...
+    @property
+    def sessions(self) -> records.SessionsView: ...
+    @property
+    def workflows(self) -> records.WorkflowsView: ...
+    @property
+    def definitions(self) -> records.DefinitionsView: ...
+    @property
+    def shares(self) -> records.SharesView: ...
+    @property
+    def executions(self) -> records.ExecutionsView: ...
+    @property
+    def approvals(self) -> records.ApprovalsView: ...
+    @property
+    def artifacts(self) -> records.ArtifactsView: ...
+    @property
+    def webhooks(self) -> records.WebhooksView: ...
+    @property
+    def replays(self) -> records.ReplaysView: ...
+    @property
+    def events(self) -> records.EventsView: ...
+    @property
+    def audit(self) -> records.AuditView: ...
+
+
+class Unit(Protocol):
+    """
+    One unit of work: reads, collected writes, one `commit`.
+
+    Leaving without `commit` leaves no trace. After `commit` returned, everything is durable
+    (a power cut does not undo it). A cancelled `commit` has happened wholly or not at all.
+    """
+
+    @property
+    def accounts(self) -> records.Accounts: ...
+    @property
+    def keys(self) -> records.Keys: ...
+    @property
+    def sessions(self) -> records.Sessions: ...
+    @property
+    def workflows(self) -> records.Workflows: ...
+    @property
+    def definitions(self) -> records.Definitions: ...
+    @property
+    def shares(self) -> records.Shares: ...
+    @property
+    def executions(self) -> records.Executions: ...
+    @property
+    def approvals(self) -> records.Approvals: ...
+    @property
+    def artifacts(self) -> records.Artifacts: ...
+    @property
+    def webhooks(self) -> records.Webhooks: ...
+    @property
+    def replays(self) -> records.Replays: ...
+    @property
+    def events(self) -> records.Events: ...
+    @property
+    def audit(self) -> records.Audit: ...
+
+    async def commit(self) -> None:
+        """
+        Store everything that was collected, or nothing.
+
+        Raises:
+            Stale: a record changed since it was read, or a unique value is taken.
+            StoreUnavailable: the store cannot write now; nothing was stored.
+        """
+
+
+@frozen
+class Slots:
+    """
+    How a worker's places are shared out among accounts.
+
+    An account that holds *n* of them may take another only while
+    `n < share * (free places)`: one account's flood always leaves room for the next one's
+    first step. Counted from rows in the claiming transaction.
+    """
+
+    places: int
+    share: int = 3
+
+
+class Store(Protocol):
+    """
+    Where everything is kept. One task uses one unit; units of many tasks run at once.
+
+    Driver errors never cross this port: they become `StoreUnavailable`.
+    """
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        """A unit of work."""
+
+    def view(self) -> AbstractAsyncContextManager[View]:
+        """A read-only look."""
+
+    async def enlist(self, worker: str) -> None:
+        """
+        Make *worker* known as alive until this store is closed or its process ends.
+
+        Where the store can tell that a worker's process has ended (a lock that the operating
+        system gave back), `abandoned` reports its executions at once; else when the lease is over.
+        """
+
+    async def claim(
+        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        """
+        Take up to *limit* due executions for *worker*, atomically.
+
+        Due: PENDING or RUNNING, `due_at` at or before *now*, held by nobody. The account with
+        the fewest held places comes first, within an account the earliest `due_at`. Each is
+        returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None, leased *until*.
+        Of racing workers exactly one gets each execution.
+        """
+
+    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
+        """Extend every lease that *worker* holds; the ids of those executions."""
+
+    async def ping(self) -> None:
+        """Read and write reachable? Raises `StoreUnavailable`."""
+
+    async def trim(self, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
+        """Delete old audit entries and idempotency records; how many went."""
+
+    async def backup(self, path: str) -> None:
+        """Write a consistent copy of the database to *path* while everything goes on."""
+
+    async def close(self) -> None:
+        """Finish what was handed in, then release everything. Safe to call twice."""

@@ -1,0 +1,59 @@
+"""Time, identity, chance, passwords, templates: what rules take as arguments."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from wfcore.instants import EpochMs
+from wfcore.model.json import Json
+
+
+class Clock(Protocol):
+    def now(self) -> EpochMs:
+        """The wall clock."""
+
+    def deadline_now(self) -> EpochMs:
+        """
+        The instant that deadlines of approvals are held against.
+
+        The wall clock, except for 5 minutes after it jumped by more than 60 s against the
+        monotonic one: then the time as if it had not jumped, so that a wrong clock does not
+        reject what people were still asked.
+        """
+
+
+class Ids(Protocol):
+    def new(self, prefix: str, now: EpochMs) -> str:
+        """A new id: prefix, underscore, a time-ordered part. Unique over processes."""
+
+
+class Tokens(Protocol):
+    def text(self, length: int) -> str:
+        """*length* random base62 characters, unguessable."""
+
+
+class Passwords(Protocol):
+    async def hash(self, password: str) -> str: ...
+    async def verify(self, password: str, hashed: str | None) -> bool:
+        """Whether they fit. None costs as much time as a real hash, and never fits."""
+
+
+class Templates(Protocol):
+    """
+    Expressions in `{{ }}` over data; no statements, no evaluation of code. Deterministic.
+
+    A string that is one template as a whole keeps the value's type; any other becomes text.
+    """
+
+    def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+        """
+        Evaluate every template in *value* (strings, also inside lists and objects).
+
+        Raises `TemplateFailed`: unknown name, wrong type, out of fuel, result over 1 MB.
+        """
+
+    def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
+        """
+        What can be seen to be wrong in *text* without data: syntax, statements, unknown names.
+
+        *known* maps each top-level name to the names below it (None: anything).
+        """

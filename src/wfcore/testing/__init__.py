@@ -1,0 +1,1 @@
+"""For tests, ours and yours. Needs pytest and hypothesis; never imported by shipped code."""

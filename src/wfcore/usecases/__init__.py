@@ -1,0 +1,1 @@
+"""What callers can ask: one unit of work each, over the ports."""

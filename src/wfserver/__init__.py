@@ -1,0 +1,1 @@
+"""The bundled server: settings, composition of the adapters, command line."""
