@@ -45,7 +45,7 @@ class Webhook:
 
     @property
     def auth_mode(self) -> AuthMode:
-        """A bound key wins over a secret, for good; neither is an open door. Spec: webhook modes."""
+        """A bound key wins over a secret, for good; with neither the URL is the credential."""
         if self.api_key_id is not None:
             return AuthMode.API_KEY
         return AuthMode.SIGNATURE if self.secret_key else AuthMode.NONE

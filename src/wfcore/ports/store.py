@@ -130,7 +130,8 @@ class Store(Protocol):
 
         Due: PENDING or RUNNING, `due_at` at or before *now*, held by nobody. The account with
         the fewest held places comes first, within an account the earliest `due_at`. Each is
-        returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None, leased *until*.
+        returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None,
+        leased *until*.
         Of racing workers exactly one gets each execution.
         """
 
