@@ -1,0 +1,138 @@
+"""
+The approval machine and the decision: one compare-and-set, whoever asks. Contract §3.
+
+An approval past its `expires_at` counts as rejected, whether or not a timer has run; use
+cases settle such approvals before they look at them.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+
+from wfcore.effects import Outcome
+from wfcore.errors import AlreadyDecided
+from wfcore.instants import EpochMs
+from wfcore.machine import Machine, Row
+from wfcore.model.approval import (
+    Approval,
+    DecisionSource,
+    HistoryEntry,
+    Rows,
+    Verdict,
+)
+from wfcore.model.approval import ApprovalStatus as S
+from wfcore.model.json import Json, JsonObject
+from wfcore.rules.release import original_rows, released_rows
+
+
+@frozen
+class Approve:
+    """Yes. `edited` None releases the original rows, else exactly the rows given."""
+
+    edited: Mapping[str, Json] | None = None
+
+
+@frozen
+class Reject:
+    """No."""
+
+
+@frozen
+class Expire:
+    """Nobody decided in time."""
+
+
+@frozen
+class Withdraw:
+    """Its execution ended otherwise."""
+
+
+Decision: TypeAlias = Approve | Reject | Expire | Withdraw
+
+# fmt: off
+APPROVAL = Machine(
+    name="approval",
+    initial=S.PENDING,
+    final=frozenset({S.APPROVED, S.REJECTED, S.CANCELLED}),
+    rows=(
+        Row(S.PENDING, Approve,  S.APPROVED,  "AP-2"),
+        Row(S.PENDING, Reject,   S.REJECTED,  "AP-3"),
+        Row(S.PENDING, Expire,   S.REJECTED,  "AP-4"),
+        Row(S.PENDING, Withdraw, S.CANCELLED, "AP-5"),
+    ),
+)
+# fmt: on
+
+
+@frozen
+class Voice:
+    """Who decides, through which door, with which words."""
+
+    by: str | None
+    source: DecisionSource | None
+    comment: str | None = None
+
+
+BY_TIMEOUT = Voice(None, DecisionSource.TIMEOUT)
+BY_END = Voice(None, None)
+
+
+def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -> Outcome[Approval]:
+    """
+    The approval with its decision. AP-2 to AP-5.
+
+    Raises `AlreadyDecided` where it has one, or is past its expiry and somebody decides
+    (AP-4, AP-6); `InvalidInput` where edited rows break a rule (AP-9), and decides nothing.
+    """
+    late = isinstance(decision, Approve | Reject) and expired(approval, now)
+    if late or not APPROVAL.allows(approval.status, type(decision)):
+        raise AlreadyDecided("The approval has already been decided", approval.id)
+    groups, entry = (
+        approval.groups,
+        HistoryEntry(now, _ACTION[type(decision)], voice.by, voice.source, voice.comment),
+    )
+    if isinstance(decision, Approve) and decision.edited is not None:
+        before, after = original_rows(approval), released_rows(approval, decision.edited)
+        groups = tuple(evolve(group, items=after[group.name]) for group in groups)
+        entry = evolve(entry, rows_before=before, rows_after=after)
+    record = evolve(
+        approval,
+        status=APPROVAL.target(approval.status, type(decision)),
+        groups=groups,
+        decided_at=now,
+        decided_by=voice.by,
+        decision_source=voice.source,
+        comment=voice.comment,
+        history=(*approval.history, entry),
+    )
+    return Outcome(record)
+
+
+_ACTION: Mapping[type, str] = {
+    Approve: "approved",
+    Reject: "rejected",
+    Expire: "expired",
+    Withdraw: "cancelled",
+}
+
+
+def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Decision:
+    """The decision that a verdict on the wire stands for."""
+    return Approve(edited) if verdict is Verdict.APPROVE else Reject()
+
+
+def expired(approval: Approval, now: EpochMs) -> bool:
+    """Whether it is open and past its time. From `expires_at` on, not after it. AP-4."""
+    return approval.status is S.PENDING and now >= approval.expires_at
+
+
+def step_output(approval: Approval) -> JsonObject:
+    """What the step gives to the ones after it: the decision and the rows released. AP-7."""
+    rows: Rows = original_rows(approval)
+    return {
+        "decision": Verdict.APPROVE.value,
+        "comment": approval.comment,
+        "decidedBy": approval.decided_by,
+        "groups": {name: list(items) for name, items in rows.items()},
+    }

@@ -1,0 +1,35 @@
+"""Where a request carries its API key: three ways, in order. Spec: ways to carry the key."""
+
+from collections.abc import Sequence
+
+from wfcore.errors import AuthReason, Unauthenticated
+
+_SCHEME = "bearer"
+
+
+def presented_key(
+    authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]
+) -> str:
+    """
+    The first non-empty one of Bearer, `X-API-Key`, `api_key`; parsing stops there. AU-1.
+
+    *authorization*, *x_api_key*, *query*: all values that the request carries under those
+    names (the query only where the route allows it). Another scheme than Bearer is not the
+    first way, and the next one is tried. Two different values for one way are malformed:
+    which one a proxy looked at, nobody knows.
+
+    Raises `Unauthenticated`.
+    """
+    bearers = [key for key in map(_bearer, authorization) if key]
+    for ways in (bearers, [v.strip() for v in x_api_key], [v.strip() for v in query]):
+        found = {way for way in ways if way}
+        if len(found) > 1:
+            raise Unauthenticated(AuthReason.MALFORMED)
+        if found:
+            return found.pop()
+    raise Unauthenticated(AuthReason.MISSING)
+
+
+def _bearer(value: str) -> str:
+    scheme, _, key = value.strip().partition(" ")
+    return key.strip() if scheme.lower() == _SCHEME else ""

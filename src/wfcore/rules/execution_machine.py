@@ -1,0 +1,201 @@
+"""
+The execution machine: its facts and its table. Contract §2.
+
+Steps are sub-records of an execution; facts about them change its `step_results`. What may
+start next is the planner's business (`rules.plan`), not the machine's; how a fact changes a
+record stands in `rules.execution`.
+"""
+
+from typing import TypeAlias
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+from wfcore.machine import Machine, Row
+from wfcore.model.execution import ExecutionStatus as S
+from wfcore.model.json import Json
+from wfcore.model.usage import Usage
+
+
+@frozen
+class Claimed:
+    """A worker took it; the store has written worker and fence already."""
+
+
+@frozen
+class StepBegun:
+    """Recorded before anything of the step starts."""
+
+    step_name: str
+
+
+@frozen
+class StepSkipped:
+    """Its `when` was false."""
+
+    step_name: str
+
+
+@frozen
+class StepDone:
+    """The step ended well."""
+
+    step_name: str
+    output: Json = None
+    usage: Usage | None = None
+
+
+@frozen
+class StepRetrying:
+    """An attempt failed; the next one starts at `retry_at`."""
+
+    step_name: str
+    error: str
+    retry_at: EpochMs
+
+
+@frozen
+class StepFailed:
+    """The step failed for good, and the definition lets the execution go on."""
+
+    step_name: str
+    error: str
+
+
+@frozen
+class Broke:
+    """The step failed for good, and with it the execution. No step name: the output did."""
+
+    error: str
+    step_name: str | None = None
+    timed_out: bool = False
+
+
+@frozen
+class Rested:
+    """Nothing can run before `until`; the lease is given back."""
+
+    until: EpochMs
+
+
+@frozen
+class ApprovalOpened:
+    """The step now waits for people."""
+
+    step_name: str
+    approval_id: str
+
+
+@frozen
+class Paused:
+    """Nothing can run, and an approval is open."""
+
+    approval_id: str
+    step_name: str
+
+
+@frozen
+class Approved:
+    """People said yes; `output` is what they released."""
+
+    step_name: str
+    approval_id: str
+    output: Json
+
+
+@frozen
+class Rejected:
+    """People said no, or (`timed_out`) nothing in time."""
+
+    step_name: str
+    approval_id: str
+    timed_out: bool = False
+
+
+@frozen
+class Finished:
+    """Nothing is left to do."""
+
+    output: Json
+
+
+@frozen
+class CancelAsked:
+    """Somebody with the right to asked for the end."""
+
+
+@frozen
+class LeaseReturned:
+    """Its worker stopped or died while nothing of it was in flight: anyone may go on."""
+
+
+@frozen
+class WorkerLost:
+    """Its worker died with a step in flight; at `grace_until` somebody must look."""
+
+    grace_until: EpochMs
+
+
+@frozen
+class Resumed:
+    """The service takes it up again."""
+
+
+@frozen
+class GraceOver:
+    """Nobody resumed it in time."""
+
+
+Fact: TypeAlias = (
+    Claimed
+    | StepBegun
+    | StepSkipped
+    | StepDone
+    | StepRetrying
+    | StepFailed
+    | Broke
+    | Rested
+    | ApprovalOpened
+    | Paused
+    | Approved
+    | Rejected
+    | Finished
+    | CancelAsked
+    | LeaseReturned
+    | WorkerLost
+    | Resumed
+    | GraceOver
+)
+
+# fmt: off
+EXECUTION = Machine(
+    name="execution",
+    initial=S.PENDING,
+    final=frozenset({S.COMPLETED, S.FAILED, S.CANCELLED}),
+    rows=(
+        Row(S.PENDING,           Claimed,        S.RUNNING,           "EX-2"),
+        Row(S.PENDING,           LeaseReturned,  S.PENDING,           "EX-15"),
+        Row(S.PENDING,           CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.RUNNING,           Claimed,        S.RUNNING,           "EX-15"),
+        Row(S.RUNNING,           StepBegun,      S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           Rested,         S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           ApprovalOpened, S.RUNNING,           "EX-4"),
+        Row(S.RUNNING,           Paused,         S.AWAITING_APPROVAL, "EX-4"),
+        Row(S.RUNNING,           Finished,       S.COMPLETED,         "EX-8"),
+        Row(S.RUNNING,           Broke,          S.FAILED,            "EX-10"),
+        Row(S.RUNNING,           CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.RUNNING,           LeaseReturned,  S.RUNNING,           "EX-15"),
+        Row(S.RUNNING,           WorkerLost,     S.INTERRUPTED,       "EX-11"),
+        Row(S.AWAITING_APPROVAL, Approved,       S.RUNNING,           "EX-5"),
+        Row(S.AWAITING_APPROVAL, Rejected,       S.CANCELLED,         "EX-6"),
+        Row(S.AWAITING_APPROVAL, CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.INTERRUPTED,       Resumed,        S.RUNNING,           "EX-12"),
+        Row(S.INTERRUPTED,       GraceOver,      S.FAILED,            "EX-13"),
+        Row(S.INTERRUPTED,       CancelAsked,    S.CANCELLED,         "EX-7"),
+    ),
+)
+# fmt: on

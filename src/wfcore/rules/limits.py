@@ -1,0 +1,53 @@
+"""Every number of the specification and of the contract that is a limit, in one place."""
+
+from collections.abc import Mapping
+
+from wfcore.instants import DAY, HOUR, MINUTE, DurationMs
+from wfcore.model.access import Plan
+
+KIB = 1_024
+MIB = 1_048_576
+
+TRIGGER_BODY = 1 * MIB
+"""Webhook trigger bodies, and v1 and console bodies. LM-1."""
+APPROVAL_BODY = 64 * KIB
+"""Bodies of POST /api/webhook-trigger/approval. LM-2."""
+JSON_DEPTH = 64
+"""How deep client JSON may nest. LM-3."""
+
+WORKFLOW_PAGE = (50, 200)
+"""Default and largest page size of workflows, executions, webhooks. LM-4."""
+APPROVAL_PAGE = (20, 200)
+"""Default and largest page size of approvals. LM-5."""
+
+WEBHOOKS_PER_ACCOUNT: Mapping[Plan, int | None] = {
+    Plan.FREE: 0,
+    Plan.PRO: 3,
+    Plan.TEAM: 10,
+    Plan.ENTERPRISE: None,
+}
+"""How many active webhooks a plan allows; None: any number. LM-6."""
+
+REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
+    Plan.FREE: (60, 2_000),
+    Plan.PRO: (300, 50_000),
+    Plan.TEAM: (1_200, 500_000),
+    Plan.ENTERPRISE: (6_000, None),
+}
+"""Requests per minute and per day (None: unlimited) for each key. RL-1."""
+
+MAX_APPROVAL_ROWS = 10_000
+MAX_COMMENT = 4_000
+MAX_NAME = 200
+ARTIFACTS_PER_EXECUTION = 200
+ARTIFACT_BYTES = 100 * MIB
+VARIABLE_ENV_BYTES = 100_000
+"""A variable over this many bytes is only in the context file. CS-3."""
+
+LOGIN_TRIES = 10
+LOGIN_WINDOW = DurationMs(15 * MINUTE)
+SESSION_IDLE = DurationMs(12 * HOUR)
+SESSION_MAX = DurationMs(7 * DAY)
+DOWNLOAD_LINK = DurationMs(15 * MINUTE)
+ROTATION_OVERLAP = DurationMs(24 * HOUR)
+REPLAY_WINDOW = DurationMs(24 * HOUR)

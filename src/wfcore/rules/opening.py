@@ -1,0 +1,63 @@
+"""Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
+
+from wfcore.errors import TemplateFailed
+from wfcore.instants import EpochMs, later
+from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry
+from wfcore.model.execution import Execution
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.rules.limits import MAX_APPROVAL_ROWS
+from wfcore.rules.plan import Render, scope
+
+
+def open_approval(
+    run: Execution, step: ApprovalStep, approval_id: str, now: EpochMs, render: Render
+) -> Approval:
+    """
+    A PENDING approval for *step*, its message and rows rendered now.
+
+    Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
+    or repeated: a reviewer could not point at such rows.
+    """
+    names = scope(run)
+    return Approval(
+        id=approval_id,
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_owner_id=run.workflow_owner_id,
+        owner_id=run.owner_id,
+        step_name=step.name,
+        status=ApprovalStatus.PENDING,
+        message=as_text(render(step.message, names)),
+        timeout_ms=step.timeout_ms,
+        created_at=now,
+        expires_at=later(now, step.timeout_ms),
+        approvers=step.approvers,
+        groups=tuple(_group(spec, render(spec.rows, names)) for spec in step.groups),
+        history=(HistoryEntry(now, "created"),),
+    )
+
+
+def as_text(value: Json) -> str:
+    """A rendered text; a whole-string template may have given something else."""
+    return value if isinstance(value, str) else str(value)
+
+
+def _group(spec: GroupSpec, rows: Json) -> Group:
+    where = f"groups.{spec.name}.rows"
+    if isinstance(rows, str) or not isinstance(rows, (list, tuple)):
+        raise TemplateFailed(where, "must give a list of rows")
+    if len(rows) > MAX_APPROVAL_ROWS:
+        raise TemplateFailed(where, f"gives {len(rows)} rows; at most {MAX_APPROVAL_ROWS}")
+    items: list[JsonObject] = []
+    keys: set[str] = set()
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise TemplateFailed(where, f"row {number} is no object")
+        if spec.row_key is not None:
+            key = repr(row.get(spec.row_key))
+            if row.get(spec.row_key) is None or key in keys:
+                raise TemplateFailed(where, f"row {number}: {spec.row_key} is missing or repeated")
+            keys.add(key)
+        items.append(row)
+    return Group(spec.name, spec.title, spec.columns, tuple(items), spec.row_key)

@@ -1,0 +1,27 @@
+"""Page and size from text. Contract §6: `page` counts from 1, `size` is cut to the maximum."""
+
+from wfcore.errors import InvalidInput
+from wfcore.model.page import PageRequest
+
+_LARGEST_PAGE = 10**9
+
+
+def page_request(page: str | None, size: str | None, sizes: tuple[int, int]) -> PageRequest:
+    """
+    The page asked for; *sizes* are default and maximum. PG-1, PG-2.
+
+    Raises `InvalidInput` for anything that is no positive integer.
+    """
+    default, largest = sizes
+    return PageRequest(
+        min(_positive("page", page, 1), _LARGEST_PAGE),
+        min(_positive("size", size, default), largest),
+    )
+
+
+def _positive(field: str, text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) < 1:
+        raise InvalidInput(field, "must be a positive integer")
+    return int(text[:20])

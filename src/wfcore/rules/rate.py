@@ -1,0 +1,57 @@
+"""Quota windows and what a full one means. Spec: rate limits."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import RateLimited
+from wfcore.instants import DAY, MINUTE, EpochMs
+from wfcore.model.access import Plan
+from wfcore.model.window import Taken, Window
+from wfcore.rules.limits import REQUESTS
+
+
+def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
+    """
+    The minute window, aligned to the epoch minute, and the day window, by UTC date. RL-1, RL-2.
+
+    Neither slides. UTC has no leap seconds in epoch time, so a day is 86,400 s.
+    """
+    per_minute, per_day = REQUESTS[plan]
+    return (
+        _window("minute", now, MINUTE, per_minute),
+        _window("day", now, DAY, per_day),
+    )
+
+
+def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
+    start = now - now % length
+    return Window(kind, EpochMs(start), EpochMs(start + length), limit)
+
+
+@frozen
+class Quota:
+    """What is left after an admission, of the tighter window."""
+
+    limit: int
+    remaining: int
+    window: str
+
+
+def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
+    """
+    What is left. Raises `RateLimited` for a full window, the day's before the minute's. RL-3.
+    """
+    full = [window for window in asked if window.kind in taken.full]
+    if full:
+        worst = max(full, key=lambda window: window.end - window.start)
+        wait_s = -(-(worst.end - now) // 1_000)
+        raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
+    return min(
+        (
+            Quota(window.limit, window.limit - count, window.kind)
+            for window, count in zip(asked, taken.counts, strict=True)
+            if window.limit is not None
+        ),
+        key=lambda quota: quota.remaining,
+    )

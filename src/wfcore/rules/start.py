@@ -1,0 +1,61 @@
+"""A new execution, as it is stored before anybody is told of it. EX-1."""
+
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from wfcore.effects import Outcome, WakeRunner
+from wfcore.instants import EpochMs
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult, TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import Definition, Workflow
+from wfcore.rules.variables import bind
+
+
+@frozen
+class Start:
+    """Who starts what, how."""
+
+    owner_id: str
+    source: TriggerSource
+    inputs: JsonObject = field(factory=dict)
+    monitored: bool = False
+    key_id: str | None = None
+    webhook_id: str | None = None
+    redrive_of: str | None = None
+    kept: Mapping[str, StepResult] = field(factory=dict)
+
+
+def accept(
+    workflow: Workflow, definition: Definition, start: Start, id: str, now: EpochMs
+) -> Outcome[Execution]:
+    """
+    A PENDING execution, due at once, holding the definition as it is now by its revision.
+
+    Raises `InvalidInput` for inputs that break the declarations.
+    """
+    variables = bind(definition, start.inputs)
+    run = Execution(
+        id=id,
+        workflow_id=workflow.id,
+        workflow_name=workflow.name,
+        workflow_owner_id=workflow.owner_id,
+        owner_id=start.owner_id,
+        revision=workflow.revision,
+        trigger_source=start.source,
+        status=ExecutionStatus.PENDING,
+        accepted_at=now,
+        total_steps=sum(1 for _ in definition.walk()),
+        variables=variables,
+        step_results=start.kept,
+        due_at=now,
+        events=1,
+        monitored=start.monitored,
+        redrive_of=start.redrive_of,
+        key_id=start.key_id,
+        webhook_id=start.webhook_id,
+        secrets=tuple(sorted(definition.secrets)),
+    )
+    told: JsonObject = {"workflowId": workflow.id, "triggerSource": start.source.value}
+    return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, told),), (WakeRunner(),))

@@ -1,0 +1,117 @@
+"""
+Variables: from payloads and inputs into executions, and from there into code steps.
+
+Spec: variable mapping rules; contract §5, §6, §10.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+from wfcore.errors import InvalidInput
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Definition, Variable, VariableType
+from wfcore.rules.limits import VARIABLE_ENV_BYTES
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonObject:
+    """
+    Workflow variables from a webhook payload. VM-1 to VM-3.
+
+    Without a mapping, top-level strings, numbers and booleans keep their names; objects,
+    arrays and null are left out. With one, variable name -> top-level field name, whatever
+    the field holds; a missing field sets nothing, so that the default stays in force.
+    """
+    if mapping is None:
+        return {name: value for name, value in payload.items() if _is_scalar(value)}
+    return {name: payload[field] for name, field in mapping.items() if field in payload}
+
+
+def _is_scalar(value: Json) -> bool:
+    return isinstance(value, str | bool | int | float)
+
+
+def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
+    """
+    The variables of an execution: *inputs* over the defaults. VM-4, VM-5.
+
+    Undeclared inputs are accepted. Raises `InvalidInput` naming the variable whose value is
+    not of its declared type, or that is required and has none.
+    """
+    bound: dict[str, Json] = {
+        name: variable.default
+        for name, variable in definition.variables.items()
+        if variable.has_default
+    }
+    for name, value in inputs.items():
+        declared = definition.variables.get(name)
+        if declared is not None and not fits(declared.type, value):
+            raise InvalidInput(f"inputs.{name}", f"must be {_WANTED[declared.type]}")
+        bound[name] = value
+    for name, variable in definition.variables.items():
+        if variable.required and bound.get(name) is None:
+            raise InvalidInput(f"inputs.{name}", "is required")
+    return bound
+
+
+def fits(type: VariableType, value: Json) -> bool:
+    """Whether *value* is of the declared *type*. true is no number; null fits none."""
+    match type:
+        case VariableType.STRING:
+            return isinstance(value, str)
+        case VariableType.NUMBER:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case VariableType.BOOLEAN:
+            return isinstance(value, bool)
+        case VariableType.OBJECT:
+            return isinstance(value, Mapping)
+        case VariableType.ARRAY:
+            return isinstance(value, list | tuple)
+
+
+_WANTED = {
+    VariableType.STRING: "a string",
+    VariableType.NUMBER: "a number",
+    VariableType.BOOLEAN: "true or false",
+    VariableType.OBJECT: "an object",
+    VariableType.ARRAY: "an array",
+}
+
+
+def environment(variables: JsonObject) -> Mapping[str, str]:
+    """
+    `WF_VAR_<name>` for every variable whose name can be one: strings as they are, everything
+    else as JSON. Longer values, and those with a NUL, are only in the context file. CS-3.
+    """
+    found: dict[str, str] = {}
+    for name, value in variables.items():
+        if _ENV_NAME.fullmatch(name) is None:
+            continue
+        text = value if isinstance(value, str) else compact(value)
+        if len(text.encode("utf-8", "surrogatepass")) <= VARIABLE_ENV_BYTES and "\0" not in text:
+            found[f"WF_VAR_{name}"] = text
+    return found
+
+
+def compact(value: Json) -> str:
+    """JSON without blanks."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_text(declared: Variable | None, text: str) -> Json:
+    """
+    A value given as text (`-i name=value`), read as its declared type asks.
+
+    Text for a string or an undeclared variable stays text. Raises `InvalidInput`.
+    """
+    if declared is None or declared.type is VariableType.STRING:
+        return text
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        value = None
+    if not fits(declared.type, value):
+        raise InvalidInput(f"inputs.{declared.name}", f"must be {_WANTED[declared.type]}")
+    return value

@@ -1,0 +1,117 @@
+"""
+Webhooks: who may trigger one, how it changes, how many a plan allows.
+
+Spec: webhook authentication modes, webhook states; contract §6.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve
+
+from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthenticated
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account, ApiKey, Plan, Principal
+from wfcore.model.webhook import AuthMode, DisabledReason, Webhook, WebhookStatus
+from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
+
+
+def require_bound_key(webhook: Webhook, who: Principal) -> None:
+    """
+    In key mode exactly the bound key, of the webhook's own account, opens the door. WH-1.
+
+    Raises `Unauthenticated`.
+    """
+    key_id = who.key.id if who.key else None
+    if key_id != webhook.api_key_id:
+        raise Unauthenticated(AuthReason.NOT_BOUND_KEY, who.account.id, key_id)
+    if who.account.id != webhook.owner_id:
+        raise Unauthenticated(AuthReason.WRONG_ACCOUNT, who.account.id, key_id)
+
+
+def require_triggerable(webhook: Webhook) -> None:
+    """Raises `Conflict` where the webhook is disabled. WH-2."""
+    if webhook.status is WebhookStatus.DISABLED:
+        raise Conflict("The webhook is disabled")
+
+
+def require_plan(plan: Plan) -> None:
+    """Webhooks need the Pro plan or above. Raises `Forbidden`. WH-3."""
+    if plan is Plan.FREE:
+        raise Forbidden("Webhooks need the plan PRO or above")
+
+
+def require_room(plan: Plan, webhooks: Sequence[Webhook]) -> None:
+    """
+    One more active webhook must fit the plan's number. *webhooks*: the account's. WH-4.
+
+    Raises `Conflict`.
+    """
+    limit = WEBHOOKS_PER_ACCOUNT[plan]
+    active = sum(webhook.status is WebhookStatus.ACTIVE for webhook in webhooks)
+    if limit is not None and active >= limit:
+        raise Conflict(f"The plan {plan} allows {limit} active webhooks")
+
+
+def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """The newest active webhooks above the plan's number: a downgrade disables them. WH-5."""
+    limit = WEBHOOKS_PER_ACCOUNT[plan]
+    if limit is None:
+        return ()
+    active = [webhook for webhook in webhooks if webhook.status is WebhookStatus.ACTIVE]
+    oldest_first = sorted(active, key=lambda webhook: (webhook.created_at, webhook.id))
+    return tuple(oldest_first[limit:])
+
+
+def disabled(webhook: Webhook, reason: DisabledReason, now: EpochMs) -> Webhook:
+    """The webhook, disabled. The first reason stays."""
+    if webhook.status is WebhookStatus.DISABLED:
+        return webhook
+    return evolve(webhook, status=WebhookStatus.DISABLED, disabled_reason=reason, updated_at=now)
+
+
+def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
+    """The webhook, active again. The caller has checked plan and access."""
+    return evolve(webhook, status=WebhookStatus.ACTIVE, disabled_reason=None, updated_at=now)
+
+
+def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:
+    """The bound key must be a live one of the webhook's owner. Raises `InvalidInput`. WH-6."""
+    if key is None or key.account_id != owner.id:
+        raise InvalidInput("apiKeyId", "must be the id of one of your own API keys")
+    if key.revoked_at is not None or (key.expires_at is not None and now >= key.expires_at):
+        raise InvalidInput("apiKeyId", "is revoked or expired")
+    return key
+
+
+def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
+    """
+    The webhook with its key changed. The move to key mode is one-way. WH-7.
+
+    Raises `Conflict` where a key would be taken away.
+    """
+    if api_key_id is None:
+        if webhook.auth_mode is AuthMode.API_KEY:
+            raise Conflict("A webhook bound to a key cannot go back to another mode")
+        return webhook
+    return evolve(webhook, api_key_id=api_key_id)
+
+
+def check_mapping(mapping: object) -> Mapping[str, str] | None:
+    """`variableMapping`: variable name to top-level field name. Raises `InvalidInput`. WH-8."""
+    if mapping is None:
+        return None
+    if not isinstance(mapping, Mapping):
+        raise InvalidInput("variableMapping", "must be an object")
+    for name, field in mapping.items():
+        if not name or not isinstance(field, str) or not field:
+            raise InvalidInput(
+                f"variableMapping.{name}", "must be the name of a top-level payload field"
+            )
+    return dict(mapping)
+
+
+def check_name(name: str) -> str:
+    """A webhook's or key's name. Raises `InvalidInput`."""
+    if not name.strip() or len(name) > MAX_NAME:
+        raise InvalidInput("name", f"must have 1 to {MAX_NAME} characters")
+    return name

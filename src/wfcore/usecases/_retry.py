@@ -1,0 +1,31 @@
+"""Doing a unit of work again when somebody else was faster."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from wfcore.errors import Stale, StoreUnavailable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST_TRIES = 20
+
+
+def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """
+    Repeat a whole unit of work on `Stale`: it reads afresh and decides afresh.
+
+    In a race one of the racers always wins, so losing twenty times over means a store in
+    trouble: `StoreUnavailable`.
+    """
+
+    @wraps(unit_of_work)
+    async def again(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(MOST_TRIES):
+            try:
+                return await unit_of_work(*args, **kwargs)
+            except Stale:
+                continue
+        raise StoreUnavailable(f"{unit_of_work.__name__}: too many collisions")
+
+    return again
