@@ -1,0 +1,233 @@
+"""What accounts own, in memory: keys, sessions, workflows, shares, webhooks, and the logs."""
+
+from collections.abc import Callable, Sequence
+
+from attrs import evolve, frozen
+
+from adapters_store.memory_tables import (
+    ACCOUNTS,
+    AUDIT,
+    DEFINITIONS,
+    KEYS,
+    REPLAYS,
+    SESSIONS,
+    SHARES,
+    TALLIES,
+    WEBHOOKS,
+    WORKFLOWS,
+    Desk,
+    cut,
+    newest,
+)
+from adapters_store.overlay import Overlay
+from wfcore.instants import DAY, EpochMs
+from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.event import AuditEntry
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+
+
+@frozen
+class Accounts:
+    desk: Desk
+
+    async def get(self, id: str) -> Account | None:
+        return await self.desk.one(ACCOUNTS, id)
+
+    async def by_email(self, email: str) -> Account | None:
+        return await self.desk.first(ACCOUNTS, lambda a: a.email == email.lower())
+
+    async def list(self, page: PageRequest) -> Page[Account]:
+        return cut(newest(await self.desk.select(ACCOUNTS, lambda _: True)), page)
+
+    def put(self, record: Account) -> None:
+        def change(overlay: Overlay) -> None:
+            taken = any(
+                a.email == record.email and a.id != record.id for a in overlay.all(ACCOUNTS)
+            )
+            overlay.expect(ACCOUNTS, record.id, not taken)
+            overlay.put(ACCOUNTS, record.id, record)
+
+        self.desk.collect(change)
+
+
+@frozen
+class Keys:
+    desk: Desk
+
+    async def get(self, id: str) -> ApiKey | None:
+        return await self.desk.one(KEYS, id)
+
+    async def of_account(self, account_id: str) -> Sequence[ApiKey]:
+        return newest(await self.desk.select(KEYS, lambda k: k.account_id == account_id))
+
+    def put(self, record: ApiKey) -> None:
+        self.desk.put(KEYS, record.id, record)
+
+
+@frozen
+class Sessions:
+    desk: Desk
+
+    async def get(self, id: str) -> Session | None:
+        return await self.desk.one(SESSIONS, id)
+
+    def put(self, record: Session) -> None:
+        self.desk.put(SESSIONS, record.id, record)
+
+    def delete(self, id: str) -> None:
+        self.desk.collect(lambda overlay: overlay.set(SESSIONS, id, None))
+
+
+@frozen
+class Workflows:
+    desk: Desk
+
+    async def get(self, id: str) -> Workflow | None:
+        return await self.desk.one(WORKFLOWS, id)
+
+    async def by_name(self, owner_id: str, name: str) -> Workflow | None:
+        return await self.desk.first(WORKFLOWS, lambda w: w.owner_id == owner_id and w.name == name)
+
+    async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
+        shares = await self.desk.select(SHARES, lambda s: s.account_id == account_id)
+        shared = {share.workflow_id for share in shares}
+        return await self._page(lambda w: w.owner_id == account_id or w.id in shared, page)
+
+    async def list(self, page: PageRequest) -> Page[Workflow]:
+        return await self._page(lambda _: True, page)
+
+    async def _page(self, holds: Callable[[Workflow], bool], page: PageRequest) -> Page[Workflow]:
+        found = await self.desk.select(WORKFLOWS, holds)
+        return cut(sorted(found, key=lambda w: (w.name, w.id)), page)
+
+    def put(self, record: Workflow) -> None:
+        def change(overlay: Overlay) -> None:
+            taken = any(
+                (w.owner_id, w.name) == (record.owner_id, record.name) and w.id != record.id
+                for w in overlay.all(WORKFLOWS)
+            )
+            overlay.expect(WORKFLOWS, record.id, not taken)
+            overlay.put(WORKFLOWS, record.id, record)
+
+        self.desk.collect(change)
+
+    def delete(self, record: Workflow) -> None:
+        def change(overlay: Overlay) -> None:
+            overlay.drop(WORKFLOWS, record.id, record)
+            for share in overlay.all(SHARES):
+                if share.workflow_id == record.id:
+                    overlay.set(SHARES, (share.workflow_id, share.account_id), None)
+
+        self.desk.collect(change)
+
+
+@frozen
+class Definitions:
+    desk: Desk
+
+    async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
+        return await self.desk.one(DEFINITIONS, (workflow_id, revision))
+
+    def put(self, record: DefinitionSnapshot) -> None:
+        new = evolve(record, version=0)
+        self.desk.put(DEFINITIONS, (record.workflow_id, record.revision), new)
+
+
+@frozen
+class Shares:
+    desk: Desk
+
+    async def get(self, workflow_id: str, account_id: str) -> Share | None:
+        return await self.desk.one(SHARES, (workflow_id, account_id))
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
+        found = await self.desk.select(SHARES, lambda s: s.workflow_id == workflow_id)
+        return sorted(found, key=lambda s: s.account_id)
+
+    def put(self, record: Share) -> None:
+        self.desk.put(SHARES, (record.workflow_id, record.account_id), record)
+
+    def delete(self, workflow_id: str, account_id: str) -> None:
+        self.desk.collect(lambda o: o.set(SHARES, (workflow_id, account_id), None))
+
+
+@frozen
+class Webhooks:
+    desk: Desk
+
+    async def get(self, id: str) -> Webhook | None:
+        return await self.desk.one(WEBHOOKS, id)
+
+    async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
+        found = await self.desk.select(WEBHOOKS, lambda w: owner_id in (None, w.owner_id))
+        return cut(newest(found), page)
+
+    async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
+        return newest(await self.desk.select(WEBHOOKS, lambda w: w.owner_id == owner_id))
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
+        return newest(await self.desk.select(WEBHOOKS, lambda w: w.workflow_id == workflow_id))
+
+    async def tallies(self, webhook_id: str) -> Sequence[Tally]:
+        found = await self.desk.select(TALLIES, lambda t: t.webhook_id == webhook_id)
+        return sorted(found, key=lambda t: (t.date, t.status))
+
+    def put(self, record: Webhook) -> None:
+        self.desk.put(WEBHOOKS, record.id, record)
+
+    def delete(self, record: Webhook) -> None:
+        def change(overlay: Overlay) -> None:
+            overlay.drop(WEBHOOKS, record.id, record)
+            for tally in overlay.all(TALLIES):
+                if tally.webhook_id == record.id:
+                    overlay.set(TALLIES, (tally.webhook_id, tally.date, tally.status), None)
+
+        self.desk.collect(change)
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        key = (webhook_id, date, status)
+
+        def change(overlay: Overlay) -> None:
+            old = overlay.get(TALLIES, key) or Tally(webhook_id, date, status, 0, at)
+            new = evolve(old, count=old.count + 1, last_at=max(old.last_at, at))
+            overlay.set(TALLIES, key, new)
+
+        self.desk.collect(change)
+
+
+@frozen
+class Replays:
+    desk: Desk
+
+    async def get(self, scope: str, key: str) -> Replay | None:
+        return await self.desk.one(REPLAYS, (scope, key))
+
+    def put(self, record: Replay) -> None:
+        key = (record.scope, record.key)
+
+        def change(overlay: Overlay) -> None:
+            old = overlay.get(REPLAYS, key)
+            if old and record.version == 0 and record.created_at - old.created_at >= DAY:
+                overlay.set(REPLAYS, key, None)
+            overlay.put(REPLAYS, key, record)
+
+        self.desk.collect(change)
+
+
+@frozen
+class Audit:
+    desk: Desk
+
+    async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
+        found = await self.desk.select(AUDIT, lambda e: e.at >= since and e.id > (after_id or ""))
+        return sorted(found, key=lambda entry: entry.id)[:limit]
+
+    def append(self, entry: AuditEntry) -> None:
+        def change(overlay: Overlay) -> None:
+            overlay.expect(AUDIT, entry.id, overlay.get(AUDIT, entry.id) is None)
+            overlay.set(AUDIT, entry.id, entry)
+
+        self.desk.collect(change)

@@ -1,0 +1,89 @@
+"""
+What one unit of a store in memory sees: the shared tables under its own changes.
+
+The same list of changes is run twice: leniently when collected (so that the unit reads its own
+writes), strictly when committed, where any expectation that does not hold is `Stale`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from attrs import AttrsInstance, evolve, field, frozen
+
+from wfcore.errors import Stale
+
+
+class Versioned(AttrsInstance, Protocol):
+    """A record with a version."""
+
+    @property
+    def version(self) -> int: ...
+
+
+R = TypeVar("R")
+V = TypeVar("V", bound=Versioned)
+
+Tables = dict[str, dict[Hashable, Any]]
+
+
+@frozen
+class Kind(Generic[R]):
+    """The name of a table and, through its type, what it holds."""
+
+    name: str
+
+
+@frozen
+class Overlay:
+    """Changes on top of tables. Nothing reaches the tables before `settle`."""
+
+    tables: Tables
+    strict: bool = False
+    changes: Tables = field(factory=dict)
+
+    def get(self, kind: Kind[R], key: Hashable) -> R | None:
+        """The record under *key*, the changed one where there is one."""
+        changed = self.changes.get(kind.name, {})
+        if key in changed:
+            return cast("R | None", changed[key])
+        return cast("R | None", self.tables.get(kind.name, {}).get(key))
+
+    def all(self, kind: Kind[R]) -> Iterable[R]:
+        """Every record of that kind."""
+        merged = {**self.tables.get(kind.name, {}), **self.changes.get(kind.name, {})}
+        return cast("Iterable[R]", (record for record in merged.values() if record is not None))
+
+    def set(self, kind: Kind[R], key: Hashable, record: R | None) -> None:
+        """Change one record; None deletes it."""
+        self.changes.setdefault(kind.name, {})[key] = record
+
+    def put(self, kind: Kind[V], key: Hashable, record: V) -> None:
+        """Compare the version and set; the stored copy's version is one higher."""
+        stored = self.get(kind, key)
+        self.expect(kind, key, (stored.version if stored else 0) == record.version)
+        stored_copy = cast("V", evolve(cast("Any", record), version=record.version + 1))
+        self.set(kind, key, stored_copy)
+
+    def drop(self, kind: Kind[V], key: Hashable, record: V) -> None:
+        """Compare the version and delete."""
+        stored = self.get(kind, key)
+        self.expect(kind, key, stored is not None and stored.version == record.version)
+        self.set(kind, key, None)
+
+    def expect(self, kind: Kind[Any], key: Hashable, holds: bool) -> None:
+        """Raise `Stale` where this overlay is strict and *holds* is false."""
+        if self.strict and not holds:
+            raise Stale(kind=kind.name, id=str(key))
+
+    def settle(self) -> None:
+        """Carry the changes into the tables, all at once."""
+        for name, changed in self.changes.items():
+            table = self.tables.setdefault(name, {})
+            for key, record in changed.items():
+                if record is None:
+                    table.pop(key, None)
+                else:
+                    table[key] = record
+
+
+Change = Callable[[Overlay], None]

@@ -1,0 +1,250 @@
+"""
+Small factories of records for tests: everything has a sensible value, name only what matters.
+
+Ids are given by hand or numbered (`acc_1`, `exec_7`); times are plain integers around `NOW`.
+"""
+
+from typing import Any
+
+from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.access import (
+    Account,
+    AccountStatus,
+    ApiKey,
+    Permission,
+    Plan,
+    Scope,
+    Session,
+    Share,
+)
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import AuditEntry, AuditOutcome, Event, EventKind
+from wfcore.model.execution import (
+    Execution,
+    ExecutionStatus,
+    StepResult,
+    StepStatus,
+    TriggerSource,
+)
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
+
+NOW = EpochMs(1_700_000_000_000)
+"""The instant at which the records of these factories were made."""
+
+
+def account(id: str = "acc_1", **fields: Any) -> Account:
+    """An active PRO account with an email made from its id."""
+    return Account(
+        **{
+            "id": id,
+            "email": f"{id}@example.org",
+            "plan": Plan.PRO,
+            "status": AccountStatus.ACTIVE,
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def key(id: str = "key_1", **fields: Any) -> ApiKey:
+    """A key of `acc_1` with every scope."""
+    return ApiKey(
+        **{
+            "id": id,
+            "account_id": "acc_1",
+            "name": "a system",
+            "scopes": frozenset(Scope),
+            "secret_hash": "0" * 64,
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def session(id: str = "session_1", **fields: Any) -> Session:
+    """A console login of `acc_1`."""
+    return Session(
+        **{"id": id, "account_id": "acc_1", "created_at": NOW, "last_seen_at": NOW, **fields}
+    )
+
+
+def share(workflow_id: str = "wf_1", account_id: str = "acc_2", **fields: Any) -> Share:
+    """A VIEW share of `wf_1` with `acc_2`."""
+    return Share(
+        **{
+            "workflow_id": workflow_id,
+            "account_id": account_id,
+            "permission": Permission.VIEW,
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def workflow(id: str = "wf_1", **fields: Any) -> Workflow:
+    """A workflow of `acc_1` at revision 1, named after its id."""
+    return Workflow(
+        **{
+            "id": id,
+            "name": f"Workflow {id}",
+            "owner_id": "acc_1",
+            "revision": 1,
+            "created_at": NOW,
+            "updated_at": NOW,
+            **fields,
+        }
+    )
+
+
+def code_step(name: str = "work", **fields: Any) -> CodeStep:
+    """A Python step that prints 1."""
+    return CodeStep(**{"name": name, "language": Language.PYTHON, "source": "print(1)", **fields})
+
+
+def definition(*steps: Step, **fields: Any) -> Definition:
+    """A definition of these steps (one code step where none are given)."""
+    chosen = steps or (code_step(),)
+    written = tuple({"name": step.name} for step in chosen)
+    return Definition(
+        **{"name": "A workflow", "steps": chosen, "steps_as_written": written, **fields}
+    )
+
+
+def snapshot(workflow_id: str = "wf_1", revision: int = 1, **fields: Any) -> DefinitionSnapshot:
+    """The definition of `wf_1` at one revision."""
+    return DefinitionSnapshot(
+        **{
+            "workflow_id": workflow_id,
+            "revision": revision,
+            "definition": definition(),
+            **fields,
+        }
+    )
+
+
+def step_result(status: StepStatus = StepStatus.COMPLETED, **fields: Any) -> StepResult:
+    """A step that started at `NOW` and, where *status* says it ended, ended a second later."""
+    ended = status not in (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
+    return StepResult(
+        **{
+            "status": status,
+            "started_at": NOW,
+            "completed_at": EpochMs(NOW + 1_000) if ended else None,
+            **fields,
+        }
+    )
+
+
+def execution(id: str = "exec_1", **fields: Any) -> Execution:
+    """A PENDING execution of `wf_1` by `acc_1`, due at once, that nobody holds."""
+    return Execution(
+        **{
+            "id": id,
+            "workflow_id": "wf_1",
+            "workflow_name": "Workflow wf_1",
+            "workflow_owner_id": "acc_1",
+            "owner_id": "acc_1",
+            "revision": 1,
+            "trigger_source": TriggerSource.OPEN_API,
+            "status": ExecutionStatus.PENDING,
+            "accepted_at": NOW,
+            "total_steps": 1,
+            "due_at": NOW,
+            **fields,
+        }
+    )
+
+
+def approval(id: str = "appr_1", **fields: Any) -> Approval:
+    """A PENDING approval of `exec_1`, open for a day, with the default approvers."""
+    created_at = fields.get("created_at", NOW)
+    timeout_ms = fields.get("timeout_ms", DurationMs(86_400_000))
+    return Approval(
+        **{
+            "id": id,
+            "execution_id": "exec_1",
+            "workflow_id": "wf_1",
+            "workflow_owner_id": "acc_1",
+            "owner_id": "acc_1",
+            "step_name": "review",
+            "status": ApprovalStatus.PENDING,
+            "message": "Please review",
+            "timeout_ms": timeout_ms,
+            "created_at": created_at,
+            "expires_at": EpochMs(created_at + timeout_ms),
+            **fields,
+        }
+    )
+
+
+def artifact(id: str = "art_1", **fields: Any) -> Artifact:
+    """A text file that the step `work` of `exec_1` left behind."""
+    execution_id = fields.get("execution_id", "exec_1")
+    return Artifact(
+        **{
+            "id": id,
+            "execution_id": execution_id,
+            "step_name": "work",
+            "name": "report.txt",
+            "storage_key": f"{execution_id}/{id}",
+            "size": 6,
+            "content_type": "text/plain",
+            "sha256": "0" * 64,
+            "previewable": True,
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def webhook(id: str = "wh_1", **fields: Any) -> Webhook:
+    """An active webhook of `acc_1` for `wf_1`, bound to `key_1`."""
+    return Webhook(
+        **{
+            "id": id,
+            "owner_id": "acc_1",
+            "workflow_id": "wf_1",
+            "name": "a webhook",
+            "created_at": NOW,
+            "updated_at": NOW,
+            "api_key_id": "key_1",
+            **fields,
+        }
+    )
+
+
+def replay(key: str = "once", **fields: Any) -> Replay:
+    """The first answer to the idempotency key *key*: `exec_1`."""
+    return Replay(
+        **{
+            "scope": "key_1:wf_1",
+            "key": key,
+            "fingerprint": "0" * 64,
+            "execution_id": "exec_1",
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def event(number: int = 1, execution_id: str = "exec_1", **fields: Any) -> Event:
+    """Event *number* of `exec_1`."""
+    return Event(
+        **{
+            "execution_id": execution_id,
+            "number": number,
+            "at": NOW,
+            "kind": EventKind.EXECUTION_PENDING,
+            **fields,
+        }
+    )
+
+
+def audit_entry(id: str = "aud_1", **fields: Any) -> AuditEntry:
+    """An admitted request in the audit log."""
+    return AuditEntry(
+        **{"id": id, "at": NOW, "event": "request", "outcome": AuditOutcome.ALLOWED, **fields}
+    )
