@@ -155,7 +155,8 @@ def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool
         return True
     if not approval.approvers:
         return approval.workflow_id in editable
-    return not {where.account_id, where.email}.isdisjoint(approval.approvers)
+    names = {name.strip().lower() for name in approval.approvers}
+    return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
 
 
 @frozen

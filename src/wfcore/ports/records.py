@@ -115,8 +115,9 @@ class ExecutionsView(Protocol):
     async def get(self, id: str) -> Execution | None: ...
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
-        Newest first. The rows' `step_results` carry no `output`, so that a page stays small
-        whatever the steps produced; such records must not be `put`.
+        Newest first. So that a page stays small whatever went in and came out, the rows and
+        their `step_results` carry no `output`, and no `variables` unless `secrets` names
+        some (masking needs their values). Such records must not be `put`.
         """
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:

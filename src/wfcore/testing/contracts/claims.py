@@ -1,0 +1,200 @@
+"""What a store promises of claims, leases, purging and trimming."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.errors import Stale
+from wfcore.instants import EpochMs
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.ports.store import Slots, Store
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import at, ids
+
+UNTIL = EpochMs(NOW + 30_000)
+MANY = Slots(places=1_000)
+
+
+async def read(store: Store, id: str) -> Execution:
+    """The stored execution."""
+    async with store.view() as view:
+        run = await view.executions.get(id)
+    assert run is not None
+    return run
+
+
+async def claim(store: Store, worker: str = "w1", **terms: Any) -> list[str]:
+    """Ids of what *worker* gets at `NOW`, in order."""
+    slots, limit, now = terms.get("slots", MANY), terms.get("limit", 100), terms.get("now", NOW)
+    return ids(await store.claim(worker, now, UNTIL, slots, limit))
+
+
+class ClaimContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
+        """PENDING and RUNNING, due, held by nobody: returned exactly as stored."""
+        awaiting, failed = ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.FAILED
+        result = {"a": make.step_result(output={"n": 1})}
+        await keep(
+            store,
+            make.execution("late", due_at=at(1)),
+            make.execution("idle", due_at=None),
+            make.execution("held", worker="other"),
+            make.execution("waits", status=awaiting),
+            make.execution("failed", status=failed),
+            make.execution("due", fence=4, step_results=result, variables={"x": 1}),
+            make.execution("goes", status=ExecutionStatus.RUNNING, due_at=at(-5)),
+        )
+        taken = await store.claim("w1", NOW, UNTIL, MANY, 10)
+        assert ids(taken) == ["goes", "due"]
+        due = taken[1]
+        assert due == make.execution(
+            "due",
+            fence=5,
+            version=2,
+            worker="w1",
+            due_at=None,
+            step_results=result,
+            variables={"x": 1},
+        )
+        assert await read(store, "due") == due
+        assert await claim(store, "w2") == []
+
+    async def test_of_many_workers_each_execution_goes_to_one(self, store: Store) -> None:
+        """Racing claims never share an execution and leave none behind."""
+        await keep(store, *(make.execution(f"e{n}", owner_id=f"acc_{n % 3}") for n in range(40)))
+
+        async def work(worker: str) -> list[str]:
+            mine: list[str] = []
+            while got := await claim(store, worker, limit=3):
+                mine += got
+                await asyncio.sleep(0)
+            return mine
+
+        shares = await asyncio.gather(*(work(f"w{n}") for n in range(6)))
+        everything = [id for share in shares for id in share]
+        assert len(everything) == 40
+        assert set(everything) == {f"e{n}" for n in range(40)}
+
+    async def test_the_earliest_due_comes_first(self, store: Store) -> None:
+        """Within an account executions are taken in the order of their due times."""
+        await keep(store, *(make.execution(f"e{n}", due_at=at(-n)) for n in (1, 3, 2)))
+        assert await claim(store, limit=1) == ["e3"]
+        assert await claim(store) == ["e2", "e1"]
+
+    async def test_the_account_with_the_fewest_places_comes_first(self, store: Store) -> None:
+        """A flood of one account does not stand before another's first execution."""
+        flood = [make.execution(f"a{n}", owner_id="acc_a", due_at=at(n - 9)) for n in range(4)]
+        calm = [make.execution(f"b{n}", owner_id="acc_b", due_at=at(n - 2)) for n in range(2)]
+        await keep(store, *flood, *calm)
+        assert await claim(store, limit=1) == ["a0"]
+        assert await claim(store) == ["b0", "a1", "b1", "a2", "a3"]
+
+    async def test_an_account_may_not_take_the_last_places(self, store: Store) -> None:
+        """With n held, another is taken only while n < share * free: 8 places, share 3: 6."""
+        await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
+        slots = Slots(places=8, share=3)
+        assert len(await claim(store, slots=slots)) == 6
+        assert await claim(store, slots=slots) == []
+        await keep(store, *(make.execution(f"b{n}", owner_id="acc_b") for n in range(9)))
+        assert len(await claim(store, slots=slots)) == 2
+        assert await claim(store, slots=slots) == []
+        assert len(await claim(store, "w2", slots=slots)) > 0
+
+    async def test_releasing_frees_the_place(self, store: Store) -> None:
+        """A put without worker gives the place back, and what is due can be claimed anew."""
+        await keep(store, make.execution("e1"), make.execution("e2"))
+        slots = Slots(places=1)
+        first = (await store.claim("w1", NOW, UNTIL, slots, 9))[0]
+        assert await claim(store, slots=slots) == []
+        await keep(store, evolve(first, worker=None, due_at=NOW))
+        again = await store.claim("w1", NOW, UNTIL, slots, 9)
+        assert [(run.id, run.fence) for run in again] == [("e1", 2)]
+
+    async def test_a_write_from_before_the_claim_is_stale(self, store: Store) -> None:
+        """Who read before the claim cannot write after it."""
+        await keep(store, make.execution())
+        old = await read(store, "exec_1")
+        await claim(store)
+        with pytest.raises(Stale):
+            await keep(store, old)
+
+    async def test_a_lease_that_is_over_is_abandoned(self, store: Store) -> None:
+        """Held executions are reported once their lease was over, extended ones later."""
+        await store.enlist("w1")
+        await store.enlist("w2")
+        await keep(store, make.execution("e1"), make.execution("e2"), make.execution("e3"))
+        await claim(store, "w1", limit=2)
+        await claim(store, "w2")
+        async with store.view() as view:
+            assert ids(await view.executions.abandoned(UNTIL, 9)) == []
+            over = await view.executions.abandoned(EpochMs(UNTIL + 1), 9)
+            assert ids(over) == ["e1", "e2", "e3"]
+            assert len(await view.executions.abandoned(EpochMs(UNTIL + 1), 2)) == 2
+        assert await store.extend("w1", EpochMs(UNTIL + 10)) == {"e1", "e2"}
+        assert await store.extend("w9", EpochMs(UNTIL + 10)) == frozenset()
+        async with store.view() as view:
+            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e3"]
+            assert len(await view.executions.abandoned(EpochMs(UNTIL + 11), 9)) == 3
+
+    async def test_a_lease_outlives_puts_of_its_worker_only(self, store: Store) -> None:
+        """A put that keeps the worker keeps the lease; one without worker ends it."""
+        await store.enlist("w1")
+        await keep(store, make.execution("e1"), make.execution("e2"))
+        for run in await store.claim("w1", NOW, UNTIL, MANY, 2):
+            await keep(store, evolve(run, status=ExecutionStatus.RUNNING))
+        done = await read(store, "e2")
+        await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
+        async with store.view() as view:
+            assert ids(await view.executions.abandoned(UNTIL, 9)) == []
+            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
+        assert await store.extend("w1", UNTIL) == {"e1"}
+
+    async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
+        """Execution, events, approvals and artifacts go; another's stay."""
+        for id in ("e1", "e2"):
+            await keep(
+                store,
+                make.execution(id, step_results={"a": make.step_result()}),
+                make.event(1, id),
+                make.approval(f"appr_{id}", execution_id=id),
+                make.artifact(f"art_{id}", execution_id=id),
+            )
+        async with store.unit() as unit:
+            unit.executions.purge("e1")
+            unit.executions.purge("unknown")
+            assert await unit.executions.get("e1") is None
+            await unit.commit()
+        async with store.view() as view:
+            for id, left in (("e1", 0), ("e2", 1)):
+                assert (await view.executions.get(id) is not None) == bool(left)
+                assert len(await view.events.of_execution(id, 0, 9)) == left
+                assert len(await view.approvals.of_execution(id)) == left
+                assert len(await view.artifacts.of_execution(id)) == left
+                assert (await view.approvals.get(f"appr_{id}") is not None) == bool(left)
+
+    async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
+        """Old audit entries and idempotency records go; the answer says how many went."""
+        await keep(
+            store,
+            *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(5)),
+            *(make.replay(f"k{n}", created_at=at(n)) for n in range(5)),
+        )
+        assert await store.trim(at(2), at(3), 4) == 4
+        assert await store.trim(at(2), at(3), 4) == 1
+        assert await store.trim(at(2), at(3), 4) == 0
+        async with store.view() as view:
+            assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
+            left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(5)]
+        assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
+
+    async def test_a_store_answers_until_it_is_closed_twice(self, store: Store) -> None:
+        """`ping` is quiet on a healthy store, `close` may be called twice."""
+        await store.ping()
+        await store.close()
+        await store.close()

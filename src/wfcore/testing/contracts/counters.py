@@ -1,0 +1,113 @@
+"""The contract of quota counters: a test class to inherit from, with a fixture `counters`."""
+
+import asyncio
+
+from wfcore.instants import DAY, MINUTE, EpochMs
+from wfcore.ports.counters import Counters, Taken, Window
+from wfcore.testing.builders import NOW
+
+
+def minute(limit: int | None, start: int = NOW) -> Window:
+    """The minute window around *start*."""
+    begin = EpochMs(start - start % MINUTE)
+    return Window("minute", begin, EpochMs(begin + MINUTE), limit)
+
+
+def day(limit: int | None, start: int = NOW) -> Window:
+    """The day window around *start*."""
+    begin = EpochMs(start - start % DAY)
+    return Window("day", begin, EpochMs(begin + DAY), limit)
+
+
+class CountersContract:
+    """Subclasses give a fixture `counters`: empty counters that are closed afterwards."""
+
+    async def test_exactly_the_limit_is_admitted(self, counters: Counters) -> None:
+        """Of many calls at once exactly `limit` are admitted."""
+        windows = (minute(30), day(1_000))
+        ends = await asyncio.gather(*(counters.take("k", windows, NOW) for _ in range(100)))
+        assert sum(end.admitted for end in ends) == 30
+        assert {end.counts for end in ends if end.admitted} == {(n, n) for n in range(1, 31)}
+        assert {end for end in ends if not end.admitted} == {Taken(("minute",), (30, 30))}
+
+    async def test_a_refusal_counts_nowhere(self, counters: Counters) -> None:
+        """When one window is full, the other one does not count either."""
+        assert (await counters.take("k", (minute(1), day(2)), NOW)).counts == (1, 1)
+        for _ in range(3):
+            assert await counters.take("k", (minute(1), day(2)), NOW) == Taken(("minute",), (1, 1))
+        later = EpochMs(NOW + MINUTE)
+        windows = (minute(1, later), day(2, later))
+        assert await counters.take("k", windows, later) == Taken((), (1, 2))
+        assert await counters.take("k", windows, later) == Taken(("minute", "day"), (1, 2))
+
+    async def test_no_limit_counts_all_the_same(self, counters: Counters) -> None:
+        """An unlimited window counts and never fills."""
+        for count in (1, 2, 3):
+            windows = (minute(None), day(None))
+            assert await counters.take("k", windows, NOW) == Taken((), (count, count))
+
+    async def test_one_window_or_none_will_do(self, counters: Counters) -> None:
+        """Any number of windows is counted together."""
+        assert await counters.take("k", (minute(1),), NOW) == Taken((), (1,))
+        assert await counters.take("k", (), NOW) == Taken((), ())
+        assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
+
+    async def test_a_limit_that_shrinks_or_is_zero_admits_none(self, counters: Counters) -> None:
+        """A plan change holds at once; limit 0 admits nobody."""
+        assert (await counters.take("k", (minute(5),), NOW)).admitted
+        assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
+        assert await counters.take("z", (minute(0),), NOW) == Taken(("minute",), (0,))
+
+    async def test_subjects_do_not_share(self, counters: Counters) -> None:
+        """Each subject has its own counts; strikes are apart from quotas."""
+        windows = (minute(1),)
+        assert (await counters.take("a", windows, NOW)).admitted
+        assert (await counters.take("b", windows, NOW)).admitted
+        assert (await counters.strike("a", windows, NOW)).admitted
+        assert not (await counters.strike("a", windows, NOW)).admitted
+        assert not (await counters.take("a", windows, NOW)).admitted
+
+    async def test_looking_at_strikes_does_not_count(self, counters: Counters) -> None:
+        """`struck` says what `strike` would find."""
+        windows = (minute(2),)
+        assert await counters.struck("a", windows) == Taken((), (0,))
+        await counters.strike("a", windows, NOW)
+        assert await counters.struck("a", windows) == Taken((), (1,))
+        await counters.strike("a", windows, NOW)
+        assert await counters.struck("a", windows) == Taken(("minute",), (2,))
+
+    async def test_a_clock_set_back_grants_nothing(self, counters: Counters) -> None:
+        """After a visit to a later window the earlier one is still as full as it was."""
+        await counters.take("k", (minute(1),), NOW)
+        later = EpochMs(NOW + 10 * MINUTE)
+        await counters.take("k", (minute(1, later),), later)
+        await counters.trim(EpochMs(NOW - DAY))
+        assert not (await counters.take("k", (minute(1),), NOW)).admitted
+
+    async def test_trimming_forgets_what_is_over(self, counters: Counters) -> None:
+        """Windows that ended before the instant are gone, later ones stay."""
+        later = EpochMs(NOW + 10 * MINUTE)
+        await counters.take("k", (minute(1),), NOW)
+        await counters.take("k", (minute(1, later),), later)
+        await counters.trim(later)
+        assert (await counters.take("k", (minute(1),), NOW)).admitted
+        assert not (await counters.take("k", (minute(1, later),), later)).admitted
+
+    async def test_the_last_use_is_known_to_a_minute(self, counters: Counters) -> None:
+        """`last_used` lies at most a minute before the last admission; refusals do not move it."""
+        assert await counters.last_used("k") is None
+        at = EpochMs(NOW + 12_345)
+        await counters.take("k", (minute(1, at), day(9, at)), at)
+        used = await counters.last_used("k")
+        assert used is not None
+        assert at - MINUTE <= used <= at
+        later = EpochMs(at + 3 * MINUTE)
+        await counters.take("k", (minute(0, later), day(9, later)), later)
+        assert await counters.last_used("k") == used
+        await counters.strike("other", (minute(1),), NOW)
+        assert await counters.last_used("other") is None
+
+    async def test_closing_twice_is_fine(self, counters: Counters) -> None:
+        """`close` may be called twice."""
+        await counters.close()
+        await counters.close()

@@ -1,0 +1,63 @@
+"""The contract of artifact files: a test class to inherit from, with a fixture `files`."""
+
+import hashlib
+from io import BytesIO
+
+import pytest
+
+from wfcore.errors import NotFound
+from wfcore.ports.files import ArtifactFiles
+
+CONTENT = bytes(range(256)) * 1_000
+
+
+async def content(files: ArtifactFiles, key: str, start: int, end: int) -> bytes:
+    """The bytes [*start*, *end*) in one piece."""
+    return b"".join([chunk async for chunk in files.read(key, start, end)])
+
+
+class FilesContract:
+    """Subclasses give a fixture `files`: an empty place for artifacts."""
+
+    async def test_what_was_stored_is_read_back(self, files: ArtifactFiles) -> None:
+        """Size and SHA-256 are told; all bytes come back."""
+        stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
+        assert stored.size == len(CONTENT)
+        assert stored.sha256 == hashlib.sha256(CONTENT).hexdigest()
+        assert await content(files, stored.storage_key, 0, stored.size) == CONTENT
+
+    async def test_nothing_is_content_too(self, files: ArtifactFiles) -> None:
+        """An empty file is stored and read."""
+        stored = await files.store("exec_1", "art_1", BytesIO(b""))
+        assert stored.size == 0
+        assert await content(files, stored.storage_key, 0, 0) == b""
+
+    async def test_copying_begins_at_the_position(self, files: ArtifactFiles) -> None:
+        """Content is taken from its position to its end."""
+        source = BytesIO(CONTENT)
+        source.seek(250)
+        stored = await files.store("exec_1", "art_1", source)
+        assert await content(files, stored.storage_key, 0, stored.size) == CONTENT[250:]
+
+    @pytest.mark.parametrize(
+        ("start", "end"), [(0, 1), (100, 200), (70_000, 200_001), (255_999, 256_000), (9, 9)]
+    )
+    async def test_a_range_is_read(self, files: ArtifactFiles, start: int, end: int) -> None:
+        """The bytes from start up to, not with, end."""
+        stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
+        assert await content(files, stored.storage_key, start, end) == CONTENT[start:end]
+
+    async def test_reading_past_the_end_stops_there(self, files: ArtifactFiles) -> None:
+        """A range that goes on behind the content ends with it."""
+        stored = await files.store("exec_1", "art_1", BytesIO(b"abc"))
+        assert await content(files, stored.storage_key, 1, 99) == b"bc"
+
+    async def test_content_that_is_gone_is_not_found(self, files: ArtifactFiles) -> None:
+        """Reading what was deleted or never there raises before the first chunk."""
+        first = await files.store("exec_1", "art_1", BytesIO(b"a"))
+        other = await files.store("exec_2", "art_2", BytesIO(b"b"))
+        await files.delete_execution("exec_1")
+        await files.delete_execution("exec_1")
+        with pytest.raises(NotFound):
+            await content(files, first.storage_key, 0, 1)
+        assert await content(files, other.storage_key, 0, 1) == b"b"

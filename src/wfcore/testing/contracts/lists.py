@@ -1,0 +1,261 @@
+"""What a store promises of lists: filters, order, visibility, exact totals, what is due."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.instants import EpochMs
+from wfcore.model.access import Permission
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.store import Store
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts import samples
+from wfcore.testing.contracts.keeping import keep
+
+ALL = PageRequest(1, 100)
+
+
+def ids(found: Any) -> list[str]:
+    """The ids of a page's or a sequence's records."""
+    return [record.id for record in (found.rows if isinstance(found, Page) else found)]
+
+
+def at(offset: int) -> EpochMs:
+    """An instant near `NOW`."""
+    return EpochMs(NOW + offset)
+
+
+class ListContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
+        """Pages follow one another without gap or overlap; each knows the exact total."""
+        runs = [make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(7)]
+        await keep(store, *runs)
+        async with store.view() as view:
+            pages = [
+                await view.executions.list(ExecutionFilter(), PageRequest(number, 3))
+                for number in (1, 2, 3, 4)
+            ]
+        assert [ids(page) for page in pages] == [
+            ["exec_6", "exec_5", "exec_4"],
+            ["exec_3", "exec_2", "exec_1"],
+            ["exec_0"],
+            [],
+        ]
+        assert [(page.total, page.page, page.size) for page in pages] == [
+            (7, number, 3) for number in (1, 2, 3, 4)
+        ]
+
+    async def test_equal_times_are_ordered_by_id(self, store: Store) -> None:
+        """Records of one millisecond come by id, highest first."""
+        await keep(store, *(make.execution(f"exec_{n}") for n in (2, 1, 3)))
+        async with store.view() as view:
+            found = await view.executions.list(ExecutionFilter(), ALL)
+        assert ids(found) == ["exec_3", "exec_2", "exec_1"]
+
+    @pytest.mark.parametrize(
+        ("where", "expected"),
+        [
+            (ExecutionFilter(), ["e5", "e4", "e3", "e2", "e1"]),
+            (ExecutionFilter(owner_id="acc_1"), ["e4", "e2", "e1"]),
+            (ExecutionFilter(workflow_id="wf_1"), ["e5", "e3", "e1"]),
+            (ExecutionFilter(status=ExecutionStatus.FAILED), ["e5", "e2"]),
+            (ExecutionFilter(owner_id="acc_1", workflow_id="wf_1"), ["e1"]),
+            (ExecutionFilter(owner_id="acc_1", status=ExecutionStatus.FAILED), ["e2"]),
+            (ExecutionFilter("acc_2", "wf_1", ExecutionStatus.FAILED), ["e5"]),
+            (ExecutionFilter(owner_id="acc_3"), []),
+        ],
+    )
+    async def test_every_field_of_an_execution_filter_narrows(
+        self, store: Store, where: ExecutionFilter, expected: list[str]
+    ) -> None:
+        """A list shows exactly the executions that fit every field that is set."""
+        failed = ExecutionStatus.FAILED
+        rows: list[dict[str, Any]] = [
+            {"owner_id": "acc_1", "workflow_id": "wf_1"},
+            {"owner_id": "acc_1", "workflow_id": "wf_2", "status": failed},
+            {"owner_id": "acc_2", "workflow_id": "wf_1"},
+            {"owner_id": "acc_1", "workflow_id": "wf_2"},
+            {"owner_id": "acc_2", "workflow_id": "wf_1", "status": failed},
+        ]
+        made = (
+            make.execution(f"e{number}", accepted_at=at(number), **row)
+            for number, row in enumerate(rows, start=1)
+        )
+        await keep(store, *made)
+        async with store.view() as view:
+            found = await view.executions.list(where, ALL)
+        assert (ids(found), found.total) == (expected, len(expected))
+
+    async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
+        """Rows have everything but outputs, and variables only where some are secret."""
+        secret, plain = samples.EXECUTION, evolve(samples.EXECUTION, id="exec_2", secrets=())
+        await keep(store, secret, plain)
+        async with store.view() as view:
+            found = await view.executions.list(ExecutionFilter(), ALL)
+        bare = {name: evolve(result, output=None) for name, result in secret.step_results.items()}
+        shown = evolve(secret, version=1, output=None, step_results=bare)
+        assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
+
+    async def test_executions_by_time(self, store: Store) -> None:
+        """Grace, due time and end are found at their instant, oldest first, up to a limit."""
+        interrupted, done = ExecutionStatus.INTERRUPTED, ExecutionStatus.COMPLETED
+        await keep(
+            store,
+            make.execution("i2", status=interrupted, due_at=at(2)),
+            make.execution("i1", status=interrupted, due_at=at(1)),
+            make.execution("i3", status=interrupted, due_at=at(3)),
+            make.execution("i4", status=interrupted, due_at=None),
+            make.execution("d2", status=done, due_at=None, completed_at=at(2)),
+            make.execution("d1", status=done, due_at=None, completed_at=at(1)),
+            make.execution("d3", status=done, due_at=None, completed_at=at(3)),
+        )
+        async with store.view() as view:
+            assert await view.executions.next_due() is None
+            assert ids(await view.executions.grace_over(at(2), 9)) == ["i1", "i2"]
+            assert ids(await view.executions.grace_over(at(9), 1)) == ["i1"]
+            assert list(await view.executions.ended_before(at(3), 9)) == ["d1", "d2"]
+            assert list(await view.executions.ended_before(at(9), 1)) == ["d1"]
+        await keep(
+            store,
+            make.execution("p9", due_at=at(9)),
+            make.execution("p8", due_at=at(8), status=ExecutionStatus.RUNNING),
+            make.execution("p7", due_at=at(7), worker="w"),
+        )
+        async with store.view() as view:
+            assert await view.executions.next_due() == at(8)
+
+    async def test_accounts_keys_and_webhooks_are_listed(self, store: Store) -> None:
+        """Newest first; those of the owner or account that was asked for."""
+        for number in (1, 2, 3):
+            owner, made = f"acc_{number % 2}", at(number)
+            await keep(
+                store,
+                make.account(f"acc_{number}", created_at=made),
+                make.key(f"key_{number}", account_id=owner, created_at=made),
+                make.webhook(
+                    f"wh_{number}",
+                    owner_id=owner,
+                    workflow_id=f"wf_{number // 2}",
+                    created_at=made,
+                ),
+            )
+        async with store.view() as view:
+            accounts = await view.accounts.list(PageRequest(1, 2))
+            assert (ids(accounts), accounts.total) == (["acc_3", "acc_2"], 3)
+            assert ids(await view.keys.of_account("acc_1")) == ["key_3", "key_1"]
+            one = await view.webhooks.of_owner("acc_1", PageRequest(2, 1))
+            assert (ids(one), one.total) == (["wh_1"], 2)
+            assert ids(await view.webhooks.of_owner(None, ALL)) == ["wh_3", "wh_2", "wh_1"]
+            assert ids(await view.webhooks.all_of_owner("acc_1")) == ["wh_3", "wh_1"]
+            assert ids(await view.webhooks.of_workflow("wf_1")) == ["wh_3", "wh_2"]
+
+    async def test_workflows_are_visible_to_owner_and_sharers(self, store: Store) -> None:
+        """One's own and shared workflows by name, then id, each once; nobody else's."""
+        await keep(
+            store,
+            make.workflow("wf_1", name="b"),
+            make.workflow("wf_2", name="a"),
+            make.workflow("wf_3", name="B", owner_id="acc_2"),
+            make.workflow("wf_4", name="b", owner_id="acc_3"),
+            make.workflow("wf_5", name="c", owner_id="acc_3"),
+            make.share("wf_3", "acc_1"),
+            make.share("wf_1", "acc_1"),
+            make.share("wf_4", "acc_1", permission=Permission.EDIT),
+            make.share("wf_2", "acc_2"),
+        )
+        async with store.view() as view:
+            mine = await view.workflows.visible_to("acc_1", PageRequest(1, 3))
+            assert (ids(mine), mine.total) == (["wf_3", "wf_2", "wf_1"], 4)
+            rest = await view.workflows.visible_to("acc_1", PageRequest(2, 3))
+            assert (ids(rest), rest.total) == (["wf_4"], 4)
+            assert ids(await view.workflows.visible_to("acc_2", ALL)) == ["wf_3", "wf_2"]
+            assert ids(await view.workflows.visible_to("acc_9", ALL)) == []
+            assert (await view.workflows.list(ALL)).total == 5
+            shares = await view.shares.of_workflow("wf_4")
+            assert [share.account_id for share in shares] == ["acc_1"]
+
+    async def test_approvals_are_visible_to_those_who_may_see_them(self, store: Store) -> None:
+        """Owners, named approvers, and EDIT sharers where nobody is named."""
+        theirs = {"owner_id": "acc_8", "workflow_owner_id": "acc_9"}
+        named = {**theirs, "approvers": (" Ann@Example.org", "acc_5")}
+        await keep(
+            store,
+            make.approval("a1", created_at=at(1)),
+            make.approval("a2", created_at=at(2), **{**theirs, "owner_id": "acc_1"}),
+            make.approval("a3", created_at=at(3), **{**theirs, "workflow_owner_id": "acc_1"}),
+            make.approval("a4", created_at=at(4), workflow_id="wf_2", **theirs),
+            make.approval("a5", created_at=at(5), workflow_id="wf_2", **named),
+            make.approval("a6", created_at=at(6), **theirs),
+            make.share("wf_2", "acc_4", permission=Permission.EDIT),
+            make.share("wf_2", "acc_3", permission=Permission.EXECUTE),
+        )
+        expected = {
+            (None, None): ["a6", "a5", "a4", "a3", "a2", "a1"],
+            ("acc_1", "one@example.org"): ["a3", "a2", "a1"],
+            ("acc_2", "ann@example.org"): ["a5"],
+            ("acc_3", "three@example.org"): [],
+            ("acc_4", "four@example.org"): ["a4"],
+            ("acc_5", None): ["a5"],
+        }
+        async with store.view() as view:
+            for (account_id, email), shown in expected.items():
+                found = await view.approvals.list(ApprovalFilter(account_id, email), ALL)
+                assert (ids(found), found.total) == (shown, len(shown))
+            page = await view.approvals.list(ApprovalFilter("acc_1"), PageRequest(2, 2))
+            assert (ids(page), page.total) == (["a1"], 3)
+
+    async def test_approvals_by_status_and_expiry(self, store: Store) -> None:
+        """Only PENDING ones expire; they are due at their instant, earliest first."""
+        await keep(
+            store,
+            make.approval("a1", expires_at=at(10), created_at=at(1)),
+            make.approval("a2", expires_at=at(5), created_at=at(2), execution_id="exec_2"),
+            make.approval("a3", expires_at=at(1), created_at=at(3), status=ApprovalStatus.REJECTED),
+        )
+        async with store.view() as view:
+            assert ids(await view.approvals.due(at(10), 9)) == ["a2", "a1"]
+            assert ids(await view.approvals.due(at(9), 9)) == ["a2"]
+            assert ids(await view.approvals.due(at(10), 1)) == ["a2"]
+            assert await view.approvals.next_expiry() == at(5)
+            pending = ApprovalFilter("acc_1", status=ApprovalStatus.PENDING)
+            assert ids(await view.approvals.list(pending, ALL)) == ["a2", "a1"]
+            assert ids(await view.approvals.of_execution("exec_1")) == ["a3", "a1"]
+
+    async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
+        """Entries from an instant on, above an id, oldest first, up to a limit."""
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
+        async with store.view() as view:
+            assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
+            assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
+
+    async def test_tallies_add_up_however_many_count_at_once(self, store: Store) -> None:
+        """Counting never collides: every committed unit counts."""
+        await keep(store, make.webhook())
+
+        async def count(number: int) -> None:
+            async with store.unit() as unit:
+                unit.webhooks.tally("wh_1", "2023-11-14", 202, at(number))
+                if number % 4 == 0:
+                    unit.webhooks.tally("wh_1", "2023-11-15", 401, at(number))
+                await asyncio.sleep(0)
+                await unit.commit()
+
+        await asyncio.gather(*(count(number) for number in range(40)))
+        async with store.view() as view:
+            found = await view.webhooks.tallies("wh_1")
+            webhook = await view.webhooks.get("wh_1")
+        assert [(tally.date, tally.status, tally.count) for tally in found] == [
+            ("2023-11-14", 202, 40),
+            ("2023-11-15", 401, 10),
+        ]
+        assert [tally.last_at for tally in found] == [at(39), at(36)]
+        assert webhook is not None
+        assert webhook.version == 1

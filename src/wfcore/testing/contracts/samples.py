@@ -1,0 +1,180 @@
+"""One rich record of each kind: every field set, every awkward value in it."""
+
+from typing import Any
+
+from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.access import AccountStatus, Permission, Plan, Scope
+from wfcore.model.approval import (
+    ApprovalStatus,
+    DecisionSource,
+    Group,
+    HistoryEntry,
+)
+from wfcore.model.execution import (
+    ExecutionStatus,
+    ReasonCode,
+    StatusReason,
+    StepStatus,
+    TriggerSource,
+)
+from wfcore.model.json import Json
+from wfcore.model.usage import Usage
+from wfcore.model.webhook import DisabledReason, WebhookStatus
+from wfcore.model.workflow import (
+    ApprovalStep,
+    Column,
+    ColumnType,
+    GroupSpec,
+    Language,
+    Retry,
+    Variable,
+    VariableType,
+)
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+
+AWKWARD: Json = {
+    "": None,
+    "nul": "a\u0000b",
+    "text": 'ü 雪 🎈 "quoted" \\ \n',
+    "numbers": [0, -1, 2**53 + 1, 1.5, 1e300, True, False],
+    "deep": {"list": [[], {}, [{"a": [1]}]]},
+}
+"""JSON that a careless conversion would change."""
+
+COLUMNS = (
+    Column("id", "Order", ColumnType.STRING, editable=False, required=True),
+    Column("kind", "Kind", ColumnType.ENUM, options=("a", 1, None)),
+)
+
+ACCOUNT = make.account(
+    plan=Plan.ENTERPRISE,
+    status=AccountStatus.LOCKED,
+    password_hash="$argon2id$v=19$x",  # noqa: S106 - a sample, no password
+)
+KEY = make.key(
+    scopes=frozenset({Scope.APPROVAL_RESPOND, Scope.WORKFLOW_READ}),
+    expires_at=EpochMs(NOW + 1),
+    revoked_at=EpochMs(NOW + 2),
+    previous_hash="1" * 64,
+    previous_until=EpochMs(NOW + 3),
+    last_used_at=EpochMs(NOW + 4),
+)
+SESSION = make.session(last_seen_at=EpochMs(NOW + 5))
+SHARE = make.share(permission=Permission.EXECUTE)
+WORKFLOW = make.workflow(name="Rückgaben 🎈", revision=7)
+SNAPSHOT = make.snapshot(
+    revision=7,
+    definition=make.definition(
+        make.code_step(
+            "fetch",
+            language=Language.COMMAND,
+            command=("curl", "{{ variables.url }}"),
+            network=True,
+            when="{{ true }}",
+            retry=Retry(3, DurationMs(2_000), 2.5),
+            continue_on_error=True,
+        ),
+        ApprovalStep(
+            "review",
+            message="Look at {{ steps.fetch.output }}",
+            timeout_ms=DurationMs(5),
+            approvers=("ann@example.org", "acc_9"),
+            groups=(
+                GroupSpec("refunds", "Refunds", "{{ steps.fetch.output.rows }}", COLUMNS, "id"),
+                GroupSpec("fixed", "Fixed", [{"id": 1}, AWKWARD]),
+            ),
+        ),
+        variables={
+            "url": Variable("url", required=True, secret=True),
+            "data": Variable("data", VariableType.OBJECT, has_default=True, default=AWKWARD),
+        },
+        output={"all": "{{ steps.fetch.output }}", "awkward": AWKWARD},
+        has_output=True,
+        description="What it does",
+    ),
+)
+EXECUTION = make.execution(
+    trigger_source=TriggerSource.DELAYED_COMPLETION,
+    status=ExecutionStatus.FAILED,
+    variables={"data": AWKWARD, "url": "https://example.org"},
+    step_results={
+        "fetch": make.step_result(
+            output=AWKWARD, attempts=3, usage=Usage(10, 20, "0.000012"), error="once"
+        ),
+        'odd "name" \\': make.step_result(
+            StepStatus.AWAITING_APPROVAL, approval_id="appr_1", retry_at=EpochMs(NOW + 9)
+        ),
+        "quiet": make.step_result(StepStatus.SKIPPED, usage=Usage(1, 2, None)),
+    },
+    status_reason=StatusReason(ReasonCode.STEP_FAILED, "fetch", "appr_1"),
+    error="step fetch: exit status 1",
+    output=AWKWARD,
+    completed_at=EpochMs(NOW + 10),
+    due_at=EpochMs(NOW + 11),
+    worker="worker-1",
+    fence=3,
+    events=12,
+    resumes=2,
+    monitored=True,
+    redrive_of="exec_0",
+    key_id="key_1",
+    webhook_id="wh_1",
+    secrets=("url",),
+)
+APPROVAL = make.approval(
+    status=ApprovalStatus.APPROVED,
+    approvers=("ann@example.org", "acc_9"),
+    groups=(
+        Group("refunds", "Refunds", COLUMNS, ({"id": 1}, {"id": 2, "awkward": AWKWARD}), "id"),
+        Group("none", "Nothing", (), ()),
+    ),
+    decided_at=EpochMs(NOW + 1),
+    decided_by="acc_9",
+    decision_source=DecisionSource.LINK,
+    comment="fine",
+    history=(
+        HistoryEntry(NOW, "created"),
+        HistoryEntry(
+            EpochMs(NOW + 1),
+            "approved",
+            "acc_9",
+            DecisionSource.LINK,
+            "fine",
+            {"refunds": ({"id": 1}, {"id": 2})},
+            {"refunds": ({"id": 1, "amount": 1.5},)},
+        ),
+    ),
+)
+ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
+WEBHOOK = make.webhook(
+    secret_key="whs",  # noqa: S106 - a sample, no secret
+    variable_mapping={"order": "id"},
+    status=WebhookStatus.DISABLED,
+    disabled_reason=DisabledReason.PLAN_LIMIT,
+)
+REPLAY = make.replay(key="k" * 255)
+
+CHANGING = (
+    ACCOUNT,
+    KEY,
+    SESSION,
+    SHARE,
+    WORKFLOW,
+    EXECUTION,
+    APPROVAL,
+    ARTIFACT,
+    WEBHOOK,
+    REPLAY,
+)
+"""Records that may be put again."""
+
+RECORDS = (*CHANGING, SNAPSHOT)
+
+
+def identity(record: Any) -> tuple[Any, ...]:
+    """What `get` of the record's repository wants."""
+    for names in (("scope", "key"), ("workflow_id", "revision"), ("workflow_id", "account_id")):
+        if not hasattr(record, "id") and all(hasattr(record, name) for name in names):
+            return tuple(getattr(record, name) for name in names)
+    return (record.id,)

@@ -1,0 +1,20 @@
+"""
+The contract of a store, as a test class to inherit from.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self):
+            store = MyStore(...)
+            yield store
+            await store.close()
+
+Needs pytest-asyncio in auto mode. Time is plain integers: the suite controls it by its arguments.
+"""
+
+from wfcore.testing.contracts.claims import ClaimContract
+from wfcore.testing.contracts.lists import ListContract
+from wfcore.testing.contracts.units import UnitContract
+
+
+class StoreContract(UnitContract, ListContract, ClaimContract):
+    """Everything that `wfcore.ports.store` and `wfcore.ports.records` promise."""

@@ -1,0 +1,312 @@
+"""What a store promises of units: compare-and-set, all or nothing, reading one's own writes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.errors import Stale
+from wfcore.instants import DAY, EpochMs
+from wfcore.model.access import Permission
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.store import Store, Unit
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts import samples
+from wfcore.testing.contracts.keeping import REPOSITORY, collect, keep
+
+PAGE = PageRequest()
+
+
+async def stored(unit: Unit | Any, record: Any) -> Any:
+    """The stored record with the identity of *record*."""
+    repository = getattr(unit, REPOSITORY[type(record)])
+    return await repository.get(*samples.identity(record))
+
+
+class UnitContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_a_record_comes_back_as_it_was_one_version_higher(
+        self, store: Store, record: Any
+    ) -> None:
+        """What was put is read back equal, with version 1."""
+        await keep(store, record)
+        async with store.view() as view:
+            assert await stored(view, record) == evolve(record, version=1)
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_a_missing_record_is_none(self, store: Store, record: Any) -> None:
+        """Reading what was never stored gives None."""
+        async with store.view() as view:
+            assert await stored(view, record) is None
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_a_new_record_must_be_new(self, store: Store, record: Any) -> None:
+        """Version 0 where a record exists is stale."""
+        await keep(store, record)
+        with pytest.raises(Stale):
+            await keep(store, record)
+
+    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    async def test_a_lost_update_is_stale(self, store: Store, record: Any) -> None:
+        """Of two units that read the same version, the second to commit is refused."""
+        await keep(store, record)
+        async with store.unit() as slow, store.unit() as fast:
+            seen_by_slow = await stored(slow, record)
+            collect(fast, await stored(fast, record))
+            await fast.commit()
+            collect(slow, seen_by_slow)
+            with pytest.raises(Stale):
+                await slow.commit()
+        async with store.view() as view:
+            assert (await stored(view, record)).version == 2
+
+    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    async def test_a_version_that_never_was_is_stale(self, store: Store, record: Any) -> None:
+        """An update of a record that does not exist is stale."""
+        with pytest.raises(Stale):
+            await keep(store, evolve(record, version=3))
+
+    @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
+    async def test_a_unit_reads_its_own_writes_and_may_write_twice(
+        self, store: Store, record: Any
+    ) -> None:
+        """After a put a read shows the next version, from which the next put starts."""
+        async with store.unit() as unit:
+            for version in (1, 2, 3):
+                collect(unit, await stored(unit, record) or record)
+                assert await stored(unit, record) == evolve(record, version=version)
+            await unit.commit()
+        async with store.view() as view:
+            assert await stored(view, record) == evolve(record, version=3)
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_nothing_is_visible_without_commit(self, store: Store, record: Any) -> None:
+        """A unit that is left without commit leaves no trace."""
+        async with store.unit() as unit:
+            collect(unit, record)
+            async with store.view() as view:
+                assert await stored(view, record) is None
+        async with store.view() as view:
+            assert await stored(view, record) is None
+
+    async def test_a_stale_record_takes_the_whole_unit_down(self, store: Store) -> None:
+        """Nothing of a refused unit is visible, whatever stood before and after the loser."""
+        await keep(store, make.workflow())
+        async with store.unit() as unit:
+            collect(unit, make.execution(), make.workflow(), make.event(1), make.audit_entry())
+            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
+            with pytest.raises(Stale):
+                await unit.commit()
+        async with store.view() as view:
+            assert await view.executions.get("exec_1") is None
+            assert list(await view.events.of_execution("exec_1", 0, 10)) == []
+            assert list(await view.audit.list(EpochMs(0), None, 10)) == []
+            assert list(await view.webhooks.tallies("wh_1")) == []
+
+    async def test_a_refused_unit_does_not_harm_the_others(self, store: Store) -> None:
+        """Units that commit at the same time as a stale one are stored."""
+        await keep(store, make.workflow())
+        tries = [keep(store, make.execution(f"exec_{n}")) for n in range(10)]
+        tries.insert(5, keep(store, make.execution("exec_lost"), make.workflow()))
+        ends = await asyncio.gather(*tries, return_exceptions=True)
+        assert [type(end) for end in ends if end is not None] == [Stale]
+        async with store.view() as view:
+            found = await view.executions.list(ExecutionFilter(), PAGE)
+        assert {run.id for run in found.rows} == {f"exec_{n}" for n in range(10)}
+
+    async def test_lists_in_a_unit_show_its_own_writes(self, store: Store) -> None:
+        """Lists and look-ups inside a unit see what the unit has put and deleted."""
+        await keep(store, make.session(), make.approval(), make.account())
+        async with store.unit() as unit:
+            collect(unit, make.approval("appr_2"), make.event(1), make.key(), make.artifact())
+            collect(unit, evolve(make.account(), version=1, email="new@example.org"))
+            collect(unit, make.workflow(), make.share("wf_1", "acc_9"), make.webhook())
+            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
+            unit.sessions.delete("session_1")
+            runs = await unit.approvals.of_execution("exec_1")
+            assert [approval.id for approval in runs] == ["appr_2", "appr_1"]
+            assert [e.number for e in await unit.events.of_execution("exec_1", 0, 9)] == [1]
+            assert [k.id for k in await unit.keys.of_account("acc_1")] == ["key_1"]
+            assert len(await unit.artifacts.of_execution("exec_1")) == 1
+            assert await unit.accounts.by_email("acc_1@example.org") is None
+            assert await unit.accounts.by_email("new@example.org") is not None
+            assert await unit.workflows.by_name("acc_1", "Workflow wf_1") is not None
+            assert (await unit.workflows.visible_to("acc_9", PAGE)).total == 1
+            assert (await unit.webhooks.of_owner("acc_1", PAGE)).total == 1
+            assert [t.count for t in await unit.webhooks.tallies("wh_1")] == [1]
+            assert await unit.sessions.get("session_1") is None
+        async with store.view() as view:
+            assert (await view.approvals.list(ApprovalFilter(), PAGE)).total == 1
+
+    @pytest.mark.parametrize("rounds", [1, 25])
+    async def test_of_racing_units_one_wins(self, store: Store, rounds: int) -> None:
+        """However reads, writes and commits interleave, no update is lost."""
+        await keep(store, make.execution(events=0))
+
+        async def bump(number: int) -> bool:
+            async with store.unit() as unit:
+                run = await unit.executions.get("exec_1")
+                assert run is not None
+                for _ in range(number % 3):
+                    await asyncio.sleep(0)
+                unit.executions.put(evolve(run, events=run.events + 1))
+                for _ in range(number % 2):
+                    await asyncio.sleep(0)
+                try:
+                    await unit.commit()
+                except Stale:
+                    return False
+                return True
+
+        won = 0
+        for _ in range(rounds):
+            ends = await asyncio.gather(*(bump(number) for number in range(8)))
+            assert any(ends)
+            won += sum(ends)
+        async with store.view() as view:
+            run = await view.executions.get("exec_1")
+        assert run is not None
+        assert (run.events, run.version) == (won, won + 1)
+
+    async def test_a_cancelled_commit_is_all_or_nothing(self, store: Store) -> None:
+        """A unit whose commit was cancelled has happened wholly or not at all."""
+        for number in range(30):
+            id = f"exec_{number}"
+            task = asyncio.ensure_future(
+                keep(store, make.execution(id), make.event(1, id), make.event(2, id))
+            )
+            for _ in range(number % 6):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        await keep(store, make.workflow())  # what was handed in before is done by now
+        async with store.view() as view:
+            for number in range(30):
+                run = await view.executions.get(f"exec_{number}")
+                log = await view.events.of_execution(f"exec_{number}", 0, 9)
+                assert len(log) == (0 if run is None else 2)
+
+    async def test_step_results_change_one_by_one(self, store: Store) -> None:
+        """Step results keep their order and content whichever of them a unit changes."""
+        first = {"a": make.step_result(output={"n": 1}), "b": make.step_result(output="x")}
+        await keep(store, make.execution(step_results=first))
+        states: list[dict[str, Any]] = [
+            {**first, "c": make.step_result(output=[1])},
+            {**first, "b": make.step_result(output=None), "c": make.step_result()},
+            {"c": make.step_result(), "a": first["a"]},
+            {},
+            {"z": make.step_result(output="z"), **first},
+        ]
+        for results in states:
+            async with store.unit() as unit:
+                run = await unit.executions.get("exec_1")
+                assert run is not None
+                unit.executions.put(evolve(run, step_results=results))
+                await unit.commit()
+            async with store.view() as view:
+                run = await view.executions.get("exec_1")
+                assert run is not None
+                assert list(run.step_results.items()) == list(results.items())
+
+    async def test_an_email_is_unique(self, store: Store) -> None:
+        """A second account with an email is stale; one's own email is not in one's way."""
+        await keep(store, make.account("acc_1", email="ann@example.org"))
+        with pytest.raises(Stale):
+            await keep(store, make.account("acc_2", email="ann@example.org"))
+        await keep(store, make.account("acc_1", email="ann@example.org", version=1))
+        async with store.view() as view:
+            found = await view.accounts.by_email("Ann@Example.org")
+            assert found is not None
+            assert (found.id, found.version) == ("acc_1", 2)
+
+    async def test_a_workflow_name_is_unique_for_its_owner(self, store: Store) -> None:
+        """Another workflow of that name is stale for the same owner, fine for another."""
+        await keep(store, make.workflow("wf_1", name="Refunds"))
+        with pytest.raises(Stale):
+            await keep(store, make.workflow("wf_2", name="Refunds"))
+        await keep(store, make.workflow("wf_3", name="Refunds", owner_id="acc_2"))
+        async with store.view() as view:
+            found = await view.workflows.by_name("acc_2", "Refunds")
+            assert found is not None
+            assert found.id == "wf_3"
+            assert await view.workflows.by_name("acc_3", "Refunds") is None
+
+    async def test_deleting_a_workflow_takes_its_shares_and_leaves_its_definitions(
+        self, store: Store
+    ) -> None:
+        """Deleting compares the version; shares go, snapshots stay."""
+        await keep(store, make.workflow(), make.share(), make.snapshot())
+        async with store.unit() as unit:
+            unit.workflows.delete(make.workflow(version=7))
+            with pytest.raises(Stale):
+                await unit.commit()
+        async with store.unit() as unit:
+            unit.workflows.delete(make.workflow(version=1))
+            assert await unit.workflows.get("wf_1") is None
+            await unit.commit()
+        async with store.view() as view:
+            assert await view.workflows.get("wf_1") is None
+            assert await view.shares.get("wf_1", "acc_2") is None
+            assert list(await view.shares.of_workflow("wf_1")) == []
+            assert await view.definitions.get("wf_1", 1) is not None
+
+    async def test_a_share_that_was_given_again_is_the_new_one(self, store: Store) -> None:
+        """Deleting and storing anew under the same identity shows the new content."""
+        await keep(store, make.share(permission=Permission.EDIT))
+        async with store.view() as view:
+            assert await view.shares.get("wf_1", "acc_2") is not None
+        async with store.unit() as unit:
+            unit.shares.delete("wf_1", "acc_2")
+            assert await unit.shares.get("wf_1", "acc_2") is None
+            await unit.commit()
+        await keep(store, make.share(permission=Permission.VIEW))
+        async with store.view() as view:
+            share = await view.shares.get("wf_1", "acc_2")
+            assert share is not None
+            assert share.permission is Permission.VIEW
+
+    async def test_deleting_a_webhook_takes_its_tallies(self, store: Store) -> None:
+        """Deleting compares the version and takes the counts along."""
+        await keep(store, make.webhook())
+        async with store.unit() as unit:
+            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
+            await unit.commit()
+        async with store.unit() as unit:
+            unit.webhooks.delete(make.webhook(version=2))
+            with pytest.raises(Stale):
+                await unit.commit()
+        async with store.unit() as unit:
+            unit.webhooks.delete(make.webhook(version=1))
+            await unit.commit()
+        async with store.view() as view:
+            assert await view.webhooks.get("wh_1") is None
+            assert list(await view.webhooks.tallies("wh_1")) == []
+
+    async def test_an_event_number_is_given_once(self, store: Store) -> None:
+        """A number that exists makes the unit stale; the log comes back in order."""
+        await keep(store, make.event(1), make.event(2), make.event(1, "exec_2"))
+        with pytest.raises(Stale):
+            await keep(store, make.event(3), make.event(2))
+        await keep(store, make.event(3, data={"step": "a", "n": [1, None, "ü"]}))
+        async with store.view() as view:
+            log = await view.events.of_execution("exec_1", 0, 10)
+            assert [event.number for event in log] == [1, 2, 3]
+            assert log[2] == make.event(3, data={"step": "a", "n": [1, None, "ü"]})
+            tail = await view.events.of_execution("exec_1", 1, 1)
+            assert [event.number for event in tail] == [2]
+
+    async def test_an_old_idempotency_record_may_be_replaced(self, store: Store) -> None:
+        """A new record replaces one that is over a day old; a younger one stays."""
+        await keep(store, make.replay())
+        with pytest.raises(Stale):
+            await keep(store, make.replay(created_at=NOW + DAY - 1, execution_id="exec_2"))
+        await keep(store, make.replay(created_at=NOW + DAY + 1, execution_id="exec_2"))
+        async with store.view() as view:
+            found = await view.replays.get("key_1:wf_1", "once")
+            assert found is not None
+            assert (found.execution_id, found.version) == ("exec_2", 1)
