@@ -4,7 +4,7 @@ How a fact changes an execution: the fold over the machine. Contract §2.
 Every change of status is an event of its own, after the events of the fact that caused it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -36,6 +36,8 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     move = _move(run, fact, now)
     changes: dict[str, object] = dict(move.changes)
     said, effects = move.said, move.effects
+    if status in EXECUTION.final:
+        said = (*said, *_withdrawn(run, fact))
     if status is not run.status:
         changes["status"] = status
         said = (*said, (EventKind(f"execution.{status.lower()}"), move.about))
@@ -44,15 +46,30 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
         effects = (*effects, WithdrawApprovals(run.id))
         if run.worker is not None:
             effects = (*effects, StopSteps(run.id))
-    events = numbered(run, now, said)
+    events = _numbered(run, now, said)
     record = evolve(run, events=run.events + len(events), **changes)  # type: ignore[arg-type]
     return Outcome(record, events, effects)
 
 
-def numbered(
+def announce(
+    run: Execution, said: Sequence[tuple[EventKind, JsonObject]], now: EpochMs
+) -> Outcome[Execution]:
+    """Events that move nothing: output lines, artifacts."""
+    events = _numbered(run, now, tuple(said))
+    return Outcome(evolve(run, events=run.events + len(events)), events)
+
+
+def _withdrawn(run: Execution, fact: Fact) -> Iterator[tuple[EventKind, JsonObject]]:
+    """The end of an execution takes back every question that is still open. AP-5."""
+    decided = fact.step_name if isinstance(fact, facts.Rejected) else None
+    for name, result in run.step_results.items():
+        if result.status is StepStatus.AWAITING_APPROVAL and name != decided:
+            yield EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": result.approval_id}
+
+
+def _numbered(
     run: Execution, now: EpochMs, said: tuple[tuple[EventKind, JsonObject], ...]
 ) -> tuple[Event, ...]:
-    """*said* as the next events of *run*; the caller counts them into the record."""
     return tuple(
         Event(run.id, number, now, kind, data)
         for number, (kind, data) in enumerate(said, start=run.events + 1)

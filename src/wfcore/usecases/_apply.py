@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from attrs import evolve
-
 from wfcore.effects import (
     DeadlineSet,
     Effect,
@@ -16,48 +14,34 @@ from wfcore.effects import (
 )
 from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus
-from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit
 from wfcore.rules.approval import BY_END, Withdraw, decide
-from wfcore.rules.execution import numbered
 
 
-async def store_run(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Execution:
-    """
-    Collect an execution's next record, its events, and what belongs to the same unit.
-
-    Returns the record as it was put (withdrawn approvals add events to it).
-    """
-    run, events = outcome.record, list(outcome.events)
+async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> None:
+    """Put an execution's next record, its events, and what belongs to the same unit."""
+    unit.executions.put(outcome.record)
+    for event in outcome.events:
+        unit.events.append(event)
     for effect in outcome.effects:
         match effect:
             case OpenApproval(approval):
                 unit.approvals.put(approval)
             case WithdrawApprovals():
-                told = await _withdraw(unit, run, now)
-                run = evolve(run, events=run.events + len(told))
-                events += told
+                await _withdraw(unit, outcome.record, now)
             case _:
                 pass
-    unit.executions.put(run)
-    for event in events:
-        unit.events.append(event)
-    return run
 
 
-async def _withdraw(unit: Unit, run: Execution, now: EpochMs) -> tuple[Event, ...]:
+async def _withdraw(unit: Unit, run: Execution, now: EpochMs) -> None:
     """An ended execution asks nobody any more. AP-5."""
     if not any(result.approval_id for result in run.step_results.values()):
-        return ()
-    said = []
+        return
     for approval in await unit.approvals.of_execution(run.id):
         if approval.status is ApprovalStatus.PENDING:
             unit.approvals.put(decide(approval, Withdraw(), BY_END, now).record)
-            about = {"step": approval.step_name, "approvalId": approval.id}
-            said.append((EventKind.APPROVAL_CANCELLED, about))
-    return numbered(run, now, tuple(said))
 
 
 def hint(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:

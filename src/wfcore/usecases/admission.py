@@ -1,0 +1,135 @@
+"""
+Letting a request in: credentials, account status, scope, rate, in this order. Contract §7.
+
+Refusals are noted in the audit log with their reason; the caller learns only that.
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
+from wfcore.model.access import Account, Principal, Scope
+from wfcore.model.webhook import AuthMode, Webhook
+from wfcore.rules import api_key
+from wfcore.rules.access import require_active, require_scope
+from wfcore.rules.credentials import presented_key
+from wfcore.rules.rate import Quota, verdict, windows
+from wfcore.rules.signature import require_signature
+from wfcore.rules.webhook import require_bound_key, require_triggerable
+from wfcore.usecases.auditing import Origin, note_denial
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Carried:
+    """All values that a request carries where a key may be. Never shown."""
+
+    authorization: Sequence[str] = ()
+    x_api_key: Sequence[str] = ()
+    query: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        return "Carried(...)"
+
+
+@frozen
+class Admitted:
+    """Who came in, and what is left of its quota."""
+
+    who: Principal
+    quota: Quota
+
+
+async def authenticate(services: Services, carried: Carried, scope: Scope) -> Principal:
+    """
+    The account and key that *carried* stands for. AU-1 to AU-4.
+
+    Raises `Unauthenticated`, `AccountBlocked`. Counts nothing, notes nothing.
+    """
+    presented = api_key.parse(
+        presented_key(carried.authorization, carried.x_api_key, carried.query)
+    )
+    async with services.store.view() as view:
+        stored = await view.keys.get(presented.id)
+        key = api_key.check(stored, presented, services.clock.now())
+        account = await view.accounts.get(key.account_id)
+    if account is None:
+        raise Unauthenticated(AuthReason.UNKNOWN_KEY, key.account_id, key.id)
+    who = Principal(account, key)
+    require_active(account, key.id)
+    require_scope(who, scope)
+    return who
+
+
+async def admit(services: Services, carried: Carried, scope: Scope, origin: Origin) -> Admitted:
+    """
+    Authenticate and count one request against the key's quota. RL-1 to RL-4.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
+    """
+    try:
+        who = await authenticate(services, carried, scope)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "api.request", refusal, origin)
+        raise
+    assert who.key is not None
+    return Admitted(who, await take(services, f"key:{who.key.id}", who.account))
+
+
+async def take(services: Services, subject: str, account: Account) -> Quota:
+    """Count one request for *subject* by the account's plan. Raises `RateLimited`. RL-4."""
+    now = services.clock.now()
+    asked = windows(account.plan, now)
+    return verdict(asked, await services.counters.take(subject, asked, now), now)
+
+
+async def find_webhook(services: Services, webhook_id: str) -> Webhook:
+    """The webhook of a trigger URL. Raises `NotFound`."""
+    async with services.store.view() as view:
+        webhook = await view.webhooks.get(webhook_id)
+    if webhook is None:
+        raise NotFound("Webhook")
+    return webhook
+
+
+async def admit_trigger(
+    services: Services,
+    webhook: Webhook,
+    carried: Carried,
+    signature: str | None,
+    body: bytes,
+    origin: Origin,
+) -> Quota:
+    """
+    Whether this request may trigger *webhook*: credentials, rate, active, in this order.
+
+    A webhook without a bound key has its owner's quota to itself. WH-1, WH-2, SG-3, RL-5.
+
+    Raises `Unauthenticated`, `AccountBlocked`, `RateLimited`, `Conflict`.
+    """
+    try:
+        subject, account = await _trigger_credentials(services, webhook, carried, signature, body)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "webhook.trigger", refusal, origin, webhook.id)
+        raise
+    quota = await take(services, subject, account)
+    require_triggerable(webhook)
+    return quota
+
+
+async def _trigger_credentials(
+    services: Services, webhook: Webhook, carried: Carried, signature: str | None, body: bytes
+) -> tuple[str, Account]:
+    if webhook.auth_mode is AuthMode.API_KEY:
+        who = await authenticate(services, carried, Scope.WEBHOOK_TRIGGER)
+        require_bound_key(webhook, who)
+        return f"key:{webhook.api_key_id}", who.account
+    if webhook.auth_mode is AuthMode.SIGNATURE:
+        require_signature(webhook.secret_key or "", body, signature)
+    async with services.store.view() as view:
+        owner = await view.accounts.get(webhook.owner_id)
+    if owner is None:
+        raise NotFound("Webhook")
+    require_active(owner)
+    return f"webhook:{webhook.id}", owner

@@ -1,0 +1,133 @@
+"""Listing, reading and deciding approvals. Spec: approvals; contract §3."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import AlreadyDecided, Forbidden
+from wfcore.model.access import Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter
+from wfcore.ports.store import View
+from wfcore.rules.access import is_approver, sees_approval
+from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.execution import advance
+from wfcore.rules.execution_machine import Approved, Rejected
+from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._looking import approval_for, execution_for
+from wfcore.usecases._retry import retried
+from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+from wfcore.usecases.settling import settle, settle_all
+
+OPERATOR = "operator"
+"""Who decided, where it was done at the command line."""
+
+
+async def list_approvals(
+    services: Services,
+    who: Principal | None,
+    page: PageRequest,
+    status: ApprovalStatus | None = None,
+) -> Page[Approval]:
+    """The approvals that the caller may see. AC-5."""
+    await settle_all(services)
+    async with services.store.view() as view:
+        where = ApprovalFilter(status=status)
+        if who is not None:
+            where = ApprovalFilter(who.account.id, who.account.email, status)
+        return await view.approvals.list(where, page)
+
+
+async def read_approval(services: Services, who: Principal | None, approval_id: str) -> Approval:
+    """One approval as it is now. Raises `NotFound`."""
+    async with services.store.view() as view:
+        approval, _ = await approval_for(view, who, approval_id)
+    if await settle(services, approval):
+        async with services.store.view() as view:
+            approval, _ = await approval_for(view, who, approval_id)
+    return approval
+
+
+async def approvals_of(
+    services: Services, who: Principal | None, execution_id: str
+) -> Sequence[Approval]:
+    """
+    The approvals of one execution that the caller may see, newest first. AC-5.
+
+    Raises `NotFound` where it sees neither the execution nor any of them.
+    """
+    async with services.store.view() as view:
+        found = list(await view.approvals.of_execution(execution_id))
+        visible = [one for one in found if await _sees(view, who, one)]
+        if not visible:
+            await execution_for(view, who, execution_id)
+    if any([await settle(services, one) for one in visible]):
+        return [await read_approval(services, who, one.id) for one in visible]
+    return visible
+
+
+async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
+    if who is None:
+        return True
+    share = await view.shares.get(approval.workflow_id, who.account.id)
+    return sees_approval(approval, who.account, share)
+
+
+@frozen
+class Decide:
+    """A decision as it came through some door."""
+
+    approval_id: str
+    decision: Approve | Reject
+    source: DecisionSource
+    comment: str | None = None
+
+    @property
+    def verb(self) -> str:
+        return "approve" if isinstance(self.decision, Approve) else "reject"
+
+
+async def decide_approval(
+    services: Services, who: Principal | None, asked: Decide, origin: Origin = UNKNOWN
+) -> Approval:
+    """
+    Record one decision and let its execution go on, or stop it. AP-2, AP-3, AP-6, AP-10.
+
+    Of any number of racing decisions, an expiry among them, exactly one wins.
+
+    Raises `NotFound`, `Forbidden` (visible, but no approver), `AlreadyDecided`,
+    `InvalidInput` (edited rows; nothing is decided).
+    """
+    await read_approval(services, who, asked.approval_id)
+    return await _decide(services, who, asked, origin)
+
+
+@retried
+async def _decide(
+    services: Services, who: Principal | None, asked: Decide, origin: Origin
+) -> Approval:
+    now = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        approval, share = await approval_for(unit, who, asked.approval_id)
+        if who is not None and not is_approver(approval, who.account, share):
+            raise Forbidden("You are not an approver of this approval")
+        voice = Voice(who.account.email if who else OPERATOR, asked.source, asked.comment)
+        decided = decide(approval, asked.decision, voice, now).record
+        run = await unit.executions.get(approval.execution_id)
+        if run is None:
+            raise AlreadyDecided("The execution of this approval is gone", approval.id)
+        outcome = advance(run, _fact(decided), now)
+        unit.approvals.put(decided)
+        await collect(unit, outcome, now)
+        note(services, unit, f"approval.{asked.verb}", who, approval.id, origin)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return decided
+
+
+def _fact(decided: Approval) -> Approved | Rejected:
+    if decided.status is ApprovalStatus.APPROVED:
+        return Approved(decided.step_name, decided.id, step_output(decided))
+    return Rejected(decided.step_name, decided.id)

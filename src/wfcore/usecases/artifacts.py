@@ -1,0 +1,67 @@
+"""Artifacts: metadata, and the content by link or by key. Spec: artifacts; contract §6."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import AuthReason, NotFound, Unauthenticated
+from wfcore.instants import EpochMs, later
+from wfcore.model.access import Principal
+from wfcore.model.artifact import Artifact
+from wfcore.rules.limits import DOWNLOAD_LINK
+from wfcore.rules.signature import download_fits, sign_download
+from wfcore.usecases._looking import execution_for
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Link:
+    """A signature that opens one download until `expires`."""
+
+    expires: EpochMs
+    signature: str
+
+
+async def list_artifacts(
+    services: Services, who: Principal | None, execution_id: str
+) -> Sequence[Artifact]:
+    """The artifacts of an execution, newest first. Raises `NotFound`."""
+    async with services.store.view() as view:
+        await execution_for(view, who, execution_id)
+        return await view.artifacts.of_execution(execution_id)
+
+
+async def read_artifact(
+    services: Services, who: Principal | None, execution_id: str, artifact_id: str
+) -> Artifact:
+    """One artifact of that execution. Raises `NotFound`."""
+    async with services.store.view() as view:
+        await execution_for(view, who, execution_id)
+        return _of(await view.artifacts.get(artifact_id), execution_id)
+
+
+def link(services: Services, artifact: Artifact) -> Link:
+    """A link that is good for 15 minutes. AR-2."""
+    expires = later(services.clock.now(), DOWNLOAD_LINK)
+    return Link(expires, sign_download(services.signing_key, artifact.id, expires))
+
+
+async def linked_artifact(
+    services: Services, execution_id: str, artifact_id: str, given: Link
+) -> Artifact:
+    """
+    The artifact that a signed link opens. AR-2.
+
+    Raises `Unauthenticated` (the link does not fit or is over), `NotFound`.
+    """
+    now = services.clock.now()
+    if not download_fits(services.signing_key, artifact_id, given.expires, given.signature, now):
+        raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
+    async with services.store.view() as view:
+        return _of(await view.artifacts.get(artifact_id), execution_id)
+
+
+def _of(artifact: Artifact | None, execution_id: str) -> Artifact:
+    if artifact is None or artifact.execution_id != execution_id:
+        raise NotFound("Artifact")
+    return artifact

@@ -1,0 +1,87 @@
+"""The audit log: who asked for what, from where, and why it was refused. Contract §7."""
+
+from contextlib import suppress
+
+from attrs import frozen
+
+from wfcore.errors import AccountBlocked, StoreUnavailable, TooManyAttempts, Unauthenticated
+from wfcore.model.access import Principal
+from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.ports.store import Unit
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Origin:
+    """Where a request came from, as far as its door can tell. Never a query string."""
+
+    path: str | None = None
+    ip: str | None = None
+    request_id: str | None = None
+
+
+UNKNOWN = Origin()
+
+
+def note(
+    services: Services,
+    unit: Unit,
+    event: str,
+    who: Principal | None,
+    target: str | None,
+    origin: Origin,
+) -> None:
+    """Add an entry about something that is done in *unit*: both are stored or neither."""
+    now = services.clock.now()
+    unit.audit.append(
+        AuditEntry(
+            id=services.ids.new("aud", now),
+            at=now,
+            event=event,
+            outcome=AuditOutcome.ALLOWED,
+            account_id=who.account.id if who else None,
+            key_id=who.key.id if who and who.key else None,
+            target=target,
+            path=origin.path,
+            ip=origin.ip,
+            request_id=origin.request_id,
+        )
+    )
+
+
+async def note_denial(
+    services: Services,
+    event: str,
+    error: Unauthenticated | AccountBlocked | TooManyAttempts,
+    origin: Origin,
+    target: str | None = None,
+) -> None:
+    """Record a refusal with its reason. A store that cannot write does not change the answer."""
+    now = services.clock.now()
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.DENIED,
+        reason=_reason(error),
+        account_id=getattr(error, "account_id", None),
+        key_id=getattr(error, "key_id", None),
+        target=target,
+        path=origin.path,
+        ip=origin.ip,
+        request_id=origin.request_id,
+    )
+    with suppress(StoreUnavailable):
+        async with services.store.unit() as unit:
+            unit.audit.append(entry)
+            await unit.commit()
+
+
+def _reason(error: Unauthenticated | AccountBlocked | TooManyAttempts) -> str:
+    match error:
+        case Unauthenticated():
+            return error.reason.value
+        case AccountBlocked():
+            return "account_blocked"
+        case TooManyAttempts():
+            return "login_locked"

@@ -1,0 +1,106 @@
+"""Reading and cancelling executions. Spec: executions."""
+
+from collections.abc import Sequence
+
+from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
+from wfcore.model.access import Principal
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.execution import advance
+from wfcore.rules.execution_machine import EXECUTION, CancelAsked
+from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._looking import execution_for
+from wfcore.usecases._retry import retried
+from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+from wfcore.usecases.settling import settle_all, settle_execution
+
+
+async def list_executions(
+    services: Services,
+    who: Principal | None,
+    page: PageRequest,
+    workflow_id: str | None = None,
+    status: ExecutionStatus | None = None,
+) -> Page[Execution]:
+    """
+    The caller's executions; with a workflow that it owns, all of that workflow's. AC-4.
+
+    The rows carry no step outputs.
+    """
+    await settle_all(services)
+    async with services.store.view() as view:
+        owner_id = who.account.id if who else None
+        if who is not None and workflow_id is not None:
+            workflow = await view.workflows.get(workflow_id)
+            if workflow is not None and workflow.owner_id == who.account.id:
+                owner_id = None
+        return await view.executions.list(ExecutionFilter(owner_id, workflow_id, status), page)
+
+
+async def read_execution(services: Services, who: Principal | None, execution_id: str) -> Execution:
+    """One execution as it is now. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+    if run.status is ExecutionStatus.AWAITING_APPROVAL and await settle_execution(services, run):
+        async with services.store.view() as view:
+            return await execution_for(view, who, execution_id)
+    return run
+
+
+async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:
+    """An ended execution. Raises `NotFound`; `Conflict` before the end. EX-18."""
+    run = await read_execution(services, who, execution_id)
+    if run.status not in EXECUTION.final:
+        raise Conflict(f"The execution is {run.status}; it has no result yet")
+    return run
+
+
+@retried
+async def cancel_execution(
+    services: Services, who: Principal | None, execution_id: str, origin: Origin = UNKNOWN
+) -> Execution:
+    """
+    End an execution at once, in one unit with its open approvals; running steps die. EX-7.
+
+    Raises `NotFound`; `AlreadyFinished` for one that has ended.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run = await execution_for(unit, who, execution_id)
+        try:
+            outcome = advance(run, CancelAsked(), now)
+        except IllegalMove:
+            raise AlreadyFinished(f"The execution is {run.status}", run.id) from None
+        await collect(unit, outcome, now)
+        note(services, unit, "execution.cancel", who, run.id, origin)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return outcome.record
+
+
+async def read_events(
+    services: Services, who: Principal | None, execution_id: str, after: int, limit: int = 500
+) -> tuple[Execution, Sequence[Event]]:
+    """The execution, and its events with numbers above *after*. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        return run, await view.events.of_execution(execution_id, after, limit)
+
+
+REST = EXECUTION.final | {ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.INTERRUPTED}
+"""States in which an execution rests until somebody or something outside acts."""
+
+
+async def wait_for_rest(
+    services: Services, who: Principal | None, execution_id: str, wait_ms: int
+) -> Execution:
+    """The execution as soon as it rests, or as it is after *wait_ms*. Raises `NotFound`."""
+    deadline = services.clock.now() + wait_ms
+    run = await read_execution(services, who, execution_id)
+    while run.status not in REST and (left := deadline - services.clock.now()) > 0:
+        await services.wakeup.rest(execution_id, left)
+        run = await read_execution(services, who, execution_id)
+    return run

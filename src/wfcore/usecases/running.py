@@ -1,0 +1,251 @@
+"""
+Running executions: claim, begin, complete. What a dispatcher calls. EX-2, EX-3, EX-14, EX-16.
+
+A step is recorded as begun before it starts; its end and the next step's beginning are one
+unit. Every write checks the lease: a worker that lost it changes nothing any more.
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.effects import Outcome
+from wfcore.errors import LeaseLost, TemplateFailed
+from wfcore.instants import EpochMs, later
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import CodeStep, Definition
+from wfcore.ports.runtime import LeftFile, StepEnd, StepJob
+from wfcore.ports.store import Slots, Unit
+from wfcore.rules import execution_machine as facts
+from wfcore.rules.execution import advance, announce, carries_on
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.opening import as_text
+from wfcore.rules.plan import scope
+from wfcore.rules.proceed import after_failure, proceed
+from wfcore.rules.secrecy import mask_text, secret_values
+from wfcore.rules.variables import environment
+from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._looking import definition_of
+from wfcore.usecases._retry import retried
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Lease:
+    """A worker's hold on one execution. Writes with an old fence are refused."""
+
+    worker: str
+    execution_id: str
+    fence: int
+
+
+_TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
+
+
+async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
+    """Take up to *limit* due executions for *worker*. EX-2."""
+    now = services.clock.now()
+    taken = await services.store.claim(
+        worker,
+        now,
+        later(now, services.policy.lease_ms),
+        Slots(services.policy.places),
+        limit,
+    )
+    return [Lease(worker, run.id, run.fence) for run in taken]
+
+
+async def heartbeat(services: Services, worker: str) -> frozenset[str]:
+    """Extend all leases of *worker*; the executions it still holds. Others were taken away."""
+    until = later(services.clock.now(), services.policy.lease_ms)
+    return await services.store.extend(worker, until)
+
+
+@retried
+async def begin(services: Services, lease: Lease) -> Sequence[StepJob]:
+    """
+    Take a claimed execution as far as it goes by itself; the steps to run now. EX-2, EX-15.
+
+    Raises `LeaseLost`.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run, definition = await _held(unit, lease)
+        outcome = _proceed(services, run, definition, now, facts.Claimed())
+        await collect(unit, outcome, now)
+        await unit.commit()
+    return await _handed_over(services, lease, definition, outcome)
+
+
+async def complete_step(
+    services: Services, lease: Lease, step_name: str, end: StepEnd, *, go_on: bool = True
+) -> Sequence[StepJob]:
+    """
+    Record how a step ended, with its artifacts, and what follows; the steps to run now.
+
+    With *go_on* False nothing new starts: the execution is handed back for another worker.
+
+    Raises `LeaseLost`: the result is dropped.
+    """
+    definition, outcome = await _complete(services, lease, step_name, end, go_on)
+    return await _handed_over(services, lease, definition, outcome)
+
+
+@retried
+async def _complete(
+    services: Services, lease: Lease, step_name: str, end: StepEnd, go_on: bool
+) -> tuple[Definition, Outcome[Execution]]:
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run, definition = await _held(unit, lease)
+        files = end.files
+        if files and len(await unit.artifacts.of_execution(run.id)) + len(files) > MOST_FILES:
+            files, end = (), StepEnd(error=_TOO_MANY_FILES, permanent=True)
+        for file in files:
+            unit.artifacts.put(_artifact(run.id, step_name, file, now))
+        told = announce(run, [_created(step_name, file) for file in files], now)
+        fact = _fact(told.record, definition, step_name, end, now)
+        if go_on:
+            outcome = _proceed(services, told.record, definition, now, fact)
+        else:
+            outcome = _handed_back(told.record, fact, now)
+        outcome = evolve(outcome, events=(*told.events, *outcome.events))
+        await collect(unit, outcome, now)
+        await unit.commit()
+    return definition, outcome
+
+
+@retried
+async def log_lines(
+    services: Services, lease: Lease, step_name: str, stream: str, lines: str
+) -> None:
+    """Add output lines of a running step to the event log. Raises `LeaseLost`."""
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run, _ = await _held(unit, lease)
+        text = mask_text(lines, secret_values(run))
+        about: JsonObject = {"step": step_name, "stream": stream, "text": text}
+        await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
+        await unit.commit()
+    services.wakeup.events(run.id)
+
+
+@retried
+async def hand_back(services: Services, lease: Lease) -> None:
+    """
+    Give up an execution of which nothing is in flight; another worker goes on with it. EX-15.
+
+    One with a step in flight is left to be found abandoned. Raises `LeaseLost`.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run, _ = await _held(unit, lease)
+        if not carries_on(run):
+            return
+        outcome = advance(run, facts.LeaseReturned(), now)
+        await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
+    """The execution, if the lease still holds. Raises `LeaseLost`. EX-16."""
+    run = await unit.executions.get(lease.execution_id)
+    if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
+        raise LeaseLost(lease.execution_id)
+    return run, await definition_of(unit, run.workflow_id, run.revision)
+
+
+def _proceed(
+    services: Services, run: Execution, definition: Definition, now: EpochMs, fact: facts.Fact
+) -> Outcome[Execution]:
+    def new_approval_id() -> str:
+        return services.ids.new("appr", now)
+
+    render = services.templates.render
+    return proceed(run, definition, now, render, new_approval_id, fact)
+
+
+def _handed_back(run: Execution, fact: facts.Fact, now: EpochMs) -> Outcome[Execution]:
+    """Only what the fact itself means; what would follow is another worker's."""
+    first = advance(run, fact, now)
+    if not EXECUTION.allows(first.record.status, facts.LeaseReturned):
+        return first
+    second = advance(first.record, facts.LeaseReturned(), now)
+    return Outcome(second.record, first.events + second.events, first.effects + second.effects)
+
+
+def _fact(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> facts.Fact:
+    if end.error is None:
+        return facts.StepDone(step_name, end.output)
+    step = definition.step(step_name)
+    assert isinstance(step, CodeStep)
+    error = mask_text(end.error, secret_values(run))
+    attempts = run.step_results[step_name].attempts
+    return after_failure(
+        step, attempts, error, now, permanent=end.permanent, timed_out=end.timed_out
+    )
+
+
+async def _handed_over(
+    services: Services, lease: Lease, definition: Definition, outcome: Outcome[Execution]
+) -> Sequence[StepJob]:
+    """The begun steps as jobs; one whose command cannot be rendered has failed already."""
+    jobs: list[StepJob] = []
+    for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
+        step = definition.step(begun.step_name)
+        assert isinstance(step, CodeStep)
+        try:
+            jobs.append(_job(services, lease, outcome.record, step, begun.attempt))
+        except TemplateFailed as failed:
+            end = StepEnd(error=f"command: {failed}", permanent=True)
+            jobs += await complete_step(services, lease, step.name, end)
+    return jobs
+
+
+def _job(services: Services, lease: Lease, run: Execution, step: CodeStep, attempt: int) -> StepJob:
+    names = scope(run)
+    argv = tuple(as_text(services.templates.render(part, names)) for part in step.command)
+    return StepJob(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        step_name=step.name,
+        attempt=attempt,
+        fence=lease.fence,
+        step=step,
+        argv=argv,
+        environment=environment(run.variables),
+        context=names,
+        log=run.monitored,
+    )
+
+
+def _artifact(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
+    return Artifact(
+        id=file.id,
+        execution_id=execution_id,
+        step_name=step_name,
+        name=file.name,
+        storage_key=file.storage_key,
+        size=file.size,
+        content_type=file.content_type,
+        sha256=file.sha256,
+        previewable=file.previewable,
+        created_at=now,
+    )
+
+
+def _created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
+    about: JsonObject = {
+        "step": step_name,
+        "artifactId": file.id,
+        "name": file.name,
+        "size": file.size,
+    }
+    return EventKind.ARTIFACT_CREATED, about

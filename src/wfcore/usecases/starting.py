@@ -1,0 +1,201 @@
+"""Starting executions: by API, by webhook, by hand, again. EX-1, EX-17, IK-1."""
+
+from attrs import evolve, frozen
+
+from wfcore.errors import Conflict, NotFound
+from wfcore.instants import EpochMs
+from wfcore.model.access import Permission, Principal
+from wfcore.model.execution import TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import ACCEPTED, Webhook
+from wfcore.model.workflow import Workflow
+from wfcore.ports.store import Unit
+from wfcore.rules.limits import REPLAY_WINDOW
+from wfcore.rules.redrive import kept_results
+from wfcore.rules.start import Start, accept
+from wfcore.rules.tally import utc_date
+from wfcore.rules.variables import map_payload
+from wfcore.rules.webhook import require_triggerable
+from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._looking import definition_of, execution_for, workflow_for
+from wfcore.usecases._retry import retried
+from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Idempotency:
+    """The client's key, and a SHA-256 of the body that came with it."""
+
+    key: str
+    fingerprint: str
+
+
+@frozen
+class Started:
+    """What was accepted. `replayed`: this is the first answer again, nothing was started."""
+
+    execution_id: str
+    workflow_id: str
+    started_at: EpochMs
+    replayed: bool = False
+
+
+@retried
+async def start_execution(
+    services: Services,
+    who: Principal,
+    workflow_id: str,
+    inputs: JsonObject,
+    *,
+    source: TriggerSource = TriggerSource.OPEN_API,
+    monitored: bool = False,
+    idempotency: Idempotency | None = None,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    Accept an execution of a workflow that *who* may EXECUTE; durable on return.
+
+    Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same idempotency key came
+    with another body).
+    """
+    caller = who.key.id if who.key else who.account.id
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
+        scope = f"start:{caller}:{workflow_id}"
+        first = await _first_answer(unit, scope, idempotency, now)
+        if first is not None:
+            return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
+        start = Start(
+            who.account.id, source, inputs, monitored, key_id=who.key.id if who.key else None
+        )
+        if source is not TriggerSource.OPEN_API:
+            note(services, unit, "execution.start", who, workflow_id, origin)
+        return await _accept(services, unit, workflow, start, now, scope, idempotency)
+
+
+@retried
+async def trigger_webhook(
+    services: Services,
+    webhook_id: str,
+    payload: JsonObject,
+    *,
+    idempotency: Idempotency | None = None,
+) -> Started:
+    """
+    Accept an execution for an admitted trigger; it belongs to the webhook's owner.
+
+    Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
+    `InvalidInput` (the payload breaks a declaration).
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        webhook = await unit.webhooks.get(webhook_id)
+        workflow = await unit.workflows.get(webhook.workflow_id) if webhook else None
+        if webhook is None or workflow is None:
+            raise NotFound("Webhook")
+        require_triggerable(webhook)
+        scope = f"webhook:{webhook_id}"
+        first = await _first_answer(unit, scope, idempotency, now)
+        if first is not None:
+            return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
+        unit.webhooks.tally(webhook_id, utc_date(now), ACCEPTED, now)
+        start = _from_webhook(webhook, payload)
+        return await _accept(services, unit, workflow, start, now, scope, idempotency)
+
+
+def _from_webhook(webhook: Webhook, payload: JsonObject) -> Start:
+    return Start(
+        webhook.owner_id,
+        TriggerSource.WEBHOOK,
+        map_payload(payload, webhook.variable_mapping),
+        key_id=webhook.api_key_id,
+        webhook_id=webhook.id,
+    )
+
+
+async def tally_rejection(services: Services, webhook_id: str, status: int) -> None:
+    """Count a refused trigger in the webhook's statistics."""
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        unit.webhooks.tally(webhook_id, utc_date(now), status, now)
+        await unit.commit()
+
+
+@retried
+async def redrive(
+    services: Services,
+    who: Principal,
+    execution_id: str,
+    *,
+    source: TriggerSource = TriggerSource.OPEN_API,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    A new execution that keeps the results of the finished steps of an old one. EX-17.
+
+    Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        old = await execution_for(unit, who, execution_id)
+        workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)
+        definition = await definition_of(unit, old.workflow_id, old.revision)
+        start = Start(
+            who.account.id,
+            source,
+            old.variables,
+            old.monitored,
+            key_id=who.key.id if who.key else None,
+            redrive_of=old.id,
+            kept=kept_results(old, definition),
+        )
+        note(services, unit, "execution.redrive", who, execution_id, origin)
+        as_it_was = evolve(workflow, revision=old.revision)
+        return await _accept(services, unit, as_it_was, start, now, "", None)
+
+
+async def _first_answer(
+    unit: Unit, scope: str, idempotency: Idempotency | None, now: EpochMs
+) -> Replay | None:
+    """The answer this key had within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+    if idempotency is None:
+        return None
+    first = await unit.replays.get(scope, idempotency.key)
+    if first is None or now >= first.created_at + REPLAY_WINDOW:
+        return None
+    if first.fingerprint != idempotency.fingerprint:
+        raise Conflict("This Idempotency-Key was used with another body")
+    return first
+
+
+async def _accept(
+    services: Services,
+    unit: Unit,
+    workflow: Workflow,
+    start: Start,
+    now: EpochMs,
+    scope: str,
+    idempotency: Idempotency | None,
+) -> Started:
+    definition = await definition_of(unit, workflow.id, workflow.revision)
+    outcome = accept(workflow, definition, start, services.ids.new("exec", now), now)
+    run = outcome.record
+    await collect(unit, outcome, now)
+    if idempotency is not None:
+        old = await unit.replays.get(scope, idempotency.key)
+        unit.replays.put(
+            Replay(
+                scope,
+                idempotency.key,
+                idempotency.fingerprint,
+                run.id,
+                now,
+                version=old.version if old else 0,
+            )
+        )
+    await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return Started(run.id, workflow.id, now)

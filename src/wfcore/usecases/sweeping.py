@@ -1,0 +1,112 @@
+"""
+What falls due without anybody asking: a loop, not a start-up action. Contract §2, §7.
+
+Each duty is a row in the store; losing a sweep costs a delay, never work.
+"""
+
+from attrs import evolve
+
+from wfcore.errors import IllegalMove
+from wfcore.instants import DAY, EpochMs, later
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.rules import execution_machine as facts
+from wfcore.rules.execution import advance, carries_on, may_resume
+from wfcore.rules.limits import REPLAY_WINDOW
+from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._retry import retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.settling import expire_due
+
+BATCH = 100
+KEEP_COUNTERS = 2 * DAY
+
+
+async def sweep(services: Services) -> None:
+    """Everything that is due now, but retention."""
+    await recover(services)
+    await expire_due(services)
+    await end_graces(services)
+
+
+async def recover(services: Services) -> int:
+    """
+    Deal with executions whose worker is gone: what had begun is INTERRUPTED and never run
+    again by itself, the rest goes on. How many. EX-11, EX-15.
+    """
+    async with services.store.view() as view:
+        lost = await view.executions.abandoned(services.clock.now(), BATCH)
+    for run in lost:
+        await _recover(services, run)
+    return len(lost)
+
+
+@retried
+async def _recover(services: Services, lost: Execution) -> None:
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run = await unit.executions.get(lost.id)
+        if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
+            return
+        outcome = advance(run, _loss(services, run, now), now)
+        await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+def _loss(services: Services, run: Execution, now: EpochMs) -> facts.Fact:
+    if carries_on(run):
+        return facts.LeaseReturned()
+    resumes = may_resume(evolve(run, status=ExecutionStatus.INTERRUPTED))
+    return facts.WorkerLost(now if resumes else later(now, services.policy.grace_ms))
+
+
+async def end_graces(services: Services) -> int:
+    """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
+    async with services.store.view() as view:
+        over = await view.executions.grace_over(services.clock.now(), BATCH)
+    for run in over:
+        await _end_grace(services, run.id)
+    return len(over)
+
+
+@retried
+async def _end_grace(services: Services, execution_id: str) -> None:
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run = await unit.executions.get(execution_id)
+        if run is None:
+            return
+        try:
+            fact: facts.Fact = facts.Resumed() if may_resume(run) else facts.GraceOver()
+            outcome = advance(run, fact, now)
+        except IllegalMove:
+            return
+        await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+async def next_due(services: Services) -> EpochMs | None:
+    """The earliest instant at which something falls due; None: nothing is planned."""
+    async with services.store.view() as view:
+        instants = [await view.executions.next_due(), await view.approvals.next_expiry()]
+    return min((at for at in instants if at is not None), default=None)
+
+
+async def retain(services: Services) -> int:
+    """
+    Delete what is over its time: ended executions with their artifacts and events, audit
+    entries, idempotency records, old counters. How many executions went. Contract §7.
+    """
+    now = services.clock.now()
+    policy = services.policy
+    async with services.store.view() as view:
+        old = await view.executions.ended_before(later(now, -policy.keep_executions_ms), BATCH)
+    for execution_id in old:
+        await services.files.delete_execution(execution_id)
+        async with services.store.unit() as unit:
+            unit.executions.purge(execution_id)
+            await unit.commit()
+    await services.store.trim(later(now, -policy.keep_audit_ms), later(now, -REPLAY_WINDOW), 10_000)
+    await services.counters.trim(later(now, -KEEP_COUNTERS))
+    return len(old)

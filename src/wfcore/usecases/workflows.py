@@ -1,0 +1,141 @@
+"""Workflows: reading by API; applying, sharing and deleting by their authors. Contract §1, §8."""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import DisabledReason
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.store import View
+from wfcore.rules.access import includes
+from wfcore.rules.webhook import disabled
+from wfcore.usecases._looking import definition_of, workflow_for
+from wfcore.usecases._retry import retried
+from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Defined:
+    """A workflow with its current definition."""
+
+    workflow: Workflow
+    definition: Definition
+
+
+async def list_workflows(
+    services: Services, who: Principal | None, page: PageRequest
+) -> Page[Defined]:
+    """The workflows that *who* sees (None: all), by name. AC-3."""
+    async with services.store.view() as view:
+        if who is None:
+            found = await view.workflows.list(page)
+        else:
+            found = await view.workflows.visible_to(who.account.id, page)
+        rows = [await _defined(view, workflow) for workflow in found.rows]
+    return Page(tuple(rows), found.total, found.page, found.size)
+
+
+async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> Defined:
+    """One workflow that *who* sees. Raises `NotFound`."""
+    async with services.store.view() as view:
+        return await _defined(view, await workflow_for(view, who, workflow_id, Permission.VIEW))
+
+
+async def _defined(view: View, workflow: Workflow) -> Defined:
+    return Defined(workflow, await definition_of(view, workflow.id, workflow.revision))
+
+
+@retried
+async def apply_workflow(
+    services: Services, owner_id: str, definition: Definition, origin: Origin = UNKNOWN
+) -> Workflow:
+    """
+    Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
+
+    The same definition again changes nothing. Running executions keep theirs.
+    Raises `NotFound` for the account.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        owner = await unit.accounts.get(owner_id)
+        if owner is None:
+            raise NotFound("Account")
+        old = await unit.workflows.by_name(owner_id, definition.name)
+        if old is None:
+            id = services.ids.new("wf", now)
+            workflow = Workflow(id, definition.name, owner_id, 1, now, now)
+        elif await definition_of(unit, old.id, old.revision) == definition:
+            return old
+        else:
+            workflow = evolve(old, revision=old.revision + 1, updated_at=now)
+        unit.workflows.put(workflow)
+        unit.definitions.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
+        note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin)
+        await unit.commit()
+    return workflow
+
+
+@retried
+async def delete_workflow(services: Services, workflow_id: str, origin: Origin = UNKNOWN) -> None:
+    """Delete it; its webhooks are disabled, its executions go on. Raises `NotFound`. WH-10."""
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        workflow = await unit.workflows.get(workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        for webhook in await unit.webhooks.of_workflow(workflow_id):
+            unit.webhooks.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
+        unit.workflows.delete(workflow)
+        note(services, unit, "workflow.delete", None, workflow_id, origin)
+        await unit.commit()
+
+
+@retried
+async def share_workflow(
+    services: Services,
+    workflow_id: str,
+    account_id: str,
+    permission: Permission | None,
+    origin: Origin = UNKNOWN,
+) -> Share | None:
+    """
+    Give an account *permission* on a workflow, or (None) take its share away. AC-2.
+
+    Whoever no longer may edit loses the webhooks it made there. WH-10.
+    Raises `NotFound`, `InvalidInput` (the owner needs no share).
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        workflow = await unit.workflows.get(workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        if workflow.owner_id == account_id:
+            raise InvalidInput("with", "is the workflow's owner, who may do everything already")
+        old = await unit.shares.get(workflow_id, account_id)
+        share = None
+        if permission is None:
+            if old is None:
+                raise NotFound("Share")
+            unit.shares.delete(workflow_id, account_id)
+        else:
+            share = Share(
+                workflow_id, account_id, permission, now, version=old.version if old else 0
+            )
+            unit.shares.put(share)
+        if permission is None or not includes(permission, Permission.EDIT):
+            for webhook in await unit.webhooks.of_workflow(workflow_id):
+                if webhook.owner_id == account_id:
+                    unit.webhooks.put(disabled(webhook, DisabledReason.ACCESS_LOST, now))
+        note(services, unit, "workflow.share", None, workflow_id, origin)
+        await unit.commit()
+    return share
+
+
+async def shares_of(services: Services, workflow_id: str) -> Sequence[Share]:
+    """Who else may do what with a workflow."""
+    async with services.store.view() as view:
+        return await view.shares.of_workflow(workflow_id)
