@@ -1,0 +1,256 @@
+"""Whatever the world does to an execution, these promises hold on the whole way. Contract §2."""
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from properties.walker import Walk, walks
+from wfcore.effects import StopSteps, WithdrawApprovals
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus as S
+from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
+from wfcore.rules.execution import MAX_RESUMES
+from wfcore.rules.execution_machine import EXECUTION
+
+ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
+TERMINAL = frozenset(EventKind(f"execution.{status.lower()}") for status in EXECUTION.final)
+
+
+def ended(run):
+    """Names of the steps that the planner has done with."""
+    return {name for name, result in run.step_results.items() if result.status in ENDED}
+
+
+@given(walks())
+def test_an_execution_whose_questions_are_answered_ends(walk):
+    """Retries, resumptions and losses are bounded: the answered execution comes to its end."""
+    assert walk.run.status in EXECUTION.final
+
+
+@given(walks())
+def test_events_are_numbered_without_gaps(walk):
+    """The log counts 1, 2, 3 ... and the record knows its last number."""
+    numbers = [event.number for event in walk.events]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert walk.run.events == len(numbers)
+    for stage in walk.stages:
+        assert stage.after.events == stage.before.events + len(stage.outcome.events)
+
+
+@given(walks())
+def test_there_is_one_terminal_event_and_it_is_the_last(walk):
+    """EX-9: nothing is told of an execution after its end."""
+    kinds = [event.kind for event in walk.events]
+    assert [kind for kind in kinds if kind in TERMINAL] == kinds[-1:]
+
+
+@given(walks())
+def test_every_change_of_status_is_told(walk):
+    """The last `execution.*` event always names the status that the record has."""
+    told = None
+    for stage in walk.stages:
+        for event in stage.outcome.events:
+            if event.kind.startswith("execution."):
+                told = event.kind
+        assert told == f"execution.{stage.after.status.lower()}"
+
+
+@given(walks())
+def test_a_step_starts_at_most_once_per_attempt(walk):
+    """EX-3: what was begun is never begun again; a further start is a further attempt."""
+    starts = [(start.step_name, start.attempt) for start in walk.starts]
+    assert len(set(starts)) == len(starts)
+    for name in {name for name, _ in starts}:
+        attempts = [attempt for step, attempt in starts if step == name]
+        assert attempts == list(range(1, len(attempts) + 1))
+
+
+@given(walks())
+def test_a_step_is_on_record_as_begun_before_it_starts(walk):
+    """EX-3: the record that goes with a start shows the step in flight, and its event."""
+    for stage in walk.stages:
+        for start in stage.starts:
+            begun = stage.after.step_results[start.step_name]
+            assert begun.in_flight
+            assert begun.attempts == start.attempt
+            told = [e.data for e in stage.outcome.events if e.kind is EventKind.STEP_STARTED]
+            assert {"step": start.step_name, "attempt": start.attempt} in told
+
+
+@given(walks())
+def test_a_step_starts_only_after_those_before_it(walk):
+    """EX-3: a sequence is a sequence."""
+    order = [step.name for step in walk.definition.steps]
+    for stage in walk.stages:
+        for start in stage.starts:
+            earlier = order[: order.index(start.step_name)]
+            assert set(earlier) <= ended(stage.after)
+
+
+@given(walks())
+def test_what_has_ended_never_changes(walk):
+    """EX-3: a completed, skipped or forgiven step keeps its result; progress never drops."""
+    for stage in walk.stages[1:]:
+        for name in ended(stage.before):
+            assert stage.after.step_results[name] == stage.before.step_results[name]
+
+
+@given(walks())
+def test_completed_means_that_nothing_is_left(walk):
+    """EX-8: COMPLETED exactly when every step has ended; otherwise there is something to do."""
+    every = {step.name for step in walk.definition.steps}
+    for stage in walk.stages:
+        if stage.after.status is S.COMPLETED:
+            assert ended(stage.after) == every
+        elif stage.after.status not in EXECUTION.final and stage.after.due_at is None:
+            assert ended(stage.after) < every
+
+
+@given(walks())
+def test_a_lease_is_held_exactly_while_something_runs(walk):
+    """EX-2: with nothing in flight nobody holds it; whatever is in flight has its worker."""
+    for stage in walk.stages:
+        assert (stage.after.worker is not None) == bool(stage.after.in_flight)
+
+
+@given(walks())
+def test_the_record_itself_says_what_must_happen_next(walk):
+    """EX-16: until the end there is a due instant, a worker, or an open approval on record."""
+    for stage in walk.stages:
+        run = stage.after
+        match run.status:
+            case S.AWAITING_APPROVAL:
+                assert walk.approvals[waiting_for(run)].expires_at > run.accepted_at
+            case S.PENDING | S.RUNNING:
+                assert (run.worker is None) == (run.due_at is not None)
+            case S.INTERRUPTED:
+                assert run.due_at == stage.now + 300_000
+            case _:
+                assert run.due_at is None
+
+
+def waiting_for(run):
+    return next(
+        result.approval_id
+        for result in run.step_results.values()
+        if result.status is StepStatus.AWAITING_APPROVAL
+    )
+
+
+@given(walks())
+def test_the_end_leaves_nothing_open(walk):
+    """An ended execution has its instant, no worker, no step that runs, no open approval. EX-9."""
+    run = walk.run
+    assert run.completed_at == walk.stages[-1].now
+    assert (run.worker, run.due_at, run.in_flight) == (None, None, ())
+    over = {result.status for result in run.step_results.values()}
+    assert not over & {StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL}
+    assert all(a.status is not ApprovalStatus.PENDING for a in walk.approvals.values())
+    assert all(result.completed_at is not None for result in run.step_results.values())
+    assert all(stage.after.completed_at is None for stage in walk.stages[:-1])
+
+
+@given(walks())
+def test_the_end_withdraws_approvals_and_stops_steps(walk):
+    """EX-7, AP-5: the last outcome asks for both, and stops steps where a worker held it."""
+    last = walk.stages[-1]
+    assert WithdrawApprovals("exec_1") in last.outcome.effects
+    if last.before.in_flight and last.did == "cancel":
+        assert StopSteps("exec_1") in last.outcome.effects
+
+
+@given(walks())
+def test_each_approval_is_told_once_created_and_once_decided(walk):
+    """AP-6: of any sequence of decisions the log tells exactly one for each approval."""
+    told: dict[str, list[EventKind]] = {}
+    for event in walk.events:
+        if event.kind.startswith("approval."):
+            told.setdefault(event.data["approvalId"], []).append(event.kind)
+    assert told.keys() == walk.approvals.keys()
+    for id, approval in walk.approvals.items():
+        decided = EventKind(f"approval.{approval.status.lower()}")
+        assert told[id] == [EventKind.APPROVAL_CREATED, decided]
+
+
+@given(walks())
+def test_no_step_begins_after_a_rejection(walk):
+    """EX-6: rejected or timed out is the end, CANCELLED, with the reason in the record."""
+    for stage in walk.stages:
+        if stage.did in ("reject", "expire"):
+            timed_out = stage.did == "expire"
+            code = ReasonCode.APPROVAL_TIMEOUT if timed_out else ReasonCode.APPROVAL_REJECTED
+            assert stage is walk.stages[-1]
+            assert stage.after.status is S.CANCELLED
+            assert stage.after.status_reason.code is code
+            assert not stage.starts
+
+
+@given(walks())
+def test_an_interrupted_api_execution_never_runs_again(walk):
+    """EX-14: of `open_api` and `webhook` nothing starts after an interruption."""
+    interrupted = False
+    for stage in walk.stages:
+        if walk.run.trigger_source in (TriggerSource.OPEN_API, TriggerSource.WEBHOOK):
+            assert not (interrupted and stage.starts)
+        interrupted = interrupted or stage.after.status is S.INTERRUPTED
+
+
+@given(walks())
+def test_the_service_resumes_a_few_times_only(walk):
+    """EX-12: at most three times."""
+    assert sum(stage.did == "resume" for stage in walk.stages) == walk.run.resumes <= MAX_RESUMES
+
+
+@given(walks())
+def test_a_failed_execution_says_what_failed(walk):
+    """EX-10, EX-13: FAILED carries an error; nothing else does."""
+    assert (walk.run.error is not None) == (walk.run.status is S.FAILED)
+    if walk.run.status is S.FAILED:
+        assert walk.run.status_reason.code in (
+            ReasonCode.STEP_FAILED,
+            ReasonCode.TIMEOUT,
+            ReasonCode.INTERRUPTED,
+        )
+
+
+@given(walks())
+def test_an_output_is_there_only_when_completed(walk):
+    """EX-8: the output is null in every other state."""
+    assert all(s.after.output is None for s in walk.stages if s.after.status is not S.COMPLETED)
+
+
+REACHED = {
+    **{f"ends {status}": lambda w, s=status: w.run.status is s for status in EXECUTION.final},
+    **{
+        f"tells {kind}": lambda w, k=kind: k in [event.kind for event in w.events]
+        for kind in EventKind
+        if kind not in (EventKind.STEP_LOG, EventKind.ARTIFACT_CREATED)
+    },
+    **{
+        f"does {did}": lambda w, d=did: d in [stage.did for stage in w.stages]
+        for did in ("claim_and_die", "time_out", "fail_for_good", "expire", "grace", "cancel")
+    },
+    "resumes thrice": lambda w: w.run.resumes == MAX_RESUMES,
+    "completes after a resumption": lambda w: w.run.resumes and w.run.status is S.COMPLETED,
+    "starts a third attempt": lambda w: any(start.attempt == 3 for start in w.starts),
+}
+
+
+@pytest.fixture(scope="module")
+def many() -> list[Walk]:
+    """As many walks as it takes to meet everything, always the same ones."""
+    seen: list[Walk] = []
+
+    @settings(max_examples=900, phases=[Phase.generate], derandomize=True, database=None)
+    @given(walks())
+    def collect(walk: Walk) -> None:
+        seen.append(walk)
+
+    collect()
+    return seen
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_the_walks_get_around(name: str, many: list[Walk]):
+    """Every ending, every event and every turn is met, so the promises above are tried."""
+    assert any(REACHED[name](walk) for walk in many)
