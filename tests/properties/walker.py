@@ -43,7 +43,12 @@ from wfcore.testing.strategies_runs import BOOM, NO, YES, sequences
 GRACE = 300_000
 CHAOS = 25
 PATIENCE = 60
-HABITS = ((), ("done", "claim", "approve"), ("lose_worker", "resume"), ("fail", "time_out"))
+HABITS = (
+    (),
+    ("done", "claim", "approve"),
+    ("claim", "lose_worker", "resume"),
+    ("fail", "time_out"),
+)
 """What the world prefers to do during one walk, so that long and odd ways both turn up."""
 
 
@@ -215,7 +220,7 @@ def walk_on(draw: st.DrawFn, walk: Walk) -> Walk:
             walk.now = EpochMs(min(walk.now, walk._waiting().expires_at - 1))
         moves = walk.moves()
         likely = [move for move in moves if move in likes] or moves
-        walk.take(draw(st.sampled_from((*likely * 5, *moves, "cancel"))))
+        walk.take(draw(st.sampled_from((*likely * 20, *moves, "cancel"))))
     for _ in range(PATIENCE):
         if walk.run.status in EXECUTION.final:
             break
