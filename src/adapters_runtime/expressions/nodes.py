@@ -1,0 +1,282 @@
+"""The tree of an expression. Each node knows its value in a `Scope`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+import attrs
+from attrs import field, frozen
+
+from adapters_runtime.expressions.scope import Failed, Missing, Scope, as_text, kind
+from wfcore.model.json import Json
+
+
+@frozen(eq=False)
+class Literal:
+    """A value as written."""
+
+    content: Json
+
+    def value(self, scope: Scope) -> Json:
+        return self.content
+
+
+@frozen(eq=False)
+class Name:
+    """A top-level name."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def value(self, scope: Scope) -> Json:
+        try:
+            return scope.names[self.name]
+        except KeyError:
+            raise Missing(f"{self.name} is not there", self) from None
+
+
+@frozen(eq=False)
+class Get:
+    """`of.key` or `of[key]`."""
+
+    of: "Node"
+    key: "Node"
+
+    @property
+    def label(self) -> str:
+        """The path for messages. A key that was computed is not shown: it may be secret."""
+        base = self.of.label if isinstance(self.of, Name | Get) else "(…)"
+        if not isinstance(self.key, Literal):
+            return f"{base}[…]"
+        key = self.key.content
+        return f"{base}.{key}" if isinstance(key, str) else f"{base}[{key}]"
+
+    def value(self, scope: Scope) -> Json:
+        of, key = self.of.value(scope), self.key.value(scope)
+        if isinstance(of, Mapping):
+            if isinstance(key, str) and key in of:
+                return of[key]
+        elif isinstance(of, list | tuple | str):
+            if type(key) is int and -len(of) <= key < len(of):
+                item: Json = of[key]
+                return item
+        else:
+            raise Missing(f"{self.label} is not there: it would be in {kind(of)}", self)
+        raise Missing(f"{self.label} is not there", self)
+
+
+@frozen(eq=False)
+class Slice:
+    """`of[start:stop:step]` of a list or a text."""
+
+    of: "Node"
+    bounds: "tuple[Node, ...]"
+
+    def value(self, scope: Scope) -> Json:
+        of = self.of.value(scope)
+        if not isinstance(of, list | tuple | str):
+            raise Failed(f"only a list or a text has slices, not {kind(of)}")
+        part = of[_slice(*(bound.value(scope) for bound in self.bounds))]
+        return scope.weigh(part if isinstance(part, str) else list(part))
+
+
+def _slice(*bounds: Json) -> slice:
+    if any(bound is not None and type(bound) is not int for bound in bounds):
+        raise Failed("the bounds of a slice are whole numbers")
+    if bounds[2] == 0:
+        raise Failed("the step of a slice cannot be 0")
+    return slice(*bounds)
+
+
+@frozen(eq=False)
+class ListOf:
+    items: "tuple[Node, ...]"
+
+    def value(self, scope: Scope) -> Json:
+        return [item.value(scope) for item in self.items]
+
+
+@frozen(eq=False)
+class ObjectOf:
+    keys: "tuple[Node, ...]"
+    items: "tuple[Node, ...]"
+
+    def value(self, scope: Scope) -> Json:
+        keys = [key.value(scope) for key in self.keys]
+        if not all(isinstance(key, str) for key in keys):
+            raise Failed("the keys of an object are texts")
+        pairs = zip(keys, self.items, strict=True)
+        return {str(key): item.value(scope) for key, item in pairs}
+
+
+@frozen(eq=False)
+class Binary:
+    """An operator on two values; *apply* comes from `operators`."""
+
+    left: "Node"
+    right: "Node"
+    apply: Callable[[Json, Json], Json]
+
+    def value(self, scope: Scope) -> Json:
+        return scope.weigh(self.apply(self.left.value(scope), self.right.value(scope)))
+
+
+@frozen(eq=False)
+class Concat:
+    """`left ~ right`: both as text."""
+
+    left: "Node"
+    right: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        return scope.weigh(as_text(self.left.value(scope)) + as_text(self.right.value(scope)))
+
+
+@frozen(eq=False)
+class Unary:
+    of: "Node"
+    apply: Callable[[Json], Json]
+
+    def value(self, scope: Scope) -> Json:
+        return self.apply(self.of.value(scope))
+
+
+@frozen(eq=False)
+class Both:
+    """`left and right`; like `or`, it gives one of the values."""
+
+    left: "Node"
+    right: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        return self.left.value(scope) and self.right.value(scope)
+
+
+@frozen(eq=False)
+class Either:
+    left: "Node"
+    right: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        return self.left.value(scope) or self.right.value(scope)
+
+
+@frozen(eq=False)
+class Choice:
+    """`then if test else otherwise`."""
+
+    test: "Node"
+    then: "Node"
+    otherwise: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        return (self.then if self.test.value(scope) else self.otherwise).value(scope)
+
+
+@frozen(eq=False)
+class Filter:
+    """`of | name(args)`; *apply* comes from `filters`."""
+
+    of: "Node"
+    apply: Callable[..., Json]
+    args: "tuple[Node, ...]" = ()
+    named: "Mapping[str, Node]" = field(factory=dict)
+
+    def value(self, scope: Scope) -> Json:
+        of = scope.weigh(self.of.value(scope))
+        args = [arg.value(scope) for arg in self.args]
+        named = {name: arg.value(scope) for name, arg in self.named.items()}
+        try:
+            return scope.weigh(self.apply(scope, of, *args, **named))
+        except Missing as error:
+            raise Missing(str(error), self) from None
+
+
+@frozen(eq=False)
+class Test:
+    """`of is name(args)`; *apply* comes from `predicates`."""
+
+    of: "Node"
+    apply: Callable[..., bool]
+    args: "tuple[Node, ...]" = ()
+
+    def value(self, scope: Scope) -> Json:
+        return self.apply(self.of.value(scope), *(arg.value(scope) for arg in self.args))
+
+
+@frozen(eq=False)
+class Defined:
+    """`of is defined`: only its last name may be missing."""
+
+    of: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        try:
+            self.of.value(scope)
+        except Missing as error:
+            if error.at is not self.of:
+                raise
+            return False
+        return True
+
+
+@frozen(eq=False)
+class Default:
+    """`of | default(fallback, also_when_false)`: only its last name may be missing."""
+
+    of: "Node"
+    fallback: "Node"
+    also_when_false: "Node"
+
+    def value(self, scope: Scope) -> Json:
+        try:
+            found = self.of.value(scope)
+        except Missing as error:
+            if error.at is not self.of:
+                raise
+            return self.fallback.value(scope)
+        if found or not self.also_when_false.value(scope):
+            return found
+        return self.fallback.value(scope)
+
+
+Node: TypeAlias = (
+    Literal
+    | Name
+    | Get
+    | Slice
+    | ListOf
+    | ObjectOf
+    | Binary
+    | Concat
+    | Unary
+    | Both
+    | Either
+    | Choice
+    | Filter
+    | Test
+    | Defined
+    | Default
+)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """*node* and every node below it."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(_parts(node))
+
+
+def _parts(node: Node) -> Iterator[Node]:
+    for attribute in attrs.fields(type(node)):
+        part = getattr(node, attribute.name)
+        if isinstance(part, tuple):
+            yield from part
+        elif isinstance(part, Mapping):
+            yield from part.values()
+        elif attrs.has(type(part)):
+            yield part

@@ -1,0 +1,102 @@
+"""What the operators do, and how tightly they bind."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adapters_runtime.expressions.scope import MAX_BITS, Failed, is_number, kind, number
+from wfcore.model.json import Json
+
+
+def _arithmetic(sign: str, apply: Callable[[Any, Any], Any]) -> Callable[[Json, Json], Json]:
+    def operate(left: Json, right: Json) -> Json:
+        if not (is_number(left) and is_number(right)):
+            raise Failed(f"{sign} wants two numbers, not {kind(left)} and {kind(right)}")
+        try:
+            return number(apply(left, right))
+        except ZeroDivisionError:
+            raise Failed("division by zero") from None
+        except OverflowError:
+            raise Failed("the result is no number that JSON can hold") from None
+
+    return operate
+
+
+def _divide(left: Any, right: Any) -> Any:
+    """True division, whole where it comes out even."""
+    if isinstance(left, int) and isinstance(right, int) and right and left % right == 0:
+        return left // right
+    return left / right
+
+
+def _power(left: Any, right: Any) -> Any:
+    whole = isinstance(left, int) and isinstance(right, int)
+    if whole and right > 0 and left.bit_length() * right > MAX_BITS:
+        raise OverflowError
+    return left**right
+
+
+_add_numbers = _arithmetic("+", lambda left, right: left + right)
+
+
+def _add(left: Json, right: Json) -> Json:
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return [*left, *right]
+    return _add_numbers(left, right)
+
+
+def negate(value: Json) -> Json:
+    """`-value`."""
+    if not is_number(value):
+        raise Failed(f"- wants a number, not {kind(value)}")
+    return -value  # type: ignore[operator]
+
+
+def _ordered(sign: str, apply: Callable[[Any, Any], bool]) -> Callable[[Json, Json], Json]:
+    def compare(left: Json, right: Json) -> Json:
+        texts = isinstance(left, str) and isinstance(right, str)
+        if not texts and not (is_number(left) and is_number(right)):
+            raise Failed(
+                f"{sign} compares two numbers or two texts, not {kind(left)} and {kind(right)}"
+            )
+        return apply(left, right)
+
+    return compare
+
+
+def contains(inside: Json, value: Json) -> bool:
+    """Whether *value* is an item of a list, a key of an object or a part of a text."""
+    if isinstance(inside, str):
+        return isinstance(value, str) and value in inside
+    if isinstance(inside, Mapping):
+        return isinstance(value, str) and value in inside
+    if isinstance(inside, list | tuple):
+        return value in inside
+    raise Failed(f"`in` looks into a list, an object or a text, not into {kind(inside)}")
+
+
+COMPARISONS: Mapping[str, Callable[[Json, Json], Json]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": _ordered("<", lambda left, right: left < right),
+    "<=": _ordered("<=", lambda left, right: left <= right),
+    ">": _ordered(">", lambda left, right: left > right),
+    ">=": _ordered(">=", lambda left, right: left >= right),
+    "in": lambda left, right: contains(right, left),
+    "not in": lambda left, right: not contains(right, left),
+}
+
+SUMS: Mapping[str, Callable[[Json, Json], Json]] = {
+    "+": _add,
+    "-": _arithmetic("-", lambda left, right: left - right),
+}
+
+PRODUCTS: Mapping[str, Callable[[Json, Json], Json]] = {
+    "*": _arithmetic("*", lambda left, right: left * right),
+    "/": _arithmetic("/", _divide),
+    "//": _arithmetic("//", lambda left, right: left // right),
+    "%": _arithmetic("%", lambda left, right: left % right),
+}
+
+power = _arithmetic("**", _power)

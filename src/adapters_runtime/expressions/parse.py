@@ -1,0 +1,240 @@
+"""From tokens to a tree, by precedence as in minijinja. Raises `Faulty` for what is wrong."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from adapters_runtime.expressions import nodes
+from adapters_runtime.expressions.calls import filtered, tested
+from adapters_runtime.expressions.literals import CONSTANTS, literal
+from adapters_runtime.expressions.nodes import Literal, Node
+from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, negate, power
+from adapters_runtime.expressions.scope import Faulty
+from adapters_runtime.expressions.tokens import Token
+from wfcore.model.json import Json
+
+MAX_DEPTH = 20
+"""Brackets, `not` and `-` inside each other."""
+
+_RESERVED = {"and", "or", "not", "is", "in", "if", "else"}
+T = TypeVar("T")
+_NOTHING = Literal(None)
+
+
+def parse(tokens: list[Token]) -> Node:
+    """The tree of one expression. Raises `Faulty`."""
+    parser = _Parser(tokens)
+    node = parser.choice()
+    if parser.now.kind != "end":
+        raise Faulty(f"unexpected {parser.now.text!r} after the expression")
+    return node
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.depth = 0
+
+    @property
+    def now(self) -> Token:
+        return self.tokens[self.at]
+
+    def take(self) -> Token:
+        """The next token. The last one, which marks the end, is never used up."""
+        token = self.now
+        self.at += token.kind != "end"
+        return token
+
+    def takes(self, *texts: str) -> str | None:
+        """The next token's text if it is one of these operators or words; then it is taken."""
+        if self.now.kind in ("op", "name") and self.now.text in texts:
+            return self.take().text
+        return None
+
+    def want(self, text: str) -> None:
+        if not self.takes(text):
+            raise Faulty(f"expected {text!r} before {self.now.text!r}")
+
+    def choice(self) -> Node:
+        then = self.either()
+        while self.takes("if"):
+            test = self.either()
+            if not self.takes("else"):
+                raise Faulty("an `if` needs its `else`")
+            then = nodes.Choice(test, then, self.choice())
+        return then
+
+    def either(self) -> Node:
+        left = self.both()
+        while self.takes("or"):
+            left = nodes.Either(left, self.both())
+        return left
+
+    def both(self) -> Node:
+        left = self.inverse()
+        while self.takes("and"):
+            left = nodes.Both(left, self.inverse())
+        return left
+
+    def inverse(self) -> Node:
+        if self.takes("not"):
+            return self.deeper(lambda: nodes.Unary(self.inverse(), lambda value: not value))
+        return self.comparison()
+
+    def comparison(self) -> Node:
+        left = self.chain(SUMS, self.concat)
+        sign = self.comparator()
+        if sign is None:
+            return left
+        node = nodes.Binary(left, self.chain(SUMS, self.concat), COMPARISONS[sign])
+        if self.comparator():
+            raise Faulty("comparisons do not chain; join them with `and`")
+        return node
+
+    def comparator(self) -> str | None:
+        if self.now.text == "not" and self.tokens[self.at + 1].text == "in":
+            self.at += 2
+            return "not in"
+        return self.takes(*COMPARISONS)
+
+    def chain(
+        self, signs: Mapping[str, Callable[[Json, Json], Json]], part: Callable[[], Node]
+    ) -> Node:
+        left = part()
+        while sign := self.takes(*signs):
+            left = nodes.Binary(left, part(), signs[sign])
+        return left
+
+    def concat(self) -> Node:
+        left = self.chain(PRODUCTS, self.powers)
+        while self.takes("~"):
+            left = nodes.Concat(left, self.chain(PRODUCTS, self.powers))
+        return left
+
+    def powers(self) -> Node:
+        return self.chain({"**": power}, self.unary)
+
+    def unary(self) -> Node:
+        node = self.signed()
+        while sign := self.takes("|", "is"):
+            node = self.filter(node) if sign == "|" else self.test(node)
+        return node
+
+    def signed(self) -> Node:
+        if self.takes("-"):
+            return self.deeper(lambda: nodes.Unary(self.signed(), negate))
+        return self.postfix(self.primary())
+
+    def postfix(self, node: Node) -> Node:
+        while sign := self.takes(".", "[", "("):
+            if sign == "(":
+                raise Faulty("calls are not supported; use filters (`value | filter`)")
+            node = self.attribute(node) if sign == "." else self.subscript(node)
+        return node
+
+    def attribute(self, node: Node) -> Node:
+        token = self.take()
+        if token.kind not in ("name", "int"):
+            raise Faulty(f"expected a name after '.', not {token.text!r}")
+        return nodes.Get(node, Literal(token.text if token.kind == "name" else int(token.text)))
+
+    def subscript(self, node: Node) -> Node:
+        bounds = [self.bound()]
+        while self.takes(":"):
+            bounds.append(self.bound())
+        self.want("]")
+        if len(bounds) == 1:
+            if bounds[0] is _NOTHING:
+                raise Faulty("[] is empty")
+            return nodes.Get(node, bounds[0])
+        if len(bounds) > 3:
+            raise Faulty("a slice has at most three parts")
+        return nodes.Slice(node, (*bounds, _NOTHING)[:3])
+
+    def bound(self) -> Node:
+        return _NOTHING if self.now.text in (":", "]") else self.deeper(self.choice)
+
+    def filter(self, node: Node) -> Node:
+        name = self.take().text
+        args, named = self.arguments() if self.takes("(") else ((), {})
+        return filtered(node, name, args, named)
+
+    def test(self, node: Node) -> Node:
+        inverted = self.takes("not")
+        name = self.take().text
+        args: tuple[Node, ...] = ()
+        if self.takes("("):
+            args, _ = self.arguments()
+        elif self.begins_value():
+            args = (self.signed(),)
+        found = tested(node, name, args)
+        return nodes.Unary(found, lambda value: not value) if inverted else found
+
+    def begins_value(self) -> bool:
+        token = self.now
+        if token.kind == "name":
+            return token.text not in _RESERVED
+        return token.kind in ("int", "float", "string") or token.text == "["
+
+    def arguments(self) -> tuple[tuple[Node, ...], dict[str, Node]]:
+        args: list[Node] = []
+        named: dict[str, Node] = {}
+        for name, node in self.until(")", self.argument):
+            if name:
+                named[name] = node
+            elif named:
+                raise Faulty("arguments with a name come last")
+            else:
+                args.append(node)
+        return tuple(args), named
+
+    def argument(self) -> tuple[str, Node]:
+        name = ""
+        if self.now.kind == "name" and self.tokens[self.at + 1].text == "=":
+            name = self.take().text
+            self.take()
+        return name, self.deeper(self.choice)
+
+    def primary(self) -> Node:
+        token = self.take()
+        if token.kind in ("int", "float", "string") or token.text in CONSTANTS:
+            return literal(token)
+        if token.kind == "name" and token.text not in _RESERVED:
+            return nodes.Name(token.text)
+        return self.bracketed(token)
+
+    def bracketed(self, token: Token) -> Node:
+        if token.text == "(":
+            node = self.deeper(self.choice)
+            self.want(")")
+            return node
+        if token.text == "[":
+            return nodes.ListOf(tuple(self.until("]", lambda: self.deeper(self.choice))))
+        if token.text == "{":
+            pairs = self.until("}", self.pair)
+            return nodes.ObjectOf(tuple(key for key, _ in pairs), tuple(item for _, item in pairs))
+        raise Faulty(
+            "the expression is incomplete" if token.kind == "end" else f"unexpected {token.text!r}"
+        )
+
+    def pair(self) -> tuple[Node, Node]:
+        key = self.deeper(self.choice)
+        self.want(":")
+        return key, self.deeper(self.choice)
+
+    def until(self, closing: str, part: Callable[[], T]) -> list[T]:
+        """Parts with commas between them, up to *closing*."""
+        parts: list[T] = []
+        while not self.takes(closing):
+            parts.append(part())
+            if self.now.text != closing:
+                self.want(",")
+        return parts
+
+    def deeper(self, part: Callable[[], T]) -> T:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Faulty(f"the expression is nested deeper than {MAX_DEPTH}")
+        found = part()
+        self.depth -= 1
+        return found

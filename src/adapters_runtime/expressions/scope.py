@@ -1,0 +1,99 @@
+"""What an evaluation has: the data, a budget, and the two ways to fail."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from attrs import define
+
+from wfcore.model.json import Json
+
+BUDGET = 4 * 1_048_576
+"""Characters and list items that one evaluation may read and make."""
+
+MAX_BITS = 4_096
+"""Integers beyond this are refused: some operators grow them faster than anything else."""
+
+
+class Faulty(Exception):
+    """The text of an expression is wrong; the message says how."""
+
+
+class Failed(Exception):
+    """The expression is right and the data do not fit it; the message says where."""
+
+
+class Missing(Failed):
+    """A name is not in the data. *at* is the node that asked for it."""
+
+    def __init__(self, message: str, at: object) -> None:
+        super().__init__(message)
+        self.at = at
+
+
+@define
+class Scope:
+    """One evaluation: the names it sees and what is left of its budget."""
+
+    names: Mapping[str, Json]
+    left: int = BUDGET
+
+    def spend(self, amount: int) -> None:
+        """Take *amount* from the budget. Raises `Failed` when it is used up."""
+        self.left -= amount
+        if self.left < 0:
+            raise Failed("the template makes or reads too much data")
+
+    def weigh(self, value: Json) -> Json:
+        """*value*, paid for by its length."""
+        self.spend(len(value) + 1 if isinstance(value, str | list | dict) else 1)
+        return value
+
+
+def as_text(value: Json) -> str:
+    """A value inside text: texts as they are, everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+        )
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Failed(f"{kind(value)} cannot be written as JSON") from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError
+
+
+def kind(value: Json) -> str:
+    """What a value is, in the words of JSON; for messages, which never show the value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case Mapping():
+            return "an object"
+        case _:
+            return "a list"
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number(value: object) -> int | float:
+    """*value* if it is a number JSON can hold. Raises `Failed`."""
+    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
+        return value
+    if isinstance(value, float) and value - value == 0:
+        return value
+    raise Failed("the result is no number that JSON can hold")

@@ -1,0 +1,78 @@
+"""From text to tokens: finds the templates in a text and the words in each."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from adapters_runtime.expressions.scope import Faulty
+
+MAX_TOKENS = 400
+"""Per expression. Bounds its tree, so that evaluating it cannot run out of stack."""
+
+_TOKEN = re.compile(
+    r"""(?P<float>[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))
+      | (?P<int>[0-9]+)
+      | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+      | (?P<op>\*\*|//|==|!=|<=|>=|[-+*/%~<>=|.,:()\[\]{}])""",
+    re.VERBOSE | re.DOTALL,
+)
+_SPACE = re.compile(r"\s*")
+_OPENING = re.compile(r"\{[{%#]")
+
+
+class Token(NamedTuple):
+    """A word of an expression. *kind* is float, int, name, string, op or end."""
+
+    kind: str
+    text: str
+
+
+def split(text: str) -> Iterator[str | list[Token]]:
+    """
+    Plain pieces of *text* and the tokens of the templates between them, in order.
+
+    Raises `Faulty` for a statement, a comment, or a template that does not end.
+    """
+    at = 0
+    while opening := _OPENING.search(text, at):
+        if opening[0] != "{{":
+            what = "statements" if opening[0] == "{%" else "comments"
+            raise Faulty(f"{what} ({opening[0]}) are not supported; only {{{{ expressions }}}} are")
+        if opening.start() > at:
+            yield text[at : opening.start()]
+        tokens, at = _tokens(text, opening.end())
+        yield tokens
+    if at < len(text):
+        yield text[at:]
+
+
+def _tokens(text: str, at: int) -> tuple[list[Token], int]:
+    if text.startswith("-", at):
+        raise Faulty("whitespace control ({{-) is not supported; put a space after {{")
+    found: list[Token] = []
+    open_brackets = 0
+    while True:
+        at = _end(_SPACE.match(text, at))
+        if not open_brackets and text.startswith("}}", at):
+            return [*found, Token("end", "}}")], at + 2
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise Faulty(_unreadable(text, at))
+        found.append(Token(str(match.lastgroup), match[0]))
+        open_brackets += (match[0] in "([{") - (match[0] in ")]}")
+        if len(found) > MAX_TOKENS:
+            raise Faulty(f"the expression is too long: more than {MAX_TOKENS} words")
+        at = match.end()
+
+
+def _end(match: re.Match[str] | None) -> int:
+    return match.end() if match else 0
+
+
+def _unreadable(text: str, at: int) -> str:
+    if at >= len(text):
+        return "a template is opened with {{ and never closed with }}"
+    if text[at] in "\"'":
+        return f"a text that begins with {text[at]} does not end"
+    return f"unexpected character {text[at]!r}"

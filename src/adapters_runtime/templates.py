@@ -1,0 +1,147 @@
+"""
+Templates: `{{ expressions }}` over JSON, in the expression language of minijinja.
+
+The expressions are evaluated here and not by the minijinja library. Its binding lets a template
+take any amount of memory outside Python's sight (`'a' * 10**12`, `list | slice(10**9)` end the
+whole process), reads `[unknown]` as `[null]`, calls methods of the data, and gives 1.0 back as 1.
+The tests hold this one against the library wherever both have an answer.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from attrs import frozen
+
+from adapters_runtime.expressions.calls import suggestion
+from adapters_runtime.expressions.nodes import Get, Literal, Name, Node, walk
+from adapters_runtime.expressions.parse import parse
+from adapters_runtime.expressions.scope import Failed, Faulty, Scope, as_text, kind
+from adapters_runtime.expressions.tokens import split
+from wfcore.errors import TemplateFailed
+from wfcore.model.json import Json
+
+MAX_RESULT = 1_048_576
+"""Size of a result: the characters of its texts, and one for each other value."""
+
+_CACHED_TEXT = 4_096
+_SHOWN = 200
+
+Known = Mapping[str, Collection[str] | None]
+
+
+class MiniJinjaTemplates:
+    """`wfcore.ports.system.Templates` for expressions in minijinja's language."""
+
+    def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+        """
+        Evaluate every template in *value* (strings, also inside lists and objects).
+
+        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over 1 MB.
+        """
+        if isinstance(value, str) and "{" not in value:
+            return value
+        try:
+            result = _render(value, Scope(names))
+        except RecursionError:
+            raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
+        if not _fits(result):
+            raise TemplateFailed(_shown(value), "the result is over 1 MB")
+        return result
+
+    def problems(self, text: str, known: Known) -> Sequence[str]:
+        """What is wrong in *text* without data: syntax, statements, unknown names."""
+        found: list[str] = []
+        try:
+            for piece in split(text):
+                if not isinstance(piece, str):
+                    found.extend(_unknown(parse(piece), known))
+        except Faulty as error:
+            found.append(str(error))
+        return list(dict.fromkeys(found))
+
+
+@frozen(eq=False)
+class _Template:
+    """A text, taken apart: plain pieces and expressions."""
+
+    pieces: tuple[str | Node, ...]
+
+    def value(self, scope: Scope) -> Json:
+        if len(self.pieces) == 1:
+            return _piece(self.pieces[0], scope)
+        return "".join(str(scope.weigh(as_text(_piece(piece, scope)))) for piece in self.pieces)
+
+
+def _piece(piece: str | Node, scope: Scope) -> Json:
+    return piece if isinstance(piece, str) else piece.value(scope)
+
+
+def _compile(text: str) -> _Template:
+    return _Template(
+        tuple(piece if isinstance(piece, str) else parse(piece) for piece in split(text))
+    )
+
+
+_compile_cached = lru_cache(maxsize=1_024)(_compile)
+
+
+def _render(value: Json, scope: Scope) -> Json:
+    if isinstance(value, str):
+        return _render_text(value, scope) if "{" in value else value
+    if isinstance(value, Mapping):
+        return {key: _render(item, scope) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_render(item, scope) for item in value]
+    return value
+
+
+def _render_text(text: str, scope: Scope) -> Json:
+    try:
+        compiled = _compile_cached(text) if len(text) <= _CACHED_TEXT else _compile(text)
+        return compiled.value(scope)
+    except (Faulty, Failed) as error:
+        raise TemplateFailed(_shown(text), str(error)) from None
+
+
+def _shown(value: Json) -> str:
+    if not isinstance(value, str):
+        return kind(value)
+    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+
+
+def _fits(result: Json) -> bool:
+    """Whether *result* is no larger than MAX_RESULT; stops looking as soon as it is."""
+    left = MAX_RESULT
+    waiting: list[Json] = [result]
+    while waiting and left >= 0:
+        part = waiting.pop()
+        if isinstance(part, str):
+            left -= len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
+            continue
+        left -= 1
+        if isinstance(part, Mapping):
+            left -= sum(map(len, part))
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            left -= len(part)
+            waiting.extend(part if left >= 0 else ())
+    return left >= 0
+
+
+def _unknown(tree: Node, known: Known) -> Iterable[str]:
+    """Names in *tree* that are not known, at the first and, where it is literal, second level."""
+    for node in walk(tree):
+        if isinstance(node, Name) and node.name not in known:
+            yield f"unknown name {node.name}; {suggestion(node.name, known)}"
+        elif isinstance(node, Get) and isinstance(node.of, Name) and isinstance(node.key, Literal):
+            below, key = known.get(node.of.name), node.key.content
+            if below is not None and key not in below:
+                hint = _suggestion_below(node.of.name, str(key), below)
+                yield f"unknown name {node.label}; {hint}"
+
+
+def _suggestion_below(name: str, key: str, below: Collection[str]) -> str:
+    dashed = [word for word in sorted(below) if word.startswith(f"{key}-")]
+    if dashed:
+        return f'a name with "-" is written {name}["{dashed[0]}"]'
+    return suggestion(key, below)
