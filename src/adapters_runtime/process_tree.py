@@ -1,0 +1,133 @@
+"""
+Ending process trees exactly. Reliability 8.
+
+A killed process group is not a killed tree: what called `setsid` survives. Whoever calls these
+functions is a subreaper (`become_subreaper`), so every orphan among its descendants becomes its
+child: when it has no child left, it has no descendant left. Until then: stop all, kill all, reap.
+
+Standard library only: the spawner and the supervisors import it.
+"""
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+_WALL = 0x40000000  # also children whose end is told by another signal than SIGCHLD
+_PAUSE_S = 0.0005
+_QUIET_ROUNDS = 3
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_children_listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+
+
+def prctl(option: int) -> None:
+    """Switch a process attribute on. Raises `OSError`."""
+    if _libc.prctl(option, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def reap(statuses: dict[int, int]) -> bool:
+    """Collect the wait status of every child that has ended; whether any child is left."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | _WALL)
+        except ChildProcessError:
+            return False
+        if not pid:
+            return True
+        statuses[pid] = status
+
+
+def end_descendants(statuses: dict[int, int]) -> None:
+    """Kill and reap every descendant. Reads nothing from /proc when there is none."""
+    while reap(statuses):
+        kill_families(children_of(os.getpid()))
+        time.sleep(_PAUSE_S)
+
+
+def end_children_except(spared: Collection[int]) -> None:
+    """Kill and reap every child but the *spared*, with all their descendants."""
+    quiet = 0
+    while quiet < _QUIET_ROUNDS:
+        orphans = [pid for pid in children_of(os.getpid()) if pid not in spared]
+        quiet = 0 if orphans else quiet + 1
+        kill_families(orphans)
+        time.sleep(_PAUSE_S)
+        for pid in orphans:
+            _reap_one(pid)
+
+
+def kill_families(roots: Iterable[int]) -> None:
+    """
+    Stop *roots* and all their descendants, then kill them.
+
+    Each is stopped before its children are listed, so that a family which forks faster than
+    it can be killed stops growing first.
+    """
+    family: set[int] = set()
+    roots = list(roots)
+    while newcomers := _stop_families(roots, family):
+        family |= newcomers
+    for pid in family:
+        _send(pid, signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes whose parent is *pid*, zombies too; empty when it is gone."""
+    return _listed_children(pid) if _children_listed else _scanned_children(pid)
+
+
+def _stop_families(roots: Iterable[int], known: Collection[int]) -> set[int]:
+    newcomers: set[int] = set()
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        pid = stack.pop()
+        if pid in seen:
+            continue
+        seen.add(pid)
+        if pid not in known:
+            _send(pid, signal.SIGSTOP)
+            newcomers.add(pid)
+        stack.extend(children_of(pid))
+    return newcomers
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    # Gone already; or not ours to signal, which no_new_privs rules out.
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _reap_one(pid: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG | _WALL)
+
+
+def _listed_children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as listing:
+                found += map(int, listing.readall().split())
+    except OSError:
+        pass  # it ended while we looked; the next round knows
+    return found
+
+
+def _scanned_children(pid: int) -> list[int]:
+    """For kernels without /proc/PID/task/TID/children."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == pid]
+
+
+def _parent(name: str) -> int | None:
+    try:
+        with open(f"/proc/{name}/stat", "rb", buffering=0) as stat:
+            return int(stat.readall().rpartition(b")")[2].split()[1])
+    except OSError:
+        return None
