@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import evolve, field, frozen
 
 from wfcore.effects import DeadlineSet, Effect, Outcome, StopSteps, WakeRunner, WithdrawApprovals
-from wfcore.instants import EpochMs
+from wfcore.instants import EpochMs, later
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
     Execution,
@@ -44,7 +44,7 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     if status in EXECUTION.final:
         changes |= {"completed_at": now, "worker": None, "due_at": None}
         effects = (*effects, WithdrawApprovals(run.id))
-        if run.worker is not None:
+        if set(run.in_flight) - {getattr(fact, "step_name", None)}:
             effects = (*effects, StopSteps(run.id))
     events = _numbered(run, now, said)
     record = evolve(run, events=run.events + len(events), **changes)  # type: ignore[arg-type]
@@ -261,13 +261,18 @@ def _ended(results: Mapping[str, StepResult], reason: StatusReason) -> _Move:
     return _Move({"step_results": results, "status_reason": reason}, about=about)
 
 
-def carries_on(run: Execution) -> bool:
-    """Whether an abandoned execution simply goes on: nothing of it had begun. EX-15."""
-    return not run.in_flight
-
-
 RESUMABLE = frozenset({"manual", "schedule", "delayed_completion", "workflow"})
 MAX_RESUMES = 3
+
+
+def loss(run: Execution, now: EpochMs, grace_ms: int) -> Fact:
+    """
+    What the loss of its worker means: with nothing in flight it simply goes on (EX-15), else
+    it is interrupted, and looked at again at once or after the grace. EX-11.
+    """
+    if not run.in_flight:
+        return facts.LeaseReturned()
+    return facts.WorkerLost(now if _resumable(run) else later(now, grace_ms))
 
 
 def may_resume(run: Execution) -> bool:
@@ -276,8 +281,8 @@ def may_resume(run: Execution) -> bool:
 
     Never one that came by API or webhook: its caller is responsible for trying again.
     """
-    return (
-        run.status is ExecutionStatus.INTERRUPTED
-        and run.trigger_source in RESUMABLE
-        and run.resumes < MAX_RESUMES
-    )
+    return run.status is ExecutionStatus.INTERRUPTED and _resumable(run)
+
+
+def _resumable(run: Execution) -> bool:
+    return run.trigger_source in RESUMABLE and run.resumes < MAX_RESUMES

@@ -20,7 +20,7 @@ from wfcore.model.workflow import CodeStep, Definition
 from wfcore.ports.runtime import LeftFile, StepEnd, StepJob
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance, announce, carries_on
+from wfcore.rules.execution import advance, announce, loss
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.opening import as_text
@@ -57,6 +57,12 @@ async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
         limit,
     )
     return [Lease(worker, run.id, run.fence) for run in taken]
+
+
+async def next_due(services: Services) -> EpochMs | None:
+    """When the next execution that nobody holds is due; in the past where one waits for a place."""
+    async with services.store.view() as view:
+        return await view.executions.next_due()
 
 
 async def heartbeat(services: Services, worker: str) -> frozenset[str]:
@@ -137,16 +143,13 @@ async def log_lines(
 @retried
 async def hand_back(services: Services, lease: Lease) -> None:
     """
-    Give up an execution of which nothing is in flight; another worker goes on with it. EX-15.
-
-    One with a step in flight is left to be found abandoned. Raises `LeaseLost`.
+    Give up an execution: another worker goes on with it, or, where a step was in flight
+    (the caller has ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
         run, _ = await _held(unit, lease)
-        if not carries_on(run):
-            return
-        outcome = advance(run, facts.LeaseReturned(), now)
+        outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
         await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

@@ -4,13 +4,11 @@ What falls due without anybody asking: a loop, not a start-up action. Contract Â
 Each duty is a row in the store; losing a sweep costs a delay, never work.
 """
 
-from attrs import evolve
-
 from wfcore.errors import IllegalMove
 from wfcore.instants import DAY, EpochMs, later
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance, carries_on, may_resume
+from wfcore.rules.execution import advance, loss, may_resume
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import retried
@@ -47,17 +45,10 @@ async def _recover(services: Services, lost: Execution) -> None:
         run = await unit.executions.get(lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
-        outcome = advance(run, _loss(services, run, now), now)
+        outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
         await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
-
-
-def _loss(services: Services, run: Execution, now: EpochMs) -> facts.Fact:
-    if carries_on(run):
-        return facts.LeaseReturned()
-    resumes = may_resume(evolve(run, status=ExecutionStatus.INTERRUPTED))
-    return facts.WorkerLost(now if resumes else later(now, services.policy.grace_ms))
 
 
 async def end_graces(services: Services) -> int:
@@ -86,11 +77,10 @@ async def _end_grace(services: Services, execution_id: str) -> None:
     hint(services.wakeup, run.id, outcome.effects)
 
 
-async def next_due(services: Services) -> EpochMs | None:
-    """The earliest instant at which something falls due; None: nothing is planned."""
+async def next_deadline(services: Services) -> EpochMs | None:
+    """When the next approval expires; None: none is open."""
     async with services.store.view() as view:
-        instants = [await view.executions.next_due(), await view.approvals.next_expiry()]
-    return min((at for at in instants if at is not None), default=None)
+        return await view.approvals.next_expiry()
 
 
 async def retain(services: Services) -> int:

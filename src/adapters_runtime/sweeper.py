@@ -1,0 +1,52 @@
+"""The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
+
+import asyncio
+
+import structlog
+
+from adapters_runtime.wakeups import Wakeups, wait_for
+from wfcore.errors import StoreUnavailable
+from wfcore.usecases.services import Services
+from wfcore.usecases.sweeping import next_deadline, retain, sweep
+
+log = structlog.get_logger("wfcore.sweeper")
+
+INTERVAL_S = 1.0
+RETENTION_S = 3_600.0
+
+
+class Sweeper:
+    """Sweeps once a second, and at every known deadline; retention once an hour."""
+
+    def __init__(self, services: Services, wakeups: Wakeups) -> None:
+        self._services = services
+        self._wakeups = wakeups
+        self._last_retention = float("-inf")
+
+    async def run(self) -> None:
+        """Sweep until cancelled. A sweep that fails is logged, and the next one is tried."""
+        while True:
+            try:
+                await sweep(self._services)
+                await self._retain()
+                pause = await self._pause()
+            except StoreUnavailable as refusal:
+                log.warning("store unavailable", detail=refusal.detail)
+                pause = INTERVAL_S
+            except Exception:
+                log.exception("sweep failed")
+                pause = INTERVAL_S
+            await wait_for(self._wakeups.timer_due, pause)
+
+    async def _pause(self) -> float:
+        due = await next_deadline(self._services)
+        if due is None:
+            return INTERVAL_S
+        left = (due - self._services.clock.deadline_now()) / 1_000
+        return min(max(left, 0.005), INTERVAL_S)
+
+    async def _retain(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._last_retention >= RETENTION_S:
+            await retain(self._services)
+            self._last_retention = now

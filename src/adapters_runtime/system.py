@@ -1,0 +1,99 @@
+"""Time, ids, chance and passwords as the machine gives them."""
+
+import asyncio
+import secrets
+import time
+from base64 import b32hexencode
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from wfcore.instants import MINUTE, EpochMs
+from wfcore.rules.api_key import ALPHABET
+
+JUMP_MS = MINUTE
+HOLD_MS = 5 * MINUTE
+
+
+class SystemClock:
+    """The wall clock, watched against the boot clock (which counts suspended time too)."""
+
+    def __init__(self) -> None:
+        self._offset = self._wall() - self._steady()
+        self._held_offset = self._offset
+        self._hold_until = 0
+
+    def _wall(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def _steady(self) -> int:
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+    def now(self) -> EpochMs:
+        return EpochMs(self._wall())
+
+    def deadline_now(self) -> EpochMs:
+        wall, steady = self._wall(), self._steady()
+        offset = wall - steady
+        if abs(offset - self._offset) > JUMP_MS:
+            if steady >= self._hold_until:
+                self._held_offset = self._offset
+            self._hold_until = steady + HOLD_MS
+        self._offset = offset
+        if steady < self._hold_until:
+            return EpochMs(steady + self._held_offset)
+        return EpochMs(wall)
+
+
+class SystemIds:
+    """
+    Ids of 26 base32 characters: 48 bits of time, 16 of a counter within the millisecond,
+    64 of chance. Ids of one process ascend; those of several order by time.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._count = 0
+
+    def new(self, prefix: str, now: EpochMs) -> str:
+        if now > self._last:
+            self._last, self._count = now, 0
+        else:
+            self._count += 1
+            if self._count > 0xFFFF:
+                self._last, self._count = self._last + 1, 0
+        raw = self._last.to_bytes(6) + self._count.to_bytes(2) + secrets.token_bytes(8)
+        return f"{prefix}_{b32hexencode(raw).decode().rstrip('=').lower()}"
+
+
+class SystemTokens:
+    """Unguessable base62 text."""
+
+    def text(self, length: int) -> str:
+        return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
+
+class Argon2Passwords:
+    """Argon2id, in threads, two at a time: each takes 64 MiB while it runs."""
+
+    def __init__(self) -> None:
+        self._hasher = PasswordHasher()
+        self._turn = asyncio.Semaphore(2)
+        self._dummy: str | None = None
+
+    async def hash(self, password: str) -> str:
+        async with self._turn:
+            return await asyncio.to_thread(self._hasher.hash, password)
+
+    async def verify(self, password: str, hashed: str | None) -> bool:
+        if hashed is None and self._dummy is None:
+            self._dummy = await self.hash(secrets.token_hex())
+        async with self._turn:
+            fits = await asyncio.to_thread(self._fits, password, hashed or self._dummy or "")
+        return fits and hashed is not None
+
+    def _fits(self, password: str, hashed: str) -> bool:
+        try:
+            return self._hasher.verify(hashed, password)
+        except (VerificationError, InvalidHashError):
+            return False

@@ -1,0 +1,52 @@
+"""Hints between the parts of one process: who sleeps on what, and who wakes them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+POLL_MS = 500
+"""Followers look again at least this often: other processes do not wake them."""
+
+
+class Wakeups:
+    """The `Wakeup` port for one event loop. The dispatcher and the sweeper listen."""
+
+    def __init__(self) -> None:
+        self.runner_due = asyncio.Event()
+        self.timer_due = asyncio.Event()
+        self.on_stop: Callable[[str], None] = lambda execution_id: None
+        self._followers: dict[str, set[asyncio.Future[None]]] = {}
+
+    def runner(self) -> None:
+        self.runner_due.set()
+
+    def timer(self) -> None:
+        self.timer_due.set()
+        self.runner_due.set()
+
+    def stop(self, execution_id: str) -> None:
+        self.on_stop(execution_id)
+
+    def events(self, execution_id: str) -> None:
+        for follower in self._followers.pop(execution_id, ()):
+            if not follower.done():
+                follower.set_result(None)
+
+    async def rest(self, execution_id: str, timeout_ms: int) -> None:
+        follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._followers.setdefault(execution_id, set()).add(follower)
+        try:
+            await asyncio.wait((follower,), timeout=min(timeout_ms, POLL_MS) / 1_000)
+        finally:
+            waiting = self._followers.get(execution_id)
+            if waiting is not None:
+                waiting.discard(follower)
+                if not waiting:
+                    del self._followers[execution_id]
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Return when *event* is set, or after *seconds*; the event is clear afterwards."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), max(seconds, 0))
+    event.clear()
