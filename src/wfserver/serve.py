@@ -1,0 +1,112 @@
+"""Serving: the ASGI application, the engine behind it, and signals, in one event loop."""
+
+import asyncio
+import ctypes
+import signal
+import socket
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+from attrs import frozen
+
+from adapters_http.app import HttpConfig, create_app
+from adapters_http.protocol import server_config
+from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.dispatcher import Dispatcher
+from wfserver.compose import System, engine, new_runner, open_system
+from wfserver.settings import Settings
+
+_PR_SET_DUMPABLE = 4
+_BACKLOG = 2_048
+_LAST_ANSWERS_S = 5
+"""How long open connections (event streams, say) may go on after SIGTERM."""
+
+
+@frozen
+class ServerInfo:
+    """What is true once the socket answers."""
+
+    url: str
+    system: System
+    runner: CodeStepRunner
+
+
+def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
+    """
+    Serve until SIGTERM or SIGINT. *on_ready* is called once requests are answered.
+
+    The process becomes undumpable: no other process of the same user reads its memory.
+
+    Raises `OSError` when the port is taken, and what `open_system` raises.
+    """
+    with _listen(settings.host, settings.port) as listener:
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        uvloop.run(_serve(settings, listener, on_ready))
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, on_ready: Callable[[ServerInfo], None]
+) -> None:
+    async with open_system(settings) as system:
+        runner = new_runner(system)
+        async with engine(system, runner) as dispatcher:
+            url = settings.public_url or _own_url(listener)
+
+            def gauges() -> Mapping[str, float]:
+                return _gauges(settings, dispatcher)
+
+            http = HttpConfig(public_url=settings.public_url, gauges=gauges)
+            app = create_app(system.services, http)
+            config = server_config(
+                app,
+                host=settings.host,
+                port=settings.port,
+                timeout_graceful_shutdown=_LAST_ANSWERS_S,
+            )
+            server = _Server(config, lambda: on_ready(ServerInfo(url, system, runner)))
+            server.obey(asyncio.get_running_loop())
+            await server.serve([listener])
+
+
+def _own_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _gauges(settings: Settings, dispatcher: Dispatcher) -> Mapping[str, float]:
+    return {
+        "wfcore_executions_running": dispatcher.running,
+        "wfcore_places": settings.policy.places,
+    }
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with signals that let the engine drain after it, and a word when it answers."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    def obey(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop at SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+
+    def _stop(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """uvicorn would raise the signal again and end the process before the engine drained."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()

@@ -1,0 +1,94 @@
+"""
+Settings: one frozen record from the environment and the command line.
+
+Every setting has a default that suits one machine. Names of environment variables begin with
+`WFCORE_`; the command line wins over them.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.instants import DurationMs
+from wfcore.rules.duration import parse_duration
+from wfcore.usecases.services import Policy
+
+
+@frozen
+class Settings:
+    """
+    What the server and the commands need to know. Lengths of time are milliseconds.
+
+    `store` None: SQLite in the data folder. `places`: executions worked on at once.
+    `drain_ms`: how long running steps may go on after SIGTERM.
+    """
+
+    data: Path
+    store: str | None = field(default=None, repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8000
+    public_url: str | None = None
+    drain_ms: DurationMs = DurationMs(25_000)
+    policy: Policy = Policy()
+
+
+def settings_from(
+    environment: Mapping[str, str] | None = None,
+    *,
+    data: str | None = None,
+    store: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    public_url: str | None = None,
+) -> Settings:
+    """
+    The settings that the environment and the arguments ask for.
+
+    Raises `InvalidInput` naming the variable that cannot be read.
+    """
+    env = os.environ if environment is None else environment
+    default = Policy()
+    policy = Policy(
+        lease_ms=_duration(env, "WFCORE_LEASE", default.lease_ms),
+        grace_ms=_duration(env, "WFCORE_INTERRUPTED_GRACE", default.grace_ms),
+        keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
+        keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
+        places=_count(env, "WFCORE_CONCURRENCY", default.places),
+    )
+    return Settings(
+        data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
+        store=store or env.get("WFCORE_STORE") or None,
+        host=host or env.get("WFCORE_HOST") or "127.0.0.1",
+        port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
+        public_url=_url(public_url or env.get("WFCORE_PUBLIC_URL") or None),
+        drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000)),
+        policy=policy,
+    )
+
+
+def _duration(env: Mapping[str, str], name: str, default: DurationMs) -> DurationMs:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidInput(name, str(error)) from None
+
+
+def _count(env: Mapping[str, str], name: str, default: int) -> int:
+    text = env.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
+        raise InvalidInput(name, "must be a whole number from 1 to 65535")
+    return int(text)
+
+
+def _url(text: str | None) -> str | None:
+    if text is not None and not text.startswith(("http://", "https://")):
+        raise InvalidInput("public-url", "must begin with http:// or https://")
+    return text.rstrip("/") if text else None
