@@ -49,7 +49,7 @@ def suggestion(word: str, known: Collection[str]) -> str:
     close = get_close_matches(word, known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"known: {', '.join(sorted(known))}" if known else "there is none"
+    return f"known: {', '.join(sorted(known))}" if known else "none is known here"
 
 
 def _default(of: Node, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:

@@ -39,6 +39,12 @@ REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
 MAX_APPROVAL_ROWS = 10_000
 MAX_COMMENT = 4_000
 MAX_NAME = 200
+MAX_STEPS = 500
+"""Steps in a definition. DF-1."""
+SOURCE_BYTES = 256 * KIB
+"""The source of one code step, and the text of a whole definition."""
+MAX_ATTEMPTS = 100
+MAX_BACKOFF = 100
 ARTIFACTS_PER_EXECUTION = 200
 ARTIFACT_BYTES = 100 * MIB
 VARIABLE_ENV_BYTES = 100_000

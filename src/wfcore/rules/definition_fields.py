@@ -1,0 +1,143 @@
+"""The tables of fields of a definition below its steps: variables, groups, columns, retries."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    Column,
+    ColumnType,
+    GroupSpec,
+    Retry,
+    Variable,
+    VariableType,
+)
+from wfcore.rules.definition_checks import (
+    Check,
+    Field,
+    Findings,
+    any_object,
+    boolean,
+    choice,
+    duration,
+    list_of,
+    number,
+    read_object,
+    record,
+    text,
+    whole_template,
+)
+from wfcore.rules.field_paths import below
+from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_NAME
+from wfcore.rules.variables import fits
+
+filled: Check = text(least=1, most=MAX_NAME)
+"""Text that is there."""
+
+variable_name: Check = text(
+    most=MAX_NAME,
+    pattern=r"[A-Za-z0-9_][A-Za-z0-9_.-]*",
+    wanted="a name of letters, digits, _, - and .",
+)
+
+
+def _scalar(document: Json, path: str, findings: Findings) -> Any:
+    if document is None or isinstance(document, Mapping | list | tuple):
+        return findings.wrong(path, "text, a number, true or false", document)
+    return document
+
+
+def _anything(document: Json, path: str, findings: Findings) -> Any:
+    return document
+
+
+RETRY = {
+    "attempts": Field(number(1, MAX_ATTEMPTS, whole=True), "attempts"),
+    "delay": Field(duration, "delay_ms"),
+    "backoff": Field(number(1, MAX_BACKOFF), "backoff"),
+}
+
+VARIABLE = {
+    "type": Field(choice(VariableType), "type"),
+    "required": Field(boolean, "required"),
+    "default": Field(_anything, "default"),
+    "secret": Field(boolean, "secret"),
+    "description": Field(text(), "description"),
+}
+
+COLUMN = {
+    "key": Field(filled, "key", required=True),
+    "title": Field(text(), "title"),
+    "type": Field(choice(ColumnType), "type"),
+    "editable": Field(boolean, "editable"),
+    "required": Field(boolean, "required"),
+    "options": Field(list_of(_scalar), "options"),
+}
+
+retry: Check = record(Retry, RETRY)
+
+
+def column(document: Json, path: str, findings: Findings) -> Any:
+    """A column; its title is its key unless it says otherwise."""
+    before = len(findings.problems)
+    values = read_object(document, path, COLUMN, findings)
+    if values.get("type") is ColumnType.ENUM and not values.get("options"):
+        findings.add(below(path, "options"), "is required for a column of type enum")
+    if len(findings.problems) > before:
+        return None
+    return Column(**{"title": values["key"], **values})
+
+
+def rows(document: Json, path: str, findings: Findings) -> Any:
+    """One template that gives the rows, or the rows themselves."""
+    if isinstance(document, str):
+        return whole_template(document, path, findings)
+    if isinstance(document, list | tuple):
+        return list_of(any_object)(document, path, findings)
+    return findings.wrong(path, "a template {{ … }} or a list of objects", document)
+
+
+GROUP = {
+    "name": Field(filled, "name", required=True),
+    "title": Field(text(), "title"),
+    "rows": Field(rows, "rows", required=True),
+    "rowKey": Field(filled, "row_key"),
+    "columns": Field(list_of(column, unique="key"), "columns"),
+}
+
+
+def group(document: Json, path: str, findings: Findings) -> Any:
+    """A group of rows; its title is its name unless it says otherwise."""
+    before = len(findings.problems)
+    values = read_object(document, path, GROUP, findings)
+    if len(findings.problems) > before:
+        return None
+    spec = GroupSpec(**{"title": values["name"], **values})
+    keys = [one.key for one in spec.columns]
+    if spec.row_key is not None and keys and spec.row_key not in keys:
+        findings.add(below(path, "rowKey"), f"must be the key of a column: {', '.join(keys)}")
+    return spec
+
+
+def variables(document: Json, path: str, findings: Findings) -> Any:
+    """The declarations, by name."""
+    if not isinstance(document, Mapping):
+        return findings.wrong(path, "an object of declarations by name", document)
+    return {
+        name: _variable(name, declared, below(path, name), findings)
+        for name, declared in document.items()
+    }
+
+
+def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
+    before = len(findings.problems)
+    variable_name(name, path, findings)
+    values = read_object(document, path, VARIABLE, findings)
+    if len(findings.problems) > before:
+        return None
+    values.pop("description", None)
+    variable = Variable(name, has_default="default" in values, **values)
+    if variable.has_default and not fits(variable.type, variable.default):
+        where = below(path, "default")
+        findings.wrong(where, f"of the declared type {variable.type}", variable.default)
+    return variable

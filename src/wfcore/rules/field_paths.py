@@ -1,0 +1,21 @@
+"""Paths of fields in a document, as problems name them: `steps[2].retry.delay`."""
+
+import json
+import re
+
+_SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_LAST = re.compile(r'(?:\[[0-9]+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)\Z', re.DOTALL)
+
+
+def below(path: str, key: str | int) -> str:
+    """The path of what is at *key* of the object or list at *path* (empty: the document)."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    if not _SIMPLE.fullmatch(key):
+        return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
+    return f"{path}.{key}" if path else key
+
+
+def parent(path: str) -> str:
+    """The path of the object or list that *path* is in; of a top-level field, empty."""
+    return _LAST.sub("", path)
