@@ -1,0 +1,80 @@
+"""
+Reading request bodies: counted, not believed, and not waited for forever.
+
+Spec: limits; contract §6. The transport's own guard is in `protocol`; this one holds under any
+ASGI server.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
+
+from starlette.requests import ClientDisconnect
+
+from wfcore.errors import InvalidInput, TooLarge
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+BODY_TIMEOUT_S = 30.0
+_LONGEST_LENGTH = 19
+"""Digits of a 64-bit number; a longer Content-Length is over any limit."""
+
+
+class BodyTimeout(Exception):
+    """The client did not send all of its body in time: 408, and the connection closes."""
+
+
+async def read_body(
+    receive: Receive,
+    headers: Mapping[str, str],
+    limit: int,
+    *,
+    timeout_s: float = BODY_TIMEOUT_S,
+) -> bytes:
+    """
+    The whole body, at most *limit* bytes. *headers* are looked up by lower-case names.
+
+    Raises:
+        TooLarge: over *limit*; the rest, or with a Content-Length all of it, was not read.
+        InvalidInput: it is compressed, or its Content-Length is no number.
+        BodyTimeout: it was not complete within *timeout_s*.
+        ClientDisconnect: the client went away.
+    """
+    _refuse_encoding(headers.get("content-encoding", ""))
+    _refuse_length(headers.get("content-length"), limit)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _collect(receive, limit)
+    except TimeoutError:
+        raise BodyTimeout from None
+
+
+async def _collect(receive: Receive, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge("Request body", limit)
+        chunks.append(chunk)
+        more = message.get("more_body", False)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _refuse_encoding(encoding: str) -> None:
+    if encoding.strip().lower() not in ("", "identity"):
+        raise InvalidInput("Content-Encoding", "compressed bodies are not accepted")
+
+
+def _refuse_length(given: str | None, limit: int) -> None:
+    if given is None:
+        return
+    digits = given.strip()
+    if not (digits.isascii() and digits.isdigit()):
+        raise InvalidInput("Content-Length", "must be a number")
+    if len(digits.lstrip("0")) > _LONGEST_LENGTH or int(digits) > limit:
+        raise TooLarge("Request body", limit)

@@ -1,0 +1,77 @@
+"""
+Client JSON in and answers out: strict, quick, and never a surprise for the caller.
+
+orjson already refuses NaN, invalid UTF-8, a byte order mark, trailing text, lone surrogates and
+numbers beyond a double; integers beyond 64 bits become doubles and of equal keys the last wins.
+What it lacks is a depth limit below 1,024: `_depth` adds it, without recursion.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import cast
+
+import orjson
+
+from wfcore.errors import InvalidInput
+from wfcore.model.json import Json, JsonObject
+
+MAX_DEPTH = 64
+"""Arrays and objects inside each other. Contract §6."""
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_BLANKS = b" \t\r\n"
+
+
+def parse_json(body: bytes) -> Json:
+    """
+    The value of *body*; nothing but blanks counts as `{}`.
+
+    Raises `InvalidInput` for whatever is not strict JSON of at most 64 levels.
+    """
+    if not body.strip(_BLANKS):
+        return {}
+    if _depth(body) > MAX_DEPTH:
+        raise InvalidInput("body", f"JSON is nested over {MAX_DEPTH} levels")
+    try:
+        return cast(Json, orjson.loads(body))
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput("body", f"not valid JSON: {error}") from None
+
+
+def parse_object(body: bytes) -> JsonObject:
+    """The object in *body*. Raises `InvalidInput` where it is no object, or no strict JSON."""
+    value = parse_json(body)
+    if not isinstance(value, Mapping):
+        raise InvalidInput("body", "must be a JSON object")
+    return value
+
+
+def dump_json(value: object) -> bytes:
+    """*value* as JSON; any mapping is an object, any other sequence an array."""
+    return orjson.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _depth(body: bytes) -> int:
+    """
+    How deep *body* nests: exact for valid JSON, at most the number of brackets, and only
+    worked out where these are many.
+
+    Without escapes every second piece between quotes is outside of strings; opening brackets
+    there count +1 and closing ones -1 (as signed bytes), and the running sum peaks at the depth.
+    """
+    openings = body.count(b"[") + body.count(b"{")
+    if openings <= MAX_DEPTH:
+        return openings
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(unescaped.split(b'"')[::2])
+    steps = memoryview(outside.translate(_STEPS, _NO_BRACKETS)).cast("b")
+    return max(accumulate(steps), default=0)
