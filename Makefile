@@ -1,0 +1,54 @@
+# The two commands of the README come first: `make up` and `make test`.
+# Each makes its own environment; nothing outside this folder changes.
+
+PYTHON ?= python3
+PORT ?= 8000
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: up test check lint types layers format bench deep clean
+
+up: .venv/.server          ## install and run the server with a sample
+	$(BIN)/wfcore up --port $(PORT)
+
+test: .venv/.dev           ## install what the tests need and run them
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+check: .venv/.dev lint types layers   ## everything that needs no running: fast
+
+lint: .venv/.dev
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+layers: .venv/.dev
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench
+
+bench: .venv/.dev          ## ratios, measured in one run
+	$(BIN)/python -m bench
+
+deep: .venv/.dev           ## properties with many more examples
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "wfcore needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -m venv .venv \
+	  || { rm -rf .venv; echo "Install the venv module first: apt-get install python3-venv"; exit 1; }
+
+.venv/.server: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[server]'
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ .venv/.server
