@@ -8,6 +8,8 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.plan import Render, scope
+from wfcore.rules.release import key_text
+from wfcore.rules.variables import compact
 
 
 def open_approval(
@@ -39,8 +41,8 @@ def open_approval(
 
 
 def as_text(value: Json) -> str:
-    """A rendered text; a whole-string template may have given something else."""
-    return value if isinstance(value, str) else str(value)
+    """A rendered text; where a whole-string template gave something else, that as JSON."""
+    return value if isinstance(value, str) else compact(value)
 
 
 def _group(spec: GroupSpec, rows: Json) -> Group:
@@ -55,7 +57,7 @@ def _group(spec: GroupSpec, rows: Json) -> Group:
         if not isinstance(row, dict):
             raise TemplateFailed(where, f"row {number} is no object")
         if spec.row_key is not None:
-            key = repr(row.get(spec.row_key))
+            key = key_text(row.get(spec.row_key))
             if row.get(spec.row_key) is None or key in keys:
                 raise TemplateFailed(where, f"row {number}: {spec.row_key} is missing or repeated")
             keys.add(key)

@@ -5,6 +5,8 @@ Absent: the original rows. Present: exactly the rows submitted, and a group left
 none. A mistake decides nothing. AP-7, AP-8, AP-9.
 """
 
+import json
+import re
 from collections.abc import Mapping
 from datetime import date
 
@@ -13,6 +15,8 @@ from wfcore.model.approval import Approval, Group, Rows
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def original_rows(approval: Approval) -> Rows:
@@ -60,12 +64,17 @@ def _group_rows(group: Group, rows: Json) -> tuple[JsonObject, ...]:
 def _by_key(group: Group) -> Mapping[str, JsonObject]:
     if group.row_key is None:
         return {}
-    return {_key(row.get(group.row_key)): row for row in group.items}
+    return {key_text(row.get(group.row_key)): row for row in group.items}
 
 
-def _key(value: Json) -> str:
-    """Keys of different JSON types never meet: 1 is not "1", and true is not 1."""
-    return f"{type(value).__name__}:{value!r}"
+def key_text(value: Json) -> str:
+    """
+    A row key as text. Keys of different JSON types never meet: 1 is not "1", and true is not
+    1. But 1.0 is 1: a browser writes the one for the other.
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True)
 
 
 def _check_key(
@@ -76,7 +85,7 @@ def _check_key(
     seen: set[str],
 ) -> None:
     field = f"{place}.{group.row_key}"
-    key = _key(row.get(group.row_key or ""))
+    key = key_text(row.get(group.row_key or ""))
     if key not in originals:
         raise InvalidInput(field, "is no key of an original row")
     if key in seen:
@@ -126,11 +135,13 @@ def _fits(column: Column, value: Json) -> bool:
 
 
 def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text) is None:
+        return False
     try:
         date.fromisoformat(text)
     except ValueError:
         return False
-    return len(text) == len("2026-01-31")
+    return True
 
 
 def _choices(column: Column) -> str:
