@@ -3,13 +3,13 @@
 import pytest
 from hypothesis import Phase, given, settings
 
-from properties.walker import Walk, walks
+from properties.walker import GRACE, Walk, walks
 from wfcore.effects import StopSteps, WithdrawApprovals
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
-from wfcore.rules.execution import MAX_RESUMES
+from wfcore.rules.execution import MAX_RESUMES, may_resume
 from wfcore.rules.execution_machine import EXECUTION
 
 ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
@@ -124,7 +124,7 @@ def test_the_record_itself_says_what_must_happen_next(walk):
             case S.PENDING | S.RUNNING:
                 assert (run.worker is None) == (run.due_at is not None)
             case S.INTERRUPTED:
-                assert run.due_at == stage.now + 300_000
+                assert run.due_at == stage.now + (0 if may_resume(run) else GRACE)
             case _:
                 assert run.due_at is None
 

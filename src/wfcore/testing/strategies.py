@@ -5,6 +5,7 @@ Ids come from small pools, so that strangers, owners and collisions all turn up.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from string import printable
 
 from hypothesis import strategies as st
@@ -27,8 +28,11 @@ LATEST = 4_102_444_800_000
 """2100-01-01, in epoch milliseconds."""
 
 ACCOUNT_IDS = ("acc_1", "acc_2", "acc_3")
+PEOPLE = (*ACCOUNT_IDS, "acc_1@example.org", " ACC_2@Example.org ")
+"""The accounts as `approvers` may name them."""
 
 
+@cache
 def instants(least: int = 0, most: int = LATEST) -> st.SearchStrategy[EpochMs]:
     """Any instant; window boundaries turn up more often than chance has it."""
     anywhere = st.integers(least, most)
@@ -41,6 +45,7 @@ def instants(least: int = 0, most: int = LATEST) -> st.SearchStrategy[EpochMs]:
     return (anywhere | near).map(EpochMs)
 
 
+@cache
 def texts(least: int = 0, most: int = 12) -> st.SearchStrategy[str]:
     """Text that JSON can carry: everything but lone surrogates."""
     letters = st.characters(exclude_categories=["Cs"])
@@ -49,16 +54,19 @@ def texts(least: int = 0, most: int = 12) -> st.SearchStrategy[str]:
     )
 
 
+@cache
 def numbers() -> st.SearchStrategy[int | float]:
     """JSON numbers."""
     return st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 
 
+@cache
 def scalars() -> st.SearchStrategy[Json]:
     """Strings, numbers, booleans, null."""
     return st.none() | st.booleans() | numbers() | texts()
 
 
+@cache
 def json_values() -> st.SearchStrategy[Json]:
     """Any JSON value of a modest size."""
     return st.recursive(
@@ -73,6 +81,7 @@ def payloads(names: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[J
     return st.dictionaries(texts(1) if names is None else names, json_values(), max_size=5)
 
 
+@cache
 def typed(type: VariableType) -> st.SearchStrategy[Json]:
     """Values that fit a declared type."""
     by_type: Mapping[VariableType, st.SearchStrategy[Json]] = {
@@ -103,6 +112,7 @@ def variables(draw: st.DrawFn, name: str) -> Variable:
 # Accounts, keys, shares, webhooks
 
 
+@cache
 def base62(length: int) -> st.SearchStrategy[str]:
     return st.text(ALPHABET, min_size=length, max_size=length)
 
@@ -112,6 +122,7 @@ def key_texts() -> st.SearchStrategy[str]:
     return st.builds(compose, base62(ID_LENGTH), base62(RANDOM_LENGTH))
 
 
+@cache
 def accounts() -> st.SearchStrategy[Account]:
     """One of a few accounts, of any plan and status."""
     return st.builds(
@@ -163,35 +174,45 @@ def webhooks(draw: st.DrawFn, id: str = "wh_1") -> Webhook:
 # Approvals
 
 
+@cache
 def column_values(column: Column) -> st.SearchStrategy[Json]:
-    """Values that fit the column."""
+    """Values that fit the column, null not among them."""
     by_type: Mapping[ColumnType, st.SearchStrategy[Json]] = {
         ColumnType.STRING: texts(),
         ColumnType.NUMBER: numbers(),
         ColumnType.BOOLEAN: st.booleans(),
         ColumnType.DATE: st.dates().map(str),
         ColumnType.ENUM: st.sampled_from(column.options or (None,)),
-        ColumnType.JSON: json_values(),
+        ColumnType.JSON: json_values().filter(lambda value: value is not None),
     }
     return by_type[column.type]
+
+
+@cache
+def columns_named(key: str) -> st.SearchStrategy[Column]:
+    """Columns of any type under that key."""
+    return st.builds(
+        Column,
+        st.just(key),
+        st.just(f"Column {key}"),
+        st.sampled_from(ColumnType),
+        st.booleans(),
+        st.booleans(),
+        st.just(("a", 1, True)),
+    )
+
+
+@cache
+def _row_ids() -> st.SearchStrategy[list[int | str]]:
+    return st.lists(st.integers(0, 99) | texts(1), max_size=4, unique_by=repr)
 
 
 @st.composite
 def groups(draw: st.DrawFn, name: str = "rows") -> Group:
     """A group whose rows fit its columns, with a row key or without."""
     keyed = draw(st.booleans())
-    columns = tuple(
-        Column(
-            key=f"c{number}",
-            title=f"Column {number}",
-            type=draw(st.sampled_from(ColumnType)),
-            editable=draw(st.booleans()),
-            required=draw(st.booleans()),
-            options=("a", 1, True),
-        )
-        for number in range(draw(st.integers(0, 3)))
-    )
-    ids = draw(st.lists(st.integers(0, 99) | texts(1), max_size=4, unique_by=repr))
+    columns = tuple(draw(columns_named(f"c{number}")) for number in range(draw(st.integers(0, 3))))
+    ids = draw(_row_ids())
     items = tuple(
         {"id": id, **{column.key: draw(column_values(column)) for column in columns}} for id in ids
     )
@@ -201,11 +222,11 @@ def groups(draw: st.DrawFn, name: str = "rows") -> Group:
 @st.composite
 def approvals(draw: st.DrawFn) -> Approval:
     """An open approval with up to two groups and perhaps named approvers."""
-    people = st.sampled_from((*ACCOUNT_IDS, "acc_1@example.org", " ACC_2@Example.org "))
+    people = st.lists(st.sampled_from(PEOPLE), max_size=2)
     return builders.approval(
         owner_id=draw(st.sampled_from(ACCOUNT_IDS)),
         workflow_owner_id=draw(st.sampled_from(ACCOUNT_IDS)),
         timeout_ms=DurationMs(draw(st.integers(1, 10**10))),
-        approvers=tuple(draw(st.lists(people, max_size=2))),
+        approvers=tuple(draw(people)),
         groups=tuple(draw(groups(name)) for name in ("first", "second")[: draw(st.integers(0, 2))]),
     )

@@ -1,0 +1,142 @@
+"""Approvals: one decision wins, the expiry is exact, and who decided what stays on record."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import AlreadyDecided
+from wfcore.instants import EpochMs
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
+from wfcore.rules.approval import (
+    BY_END,
+    BY_TIMEOUT,
+    Approve,
+    Expire,
+    Reject,
+    Voice,
+    Withdraw,
+    command,
+    decide,
+    expired,
+    step_output,
+)
+from wfcore.rules.release import original_rows
+from wfcore.testing.strategies import approvals, texts
+
+BECOMES = {
+    Approve: ApprovalStatus.APPROVED,
+    Reject: ApprovalStatus.REJECTED,
+    Expire: ApprovalStatus.REJECTED,
+    Withdraw: ApprovalStatus.CANCELLED,
+}
+decisions = st.sampled_from([Approve(), Reject(), Expire(), Withdraw()])
+voices = st.builds(
+    Voice, st.sampled_from(("acc_1", "acc_2")), st.sampled_from(DecisionSource), texts()
+)
+
+
+@given(approvals(), st.lists(st.tuples(decisions, voices), min_size=1, max_size=6))
+def test_of_any_decisions_exactly_one_wins(approval, asked):
+    """AP-6: the first decision stands for good, every further one is refused."""
+    won = []
+    for decision, voice in asked:
+        with suppress(AlreadyDecided):
+            approval = decide(approval, decision, voice, approval.created_at).record
+            won.append((decision, voice))
+    (decision, voice) = won[0]
+    assert won == asked[:1]
+    assert approval.status is BECOMES[type(decision)]
+    assert (approval.decided_by, approval.decision_source) == (voice.by, voice.source)
+    assert (approval.comment, approval.decided_at) == (voice.comment, approval.created_at)
+
+
+@given(approvals(), st.integers(-5, 5), st.sampled_from([Approve(), Reject()]), voices)
+def test_from_expires_at_on_nobody_decides(approval, by, decision, voice):
+    """AP-4: one millisecond before it is open, at `expires_at` and after it counts as rejected."""
+    now = EpochMs(approval.expires_at + by)
+    assert expired(approval, now) is (by >= 0)
+    if by < 0:
+        assert decide(approval, decision, voice, now).record.status is BECOMES[type(decision)]
+    else:
+        with pytest.raises(AlreadyDecided):
+            decide(approval, decision, voice, now)
+
+
+@given(approvals(), st.integers(0, 10**9))
+def test_expiry_is_a_rejection_by_nobody(approval, late):
+    """AP-4: the source is `timeout`, nobody's name is on it."""
+    now = EpochMs(approval.expires_at + late)
+    decided = decide(approval, Expire(), BY_TIMEOUT, now).record
+    assert decided.status is ApprovalStatus.REJECTED
+    assert (decided.decided_by, decided.decision_source) == (None, DecisionSource.TIMEOUT)
+
+
+@given(approvals(), decisions)
+def test_a_decided_approval_is_not_expired(approval, decision):
+    """AP-4: only what is still open can run out of time."""
+    decided = decide(approval, decision, BY_END, approval.created_at).record
+    assert not expired(decided, EpochMs(approval.expires_at + 1))
+
+
+@given(approvals(), decisions, voices)
+def test_every_decision_is_in_the_history(approval, decision, voice):
+    """AP-11: the history grows by one entry that says who, when, through which door and why."""
+    decided = decide(approval, decision, voice, approval.created_at).record
+    *earlier, entry = decided.history
+    assert tuple(earlier) == approval.history
+    assert (entry.by, entry.source, entry.comment) == (voice.by, voice.source, voice.comment)
+    assert entry.at == approval.created_at
+
+
+@given(approvals(), voices)
+def test_a_plain_approval_releases_the_original_rows(approval, voice):
+    """AP-7: without `editedItems` the rows go on unchanged, as the step's output."""
+    decided = decide(approval, Approve(), voice, approval.created_at).record
+    assert decided.groups == approval.groups
+    output = step_output(decided)
+    assert output["groups"] == {k: list(v) for k, v in original_rows(approval).items()}
+    assert (output["decision"], output["comment"]) == ("approve", voice.comment)
+    assert output["decidedBy"] == voice.by
+
+
+@given(approvals(), st.data())
+def test_an_edited_approval_releases_exactly_the_rows_given(approval, data):
+    """AP-8: the rows submitted are the step's output; before and after are in the history."""
+    edited = {
+        group.name: data.draw(st.lists(st.sampled_from(group.items), unique_by=id))
+        for group in approval.groups
+        if group.items and data.draw(st.booleans())
+    }
+    decided = decide(approval, Approve(edited), BY_END, approval.created_at)
+    output = step_output(decided.record)
+    wanted = {group.name: list(edited.get(group.name, [])) for group in approval.groups}
+    assert output["groups"] == wanted
+    entry = decided.record.history[-1]
+    assert entry.rows_before == original_rows(approval)
+    assert entry.rows_after == {name: tuple(rows) for name, rows in wanted.items()}
+
+
+@given(approvals(), decisions)
+def test_deciding_leaves_the_question_as_it_was(approval, decision):
+    """A decision changes no word, row, deadline or approver of what was asked. AP-1."""
+    decided = decide(approval, decision, BY_END, approval.created_at).record
+    for name in ("id", "message", "created_at", "expires_at", "timeout_ms", "approvers", "groups"):
+        assert getattr(decided, name) == getattr(approval, name)
+    assert approval.status is ApprovalStatus.PENDING
+
+
+def test_the_two_verdicts():
+    """AP-2, AP-3: approve is yes, with the rows given; reject is no."""
+    assert command(Verdict.APPROVE, {"rows": []}) == Approve({"rows": []})
+    assert command(Verdict.APPROVE) == Approve(None)
+    assert command(Verdict.REJECT) == Reject()
+
+
+@given(approvals())
+def test_an_ended_execution_withdraws_its_question(approval):
+    """AP-5: the approval is CANCELLED, nobody decided it."""
+    decided = decide(approval, Withdraw(), BY_END, approval.created_at).record
+    assert decided.status is ApprovalStatus.CANCELLED
+    assert (decided.decided_by, decided.decision_source) == (None, None)

@@ -1,0 +1,129 @@
+"""Any JSON becomes a definition or a complete list of mistakes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from adapters_runtime.templates import MiniJinjaTemplates
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.json import Json
+from wfcore.model.workflow import Definition
+from wfcore.rules.definition import check_definition
+from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies_definition import definitions, leaves, written
+
+Keys = tuple[str | int, ...]
+
+FREE = ("output", "rows")
+"""Fields in which any JSON is right, or null is."""
+
+
+def check(document: Json) -> Definition:
+    return check_definition(document, MiniJinjaTemplates().problems)
+
+
+def mistakes(document: Json) -> tuple[Problem, ...]:
+    try:
+        check(document)
+    except InvalidDefinition as error:
+        return error.problems
+    return ()
+
+
+def replaced(document: Any, keys: Keys, value: Json) -> Any:
+    changed = deepcopy(document)
+    place = changed
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    return changed
+
+
+def typed_leaves(document: Json) -> dict[str, Keys]:
+    """The scalars whose type the format lays down."""
+    return {path: keys for path, keys in leaves(document) if not set(FREE) & set(keys)}
+
+
+def in_default(keys: Keys) -> bool:
+    return keys[0] == "variables" and "default" in keys and keys[-1] != "default"
+
+
+@given(json_values())
+def test_any_json_is_a_definition_or_has_mistakes_with_paths(document: Json) -> None:
+    """No JSON makes anything but a definition or an `InvalidDefinition` that says where."""
+    found = mistakes(document)
+    assert found, "arbitrary JSON is hardly ever a definition"
+    assert all(problem.path and problem.message for problem in found)
+
+
+@given(definitions(), st.data())
+def test_any_json_anywhere_in_a_definition_is_judged(
+    definition: Definition, data: st.DataObject
+) -> None:
+    """A document with one part replaced by any JSON is right, or its mistakes have paths."""
+    document = written(definition)
+    keys = data.draw(st.sampled_from([keys for _, keys in leaves(document)]))
+    keys = keys[: data.draw(st.integers(1, len(keys)))]
+    found = mistakes(replaced(document, keys, data.draw(json_values())))
+    assert all(problem.path and problem.message for problem in found)
+
+
+@given(definitions())
+def test_a_definition_is_what_was_written(definition: Definition) -> None:
+    """The document of a definition gives exactly that definition."""
+    assert check(written(definition)) == definition
+
+
+@given(definitions(), st.data())
+def test_a_wrong_type_is_reported_at_its_path(definition: Definition, data: st.DataObject) -> None:
+    """Null or an object where a scalar belongs is a mistake with exactly that path."""
+    document = written(definition)
+    path, keys = data.draw(st.sampled_from(sorted(typed_leaves(document).items())))
+    assume(not in_default(keys))
+    wrong = data.draw(st.sampled_from((None, {"x": 1})))
+    assert path in {problem.path for problem in mistakes(replaced(document, keys, wrong))}
+
+
+@given(definitions(), st.data())
+def test_all_mistakes_are_reported_at_once(definition: Definition, data: st.DataObject) -> None:
+    """However many fields are wrong, each of them is in the list."""
+    document = written(definition)
+    places = {
+        path: keys
+        for path, keys in typed_leaves(document).items()
+        if keys[-1] not in ("kind", "type") and not in_default(keys)
+    }
+    paths = data.draw(st.sets(st.sampled_from(sorted(places)), min_size=2, max_size=5))
+    for path in paths:
+        document = replaced(document, places[path], None)
+    assert paths <= {problem.path for problem in mistakes(document)}
+
+
+@given(definitions(), st.data())
+def test_an_unknown_field_is_reported_wherever_it_is(
+    definition: Definition, data: st.DataObject
+) -> None:
+    """A misspelt field is never ignored: it is a mistake at its own path."""
+    document = written(definition)
+    places: list[Keys] = [(), ("steps", 0), *(("variables", name) for name in definition.variables)]
+    keys = data.draw(st.sampled_from(places))
+    found = mistakes(replaced(document, (*keys, "tiemout"), 1))
+    assert [problem.path.endswith("tiemout") for problem in found] == [True]
+
+
+@given(definitions())
+def test_templates_see_only_what_comes_before(definition: Definition) -> None:
+    """What a template may name is what is declared, and the steps before its own."""
+    asked: list[Collection[str] | None] = []
+
+    def note(text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
+        asked.append(tuple(known["steps"] or ()))
+        assert tuple(known["variables"] or ()) == tuple(definition.variables)
+        return ()
+
+    check_definition(written(definition), note)
+    names = [step.name for step in definition.steps]
+    assert all(list(seen or ()) == names[: len(seen or ())] for seen in asked)

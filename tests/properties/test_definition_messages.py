@@ -1,0 +1,220 @@
+"""Named mistakes and what is said about them."""
+
+from typing import Any
+
+import pytest
+
+from adapters_runtime.templates import MiniJinjaTemplates
+from wfcore.errors import InvalidDefinition
+from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.rules.definition import check_definition, language_problems
+
+CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
+GROUP = {"name": "rows", "rows": [{"id": 1}]}
+
+
+def check(document: Any) -> Definition:
+    return check_definition(document, MiniJinjaTemplates().problems)
+
+
+def said(document: Any) -> list[str]:
+    with pytest.raises(InvalidDefinition) as caught:
+        check(document)
+    return str(caught.value).splitlines()
+
+
+def with_step(**fields: Any) -> dict[str, Any]:
+    return {"name": "W", "steps": [{**CODE, **fields}]}
+
+
+def approval(**fields: Any) -> dict[str, Any]:
+    return {"name": "W", "steps": [CODE, {"name": "ask", "kind": "manual_approval", **fields}]}
+
+
+def with_variable(**fields: Any) -> dict[str, Any]:
+    return {"name": "W", "variables": {"limit": fields}, "steps": [CODE]}
+
+
+DOCUMENTS: list[tuple[Any, str]] = [
+    (3, "definition: must be an object, not a number"),
+    ({"steps": [CODE]}, "name: is required"),
+    ({"name": " ", "steps": [CODE]}, "name: must not be empty"),
+    ({"name": "x" * 201, "steps": [CODE]}, "name: is 201 characters long; at most 200"),
+    ({"name": "W"}, "steps: is required"),
+    ({"name": "W", "steps": []}, "steps: must have at least 1 item"),
+    ({"name": "W", "steps": [CODE] * 501}, "steps: has 501 steps; at most 500"),
+    ({"name": "W", "steps": [CODE, CODE]}, "steps[1].name: repeats 'fetch' of steps[0]"),
+    ({"name": "W", "steps": [7]}, "steps[0]: must be an object, not a number"),
+    (
+        {"name": "W", "steps": [CODE], "triggers": [{"kind": "SCHEDULE"}]},
+        "triggers: triggers are not supported by this version; leave them out",
+    ),
+    (
+        {"name": "W", "stps": [], "steps": [CODE]},
+        "stps: unknown field; did you mean steps? "
+        "known: name, description, variables, steps, output, triggers",
+    ),
+    (
+        {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},
+        "output.a[0]: unknown name steps.ask; known: fetch",
+    ),
+]
+
+STEPS: list[tuple[Any, str]] = [
+    (
+        with_step(kind="ai"),
+        "steps[0].kind: kind 'ai' is not supported; known: code, manual_approval",
+    ),
+    (with_step(kind=None), "steps[0].kind: must be one of code, manual_approval, not null"),
+    (
+        with_step(name="2 go"),
+        "steps[0].name: must be letters, digits, _ and -, beginning with a letter or _",
+    ),
+    (
+        with_step(timeout="5"),
+        "steps[0].timeout: must be a duration: a number with ms, s, m, h or d"
+        " (like 30s), or a whole number of milliseconds",
+    ),
+    (with_step(timeout=0), "steps[0].timeout: must be more than 0 and at most 365d"),
+    (with_step(timeout=True), "steps[0].timeout: must be a duration like 30s, not true"),
+    (with_step(source=""), "steps[0].source: must not be empty"),
+    (with_step(source="x" * 262_145), "steps[0].source: is over 256 KiB"),
+    (with_step(source="a\0b"), "steps[0].source: must not have NUL characters"),
+    (with_step(command=["ls"]), "steps[0].command: is not for language python; use source"),
+    (
+        {"name": "W", "steps": [{"name": "a", "kind": "code", "language": "command"}]},
+        "steps[0].command: is required for language command",
+    ),
+    (
+        {
+            "name": "W",
+            "steps": [{"name": "a", "kind": "code", "language": "command", "command": [""]}],
+        },
+        "steps[0].command[0]: must name a program",
+    ),
+    (
+        with_step(language="pyton"),
+        "steps[0].language: unknown value 'pyton'; did you mean python? "
+        "known: python, javascript, typescript, bash, ruby, lua, command",
+    ),
+    (
+        with_step(retry={"attempts": 101}),
+        "steps[0].retry.attempts: must be a whole number from 1 to 100",
+    ),
+    (
+        with_step(retry={"backoff": 0.5}),
+        "steps[0].retry.backoff: must be a number from 1 to 100",
+    ),
+    (
+        with_step(when="{{ true }} and {{ false }}"),
+        "steps[0].when: must be exactly one template {{ … }} with nothing around it",
+    ),
+    (
+        with_step(when="{{ variables.limit > 3 }}"),
+        "steps[0].when: unknown name variables.limit; none is known here",
+    ),
+    (
+        with_step(when="{{ steps.fetch.output }}"),
+        "steps[0].when: unknown name steps.fetch; none is known here",
+    ),
+    (
+        approval(message="{% if 1 %}"),
+        "steps[1].message: statements ({%) are not supported; only {{ expressions }} are",
+    ),
+    (approval(approvers=["ann", ""]), "steps[1].approvers[1]: must not be empty"),
+    (
+        approval(groups=[GROUP, GROUP]),
+        "steps[1].groups[1].name: repeats 'rows' of steps[1].groups[0]",
+    ),
+    (
+        approval(groups=[{**GROUP, "rows": "some rows"}]),
+        "steps[1].groups[0].rows: must be exactly one template {{ … }} with nothing around it",
+    ),
+    (
+        approval(groups=[{**GROUP, "rows": [{"a": {"b": "{{ nope }}"}}]}]),
+        "steps[1].groups[0].rows[0].a.b: unknown name nope; known: execution, steps, variables",
+    ),
+    (
+        approval(groups=[{**GROUP, "rowKey": "no", "columns": [{"key": "id"}]}]),
+        "steps[1].groups[0].rowKey: must be the key of a column: id",
+    ),
+    (
+        approval(groups=[{**GROUP, "columns": [{"key": "id"}, {"key": "id"}]}]),
+        "steps[1].groups[0].columns[1].key: repeats 'id' of steps[1].groups[0].columns[0]",
+    ),
+    (
+        approval(groups=[{**GROUP, "columns": [{"key": "id", "type": "enum"}]}]),
+        "steps[1].groups[0].columns[0].options: is required for a column of type enum",
+    ),
+]
+
+VARIABLES: list[tuple[Any, str]] = [
+    (
+        with_variable(default=3),
+        "variables.limit.default: must be of the declared type string, not a number",
+    ),
+    (
+        with_variable(type="number", default=True),
+        "variables.limit.default: must be of the declared type number, not true",
+    ),
+    (
+        {"name": "W", "variables": {"a b": {}}, "steps": [CODE]},
+        'variables["a b"]: must be a name of letters, digits, _, - and .',
+    ),
+    (
+        {"name": "W", "variables": {"limit": 100}, "steps": [CODE]},
+        "variables.limit: must be an object, not a number",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), DOCUMENTS + STEPS + VARIABLES)
+def test_a_mistake_is_said_like_this(document: Any, message: str) -> None:
+    """Each of these mistakes is said once, with its path, and nothing else is."""
+    lines = said(document)
+    assert message in lines
+    assert len(lines) == len(set(lines))
+
+
+def test_the_shortest_step_has_the_defaults_of_the_contract() -> None:
+    """30 s for code, 24 h for an approval, titles from names, no retry."""
+    definition = check(approval(groups=[{**GROUP, "columns": [{"key": "id"}]}]))
+    code, ask = definition.steps
+    assert (code.timeout_ms, ask.timeout_ms) == (30_000, 86_400_000)
+    assert isinstance(code, CodeStep)
+    assert code.retry.attempts == 1
+    group = definition.steps[1].groups[0]  # type: ignore[union-attr]
+    assert (group.title, group.columns[0].title) == ("rows", "id")
+
+
+def test_whitespace_around_a_whole_template_is_dropped() -> None:
+    """A block scalar ends with a newline; `when` and `rows` are one template all the same."""
+    definition = check(
+        approval(when=" {{ true }}\n", groups=[{**GROUP, "rows": "{{ steps.fetch.output }}\n"}])
+    )
+    step = definition.steps[1]
+    assert step.when == "{{ true }}"
+    assert step.groups[0].rows == "{{ steps.fetch.output }}"  # type: ignore[union-attr]
+
+
+def test_source_is_never_a_template() -> None:
+    """Braces in code are code."""
+    assert check(with_step(source="{{ nope }} {% x %}")).steps[0]
+
+
+def test_an_output_of_null_is_an_output() -> None:
+    """Written null is not the same as left out."""
+    assert check({"name": "W", "steps": [CODE], "output": None}).has_output
+    assert not check({"name": "W", "steps": [CODE]}).has_output
+
+
+def test_empty_triggers_are_fine() -> None:
+    """An empty list asks for nothing."""
+    assert check({"name": "W", "steps": [CODE], "triggers": []})
+
+
+def test_a_language_that_cannot_run_is_a_problem_with_its_cure() -> None:
+    """Each step in such a language is named, with what to install."""
+    definition = check({"name": "W", "steps": [CODE, {**CODE, "name": "b", "language": "lua"}]})
+    [problem] = language_problems(definition, {Language.LUA: "apt install lua5.4"})
+    assert str(problem) == "steps[1].language: lua cannot run here: apt install lua5.4"

@@ -1,0 +1,131 @@
+"""The two machines, every state against every fact, and what one fold may change."""
+
+from copy import deepcopy
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wfcore.effects import StopSteps
+from wfcore.errors import IllegalMove
+from wfcore.machine import Machine
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
+from wfcore.rules.approval import APPROVAL, Decision
+from wfcore.rules.execution import advance
+from wfcore.rules.execution_machine import EXECUTION, CancelAsked, Fact
+from wfcore.testing.strategies import instants
+from wfcore.testing.strategies_runs import FACTS, executions
+
+MACHINES = [EXECUTION, APPROVAL]
+MEMBERS = {"execution": (ExecutionStatus, Fact), "approval": (ApprovalStatus, Decision)}
+PAIRS = [
+    pytest.param(machine, state, fact, id=f"{machine.name}-{state}-{fact.__name__}")
+    for machine in MACHINES
+    for state in MEMBERS[machine.name][0]
+    for fact in get_args(MEMBERS[machine.name][1])
+]
+LEGAL = [pytest.param(row, id=f"{row.state}-{row.fact.__name__}") for row in EXECUTION.rows]
+ILLEGAL = [
+    pytest.param(state, fact, id=f"{state}-{fact.__name__}")
+    for state in ExecutionStatus
+    for fact in get_args(Fact)
+    if not EXECUTION.allows(state, fact)
+]
+
+
+def reached(machine: Machine, state) -> set:
+    """Every state that some facts lead to from *state*, itself included."""
+    found, todo = {state}, [state]
+    while todo:
+        here = todo.pop()
+        following = {row.target for row in machine.rows if row.state == here} - found
+        found |= following
+        todo += following
+    return found
+
+
+@pytest.mark.parametrize(("machine", "state", "fact"), PAIRS)
+def test_the_table_alone_decides(machine, state, fact):
+    """A pair with a row leads to its target, every other pair is an illegal move. EX-9, AP-6."""
+    rows = [row for row in machine.rows if (row.state, row.fact) == (state, fact)]
+    assert machine.allows(state, fact) is bool(rows)
+    if rows:
+        assert machine.target(state, fact) is rows[0].target
+    else:
+        with pytest.raises(IllegalMove) as refused:
+            machine.target(state, fact)
+        assert (refused.value.machine, refused.value.state) == (machine.name, state)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_ended_states_have_no_way_out(machine):
+    """EX-9, AP-6: no row leaves a final state, and every other state has one."""
+    assert {row.state for row in machine.rows} == set(MEMBERS[machine.name][0]) - machine.final
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_every_state_can_be_reached_and_left(machine):
+    """No state is unreachable, and every ending is reachable from every state before it."""
+    states = set(MEMBERS[machine.name][0])
+    assert reached(machine, machine.initial) == states
+    for state in states - machine.final:
+        missing = machine.final - reached(machine, state)
+        assert not missing, f"{machine.name} cannot get from {state} to {missing}"
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_every_fact_has_a_row(machine):
+    """No fact is there in vain."""
+    assert set(machine.facts) == set(get_args(MEMBERS[machine.name][1]))
+
+
+def test_every_fact_of_an_execution_has_a_strategy():
+    """A new fact cannot be forgotten by the properties."""
+    assert FACTS.keys() == set(get_args(Fact))
+
+
+@pytest.mark.parametrize("row", LEGAL)
+@settings(max_examples=15)
+@given(data=st.data(), now=instants())
+def test_a_legal_fact_drives_an_execution_to_its_row_s_target(row, data, now):
+    """The fold lands where the table says, numbers its events, and spares its argument. EX-3."""
+    run, fact = data.draw(executions(row.state)), data.draw(FACTS[row.fact])
+    as_it_was = deepcopy(run)
+    outcome = advance(run, fact, now)
+    assert run == as_it_was
+    assert outcome == advance(run, fact, now)
+    assert outcome.record.status is row.target
+    numbers = [event.number for event in outcome.events]
+    assert numbers == list(range(run.events + 1, outcome.record.events + 1))
+    assert all(event.execution_id == run.id and event.at == now for event in outcome.events)
+
+
+@pytest.mark.parametrize(("state", "fact"), ILLEGAL)
+@settings(max_examples=5)
+@given(data=st.data(), now=instants())
+def test_an_illegal_fact_is_refused_by_name(state, fact, data, now):
+    """EX-9: where the table has no row, nothing is folded; never a silent no-op."""
+    run = data.draw(executions(state))
+    with pytest.raises(IllegalMove):
+        advance(run, data.draw(FACTS[fact]), now)
+
+
+@pytest.mark.parametrize("state", [s for s in ExecutionStatus if s not in EXECUTION.final])
+@given(data=st.data(), now=instants())
+def test_cancel_ends_everything_at_once(state, data, now):
+    """EX-7: what runs, waits or was interrupted becomes CANCELLED; what had ended stays."""
+    run = data.draw(executions(state))
+    outcome = advance(run, CancelAsked(), now)
+    ended = outcome.record
+    assert (ended.status, ended.completed_at) == (ExecutionStatus.CANCELLED, now)
+    assert ended.status_reason.code is ReasonCode.CANCEL_REQUESTED
+    assert (ended.worker, ended.due_at) == (None, None)
+    assert (StopSteps(run.id) in outcome.effects) is (run.worker is not None)
+    for name, before in run.step_results.items():
+        if before.status in (StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED):
+            assert ended.step_results[name] == before
+        else:
+            assert ended.step_results[name].status is StepStatus.CANCELLED
+            assert ended.step_results[name].completed_at == now
