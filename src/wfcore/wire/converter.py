@@ -1,0 +1,182 @@
+"""
+Between attrs classes and JSON values: camel case on the wire, nothing coerced.
+
+Going out, `plain` gives a dict that is ready to be written. Coming in, `structured` refuses
+unknown fields and values of the wrong type by name.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin
+
+import attrs
+from cattrs import Converter
+from cattrs.errors import AttributeValidationNote, ClassValidationError, ForbiddenExtraKeysError
+from cattrs.fns import identity
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+
+from wfcore.errors import InvalidInput
+from wfcore.model.approval import Verdict
+from wfcore.model.json import JsonObject
+from wfcore.rules.limits import MAX_COMMENT
+from wfcore.wire.requests import Comment
+
+T = TypeVar("T")
+_NAME_SHOWN = 80
+
+
+def wire_name(name: str) -> str:
+    """`step_results` is `stepResults` on the wire."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+_OUT = Converter()
+
+
+def plain(view: object) -> Any:
+    """*view* as dicts, lists and JSON primitives (enums stay enums of strings)."""
+    return _OUT.unstructure(view, type(view))
+
+
+def plain_of(shape: type[T]) -> Callable[[T], Any]:
+    """`plain` for one shape, looked up once."""
+    return _OUT.get_unstructure_hook(shape)
+
+
+def _is_ready(annotation: Any) -> bool:
+    """Whether values of this annotation can be written as they are."""
+    if annotation in (Any, str, int, float, bool, NoneType):
+        return True
+    if _is_enum(annotation):
+        return True
+    return bool(get_args(annotation)) and all(map(_is_ready, get_args(annotation)))
+
+
+def _is_enum(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
+
+
+def _writer(shape: type[Any], converter: Converter) -> Callable[[Any], Any]:
+    overrides = {
+        one.name: override(
+            rename=wire_name(one.name),
+            unstruct_hook=identity if _is_ready(one.type) else None,
+            omit_if_default=bool(one.metadata.get("absent")),
+        )
+        for one in attrs.fields(shape)
+    }
+    return make_dict_unstructure_fn(shape, converter, **overrides)  # type: ignore[arg-type]
+
+
+_OUT.register_unstructure_hook_factory(attrs.has, _writer)
+
+
+class _Wrong(ValueError):
+    """A value is not what its field takes; the message says what would be."""
+
+
+def structured(shape: type[T], body: JsonObject) -> T:
+    """
+    The request body as *shape*.
+
+    Raises `InvalidInput` naming the field: unknown (and which are known), missing, or of the
+    wrong type. "no" is not false, 1 is not true.
+    """
+    try:
+        return _IN.structure(body, shape)
+    except ClassValidationError as refused:
+        raise _named(refused, shape) from None
+
+
+def _named(refused: ClassValidationError, shape: type[Any]) -> InvalidInput:
+    error = refused.exceptions[0]
+    if isinstance(error, ForbiddenExtraKeysError):
+        known = ", ".join(wire_name(one.name) for one in attrs.fields(shape)) or "none"
+        unknown = min(error.extra_fields)[:_NAME_SHOWN]
+        return InvalidInput(unknown, f"unknown field; the known ones are: {known}")
+    notes = getattr(error, "__notes__", ())
+    field = next((note.name for note in notes if isinstance(note, AttributeValidationNote)), "body")
+    fix = str(error) if isinstance(error, _Wrong) else "is required"
+    return InvalidInput(wire_name(field), fix)
+
+
+def sent(body: Any, raw: JsonObject) -> dict[str, Any]:
+    """The fields of *body* that the request really carried, by attribute name."""
+    return {
+        one.name: getattr(body, one.name)
+        for one in attrs.fields(type(body))
+        if wire_name(one.name) in raw
+    }
+
+
+def _reader(shape: type[Any], converter: Converter) -> Callable[[Mapping[str, Any], Any], Any]:
+    overrides = {
+        one.name: override(
+            rename=wire_name(one.name),
+            struct_hook=_not_null(one.type, converter) if one.metadata.get("not_null") else None,
+        )
+        for one in attrs.fields(shape)
+    }
+    return make_dict_structure_fn(
+        shape,
+        converter,
+        _cattrs_forbid_extra_keys=True,
+        _cattrs_use_alias=False,
+        **overrides,  # type: ignore[arg-type]
+    )
+
+
+def _not_null(annotation: Any, converter: Converter) -> Callable[[Any, Any], Any]:
+    """The hook of `X | None`, but for null."""
+    kind = next(one for one in get_args(annotation) if one is not NoneType)
+    hook = converter.get_structure_hook(kind)
+    return lambda value, _: hook(value, kind)
+
+
+def _strict(kind: type[Any], wanted: str) -> Callable[[Any, Any], Any]:
+    def check(value: Any, _: Any) -> Any:
+        if type(value) is not kind:
+            raise _Wrong(f"must be {wanted}")
+        return value
+
+    return check
+
+
+def _comment(value: Any, _: Any) -> Any:
+    if type(value) is not str or len(value) > MAX_COMMENT:
+        raise _Wrong(f"must be a string of at most {MAX_COMMENT} characters")
+    return value
+
+
+def _member(value: Any, kind: type[Enum]) -> Enum:
+    for member in kind:
+        if value == member.value:
+            return member
+    raise _Wrong(f"must be {' or '.join(str(member.value) for member in kind)}")
+
+
+def _verdict(value: Any, kind: type[Verdict]) -> Enum:
+    """`approve` or `reject`, whatever the case. AP-11."""
+    return _member(value.lower() if isinstance(value, str) else value, kind)
+
+
+def _is_object(annotation: Any) -> bool:
+    return get_origin(annotation) is Mapping
+
+
+def _object(value: Any, _: Any) -> Any:
+    if not isinstance(value, dict):
+        raise _Wrong("must be an object")
+    return value
+
+
+_IN = Converter(detailed_validation=True)
+_IN.register_structure_hook_factory(attrs.has, _reader)
+_IN.register_structure_hook_func(lambda kind: kind is str, _strict(str, "a string"))
+_IN.register_structure_hook_func(lambda kind: kind is bool, _strict(bool, "true or false"))
+_IN.register_structure_hook(Comment, _comment)
+_IN.register_structure_hook_func(_is_enum, _member)
+_IN.register_structure_hook(Verdict, _verdict)
+_IN.register_structure_hook_func(_is_object, _object)

@@ -1,0 +1,86 @@
+"""
+The shapes of request bodies. Unknown fields are refused: a typo in `editedItems` must not
+release unedited rows. Contract preamble and §6.
+"""
+
+from typing import Final, NewType
+
+from attrs import Factory, field, frozen
+
+from wfcore.model.approval import Verdict
+from wfcore.model.json import JsonObject
+from wfcore.model.webhook import WebhookStatus
+
+Comment = NewType("Comment", str)
+"""Words of a reviewer, limited in length."""
+
+NOT_NULL: Final = {"not_null": True}
+"""Field metadata: may be left out (then it is None), but null is refused."""
+
+
+@frozen
+class NoBody:
+    """Nothing is asked for; an empty body or `{}`."""
+
+
+@frozen
+class StartBody:
+    """Start an execution. `enableMonitoring` keeps the steps' output lines for the events."""
+
+    inputs: JsonObject = Factory(dict)
+    enable_monitoring: bool = False
+
+
+@frozen
+class ApproveBody:
+    """
+    Approve. Without `editedItems` the original rows are released, with it exactly the rows
+    given, by group. `editedItems: null` is refused: it says neither.
+    """
+
+    comment: Comment | None = None
+    edited_items: JsonObject | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class RejectBody:
+    """Reject."""
+
+    comment: Comment | None = None
+
+
+@frozen
+class DecisionBody:
+    """Decide an approval from outside; `decision` in any case."""
+
+    approval_id: str
+    decision: Verdict
+    comment: Comment | None = None
+
+
+@frozen
+class WebhookBody:
+    """A new webhook, bound to one of the caller's own keys."""
+
+    workflow_id: str
+    name: str
+    api_key_id: str
+    variable_mapping: JsonObject | None = None
+
+
+@frozen
+class WebhookChangeBody:
+    """What of a webhook changes; a field that is not sent stays as it is."""
+
+    name: str | None = field(default=None, metadata=NOT_NULL)
+    api_key_id: str | None = None
+    variable_mapping: JsonObject | None = None
+    status: WebhookStatus | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class LoginBody:
+    """Sign in at the console."""
+
+    email: str
+    password: str = field(repr=False)

@@ -1,0 +1,386 @@
+"""
+The shapes of what the API answers: one attrs class each. Spec: resources; contract §2, §3, §6.
+
+Names are snake case here and camel case on the wire (`converter`). A field without a value is
+null, unless it is marked `ABSENT`: then it is left out. Not frozen, because a frozen class
+costs five times as much to build, and these live for microseconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field
+
+from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
+from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
+from wfcore.model.workflow import ColumnType, VariableType
+
+ABSENT: Final = {"absent": True}
+"""Field metadata: left out while it is None."""
+
+
+@define(eq=False)
+class VariableView:
+    """A declared variable; the default of a secret one is masked."""
+
+    name: str
+    type: VariableType
+    required: bool
+    secret: bool
+    default: Any
+
+
+@define(eq=False)
+class WorkflowView:
+    """A workflow. `workflow` holds the steps of its definition, as written."""
+
+    id: str
+    name: str
+    owner_id: str
+    workflow: Sequence[Any]
+    description: str
+    variables: Sequence[VariableView]
+    version: int
+    created_at: int
+    updated_at: int
+
+
+@define(eq=False)
+class WorkflowPage:
+    items: Sequence[WorkflowView]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class UsageView:
+    """What AI calls consumed. `costUsd` is a decimal string, null when a price is unknown."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str | None
+
+
+@define(eq=False)
+class StepView:
+    """What is known of one step. `duration` in ms, null until it ends."""
+
+    status: StepStatus
+    output: Any
+    duration: int | None
+    started_at: int
+    completed_at: int | None
+    error: str | None
+    attempts: int
+    usage: UsageView | None
+
+
+@define(eq=False)
+class StatusReasonView:
+    code: ReasonCode
+    step_name: str | None
+    approval_id: str | None
+
+
+@define(eq=False, kw_only=True)
+class ExecutionRow:
+    """An execution as lists show it. `completedAt` is absent until the end."""
+
+    execution_id: str
+    workflow_id: str
+    workflow_name: str
+    trigger_source: TriggerSource
+    status: ExecutionStatus
+    status_reason: StatusReasonView | None
+    current_step: str | None
+    completed_steps: int
+    total_steps: int
+    started_at: int
+    completed_at: int | None = field(default=None, metadata=ABSENT)
+    error: str | None
+    usage: UsageView
+    redrive_of: str | None
+
+
+@define(eq=False, kw_only=True)
+class StatusView(ExecutionRow):
+    """The status view of an execution."""
+
+    step_results: Mapping[str, StepView]
+
+
+@define(eq=False)
+class ExecutionPage:
+    items: Sequence[ExecutionRow]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class ResultView:
+    """The result of an ended execution. `output` is null unless it COMPLETED."""
+
+    execution_id: str
+    workflow_id: str
+    status: ExecutionStatus
+    step_results: Mapping[str, StepView]
+    duration: int
+    output: Any
+    error: str | None
+    usage: UsageView
+    completed_at: int
+
+
+@define(eq=False)
+class StartView:
+    """An accepted execution."""
+
+    execution_id: str
+    status: ExecutionStatus
+    workflow_id: str
+    started_at: int
+
+
+@define(eq=False)
+class TriggerView:
+    """An accepted webhook trigger."""
+
+    execution_id: str
+    webhook_id: str
+    workflow_id: str
+    status: ExecutionStatus
+    started_at: int
+
+
+@define(eq=False)
+class ColumnView:
+    key: str
+    title: str
+    type: ColumnType
+    editable: bool
+    required: bool
+    options: Sequence[Any]
+
+
+@define(eq=False)
+class GroupView:
+    """A group of rows. `items` is empty in lists, `itemsCount` is kept."""
+
+    name: str
+    title: str
+    items: Sequence[Any]
+    items_count: int
+
+
+@define(eq=False)
+class GroupDetail(GroupView):
+    """A group with its rows and their columns."""
+
+    columns: Sequence[ColumnView]
+    row_key: str | None
+
+
+@define(eq=False)
+class HistoryView:
+    """Who did what when; the rows before and after where they were edited."""
+
+    at: int
+    action: str
+    by: str | None
+    source: DecisionSource | None
+    comment: str | None
+    rows_before: Mapping[str, Any] | None
+    rows_after: Mapping[str, Any] | None
+
+
+@define(eq=False, kw_only=True)
+class ApprovalHead:
+    id: str
+    execution_id: str
+    workflow_id: str
+    step_name: str
+    status: ApprovalStatus
+    approval_message: str
+    timeout: int
+    created_at: int
+    expires_at: int
+    decided_at: int | None
+    decided_by: str | None
+    decision_source: DecisionSource | None
+    comment: str | None
+
+
+@define(eq=False, kw_only=True)
+class ApprovalView(ApprovalHead):
+    """An approval as lists show it: the rows are left out."""
+
+    reviewable_groups: Sequence[GroupView]
+
+
+@define(eq=False, kw_only=True)
+class ApprovalDetail(ApprovalHead):
+    """An approval with its rows, their columns, and its history."""
+
+    reviewable_groups: Sequence[GroupDetail]
+    history: Sequence[HistoryView]
+
+
+@define(eq=False)
+class ApprovalPage:
+    approvals: Sequence[ApprovalView]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class ExecutionApprovals:
+    """All approvals of one execution."""
+
+    approvals: Sequence[ApprovalView]
+    total: int
+
+
+@define(eq=False)
+class DecisionView:
+    """The answer of the approval-response endpoint."""
+
+    ok: bool
+    approval_id: str
+    decision: Verdict
+
+
+@define(eq=False)
+class ArtifactView:
+    """A file of an execution. `downloadUrl` opens it for 15 minutes, as it is."""
+
+    id: str
+    name: str
+    path: str
+    storage_key: str
+    download_url: str
+    previewable: bool
+    execution_id: str
+    step_name: str
+    size: int
+    content_type: str
+    sha256: str
+    created_at: int
+
+
+@define(eq=False)
+class ArtifactList:
+    artifacts: Sequence[ArtifactView]
+    total: int
+
+
+@define(eq=False)
+class WebhookView:
+    """A webhook. `secretKey` is there once, when it is made."""
+
+    id: str
+    webhook_id: str
+    workflow_id: str
+    name: str
+    api_key_id: str | None
+    variable_mapping: Mapping[str, str] | None
+    status: WebhookStatus
+    disabled_reason: DisabledReason | None
+    auth_mode: AuthMode
+    trigger_url: str
+    created_at: int
+    updated_at: int
+    last_triggered_at: int | None
+    secret_key: str | None = field(default=None, metadata=ABSENT, repr=False)
+
+
+@define(eq=False)
+class WebhookPage:
+    webhooks: Sequence[WebhookView]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class WebhookDeleted:
+    ok: bool
+    webhook_id: str
+
+
+@define(eq=False)
+class DayView:
+    date: str
+    accepted: int
+    rejected: int
+
+
+@define(eq=False)
+class StatsView:
+    """How often a webhook was triggered. `rejected` maps a status to its number."""
+
+    webhook_id: str
+    total: int
+    accepted: int
+    rejected: Mapping[str, int]
+    last_triggered_at: int | None
+    daily: Sequence[DayView]
+
+
+@define(eq=False)
+class AccountView:
+    id: str
+    email: str
+    plan: Plan
+    status: AccountStatus
+
+
+@define(eq=False)
+class SessionView:
+    """Who is signed in at the console."""
+
+    account: AccountView
+
+
+@define(eq=False)
+class DoneView:
+    """It is done; there is nothing more to say."""
+
+    ok: bool
+
+
+@define(eq=False)
+class EventView:
+    """One line of an execution's numbered event log."""
+
+    execution_id: str
+    number: int
+    at: int
+    kind: EventKind
+    data: Any
+
+
+@define(eq=False)
+class HealthView:
+    status: str
+    version: str
+
+
+@define(eq=False)
+class ErrorView:
+    error: str
+
+
+@define(eq=False)
+class RateLimitedView:
+    """A full quota window (`minute` or `day`)."""
+
+    error: str
+    window: str
+    limit: int
+    retry_after_seconds: int

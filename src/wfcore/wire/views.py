@@ -1,0 +1,323 @@
+"""From records to the shapes of the wire. Pure; secrets are masked here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from wfcore.model.access import Account
+from wfcore.model.approval import Approval, Group, HistoryEntry, Verdict
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Event
+from wfcore.model.execution import (
+    Execution,
+    ExecutionStatus,
+    StatusReason,
+    StepResult,
+    StepStatus,
+)
+from wfcore.model.page import Page
+from wfcore.model.usage import Usage
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import Column, Definition, Variable, Workflow
+from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
+from wfcore.rules.tally import Stats
+from wfcore.wire import shapes
+
+_NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
+_COUNTED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
+_NOTHING_USED = Usage()
+
+
+def workflow_view(workflow: Workflow, definition: Definition) -> shapes.WorkflowView:
+    """A workflow with its current definition."""
+    return shapes.WorkflowView(
+        id=workflow.id,
+        name=workflow.name,
+        owner_id=workflow.owner_id,
+        workflow=definition.steps_as_written,
+        description=definition.description,
+        variables=[_variable(one) for one in definition.variables.values()],
+        version=workflow.revision,
+        created_at=workflow.created_at,
+        updated_at=workflow.updated_at,
+    )
+
+
+def _variable(one: Variable) -> shapes.VariableView:
+    default = MASK if one.secret and one.has_default else one.default
+    return shapes.VariableView(one.name, one.type, one.required, one.secret, default)
+
+
+def status_view(run: Execution) -> shapes.StatusView:
+    """The status view, with the results of the steps that started or were skipped."""
+    secrets = secret_values(run) if run.secrets else ()
+    current, done = _progress(run)
+    return shapes.StatusView(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_name=run.workflow_name,
+        trigger_source=run.trigger_source,
+        status=run.status,
+        status_reason=_reason(run.status_reason),
+        current_step=current,
+        completed_steps=done,
+        total_steps=run.total_steps,
+        started_at=run.accepted_at,
+        completed_at=run.completed_at,
+        error=_masked(run.error, secrets),
+        usage=_total(run.step_results.values()),
+        redrive_of=run.redrive_of,
+        step_results=_steps(run.step_results, secrets),
+    )
+
+
+def execution_row(run: Execution) -> shapes.ExecutionRow:
+    """The status view without step results, for lists."""
+    secrets = secret_values(run) if run.secrets else ()
+    current, done = _progress(run)
+    return shapes.ExecutionRow(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_name=run.workflow_name,
+        trigger_source=run.trigger_source,
+        status=run.status,
+        status_reason=_reason(run.status_reason),
+        current_step=current,
+        completed_steps=done,
+        total_steps=run.total_steps,
+        started_at=run.accepted_at,
+        completed_at=run.completed_at,
+        error=_masked(run.error, secrets),
+        usage=_total(run.step_results.values()),
+        redrive_of=run.redrive_of,
+    )
+
+
+def execution_page(found: Page[Execution]) -> shapes.ExecutionPage:
+    """One page of executions."""
+    rows = [execution_row(run) for run in found.rows]
+    return shapes.ExecutionPage(rows, found.total, found.page, found.size)
+
+
+def result_view(run: Execution) -> shapes.ResultView:
+    """The result of an execution that has ended."""
+    secrets = secret_values(run) if run.secrets else ()
+    completed_at = run.completed_at or run.accepted_at
+    completed = run.status is ExecutionStatus.COMPLETED
+    return shapes.ResultView(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        status=run.status,
+        step_results=_steps(run.step_results, secrets),
+        duration=completed_at - run.accepted_at,
+        output=mask(run.output, secrets) if completed else None,
+        error=_masked(run.error, secrets),
+        usage=_total(run.step_results.values()),
+        completed_at=completed_at,
+    )
+
+
+def _progress(run: Execution) -> tuple[str | None, int]:
+    """
+    The first running or awaiting step, and how many steps are done with.
+
+    A failed step is done with where the execution goes on without it, that is unless it is
+    the one that the execution failed by.
+    """
+    current, done = None, 0
+    blamed = run.status_reason.step_name if run.status_reason else None
+    for name, result in run.step_results.items():
+        if result.status in _COUNTED:
+            done += 1
+        elif result.status in _NOW_RUNNING:
+            current = current or name
+        elif result.status is StepStatus.FAILED and name != blamed:
+            done += 1
+    return current, done
+
+
+def _reason(reason: StatusReason | None) -> shapes.StatusReasonView | None:
+    if reason is None:
+        return None
+    return shapes.StatusReasonView(reason.code, reason.step_name, reason.approval_id)
+
+
+def _steps(
+    results: Mapping[str, StepResult], secrets: tuple[str, ...]
+) -> Mapping[str, shapes.StepView]:
+    return {name: _step(result, secrets) for name, result in results.items()}
+
+
+def _step(result: StepResult, secrets: tuple[str, ...]) -> shapes.StepView:
+    usage = result.usage
+    return shapes.StepView(
+        result.status,
+        mask(result.output, secrets) if secrets else result.output,
+        result.duration_ms,
+        result.started_at,
+        result.completed_at,
+        _masked(result.error, secrets),
+        result.attempts,
+        _usage(usage) if usage is not None else None,
+    )
+
+
+def _masked(text: str | None, secrets: tuple[str, ...]) -> str | None:
+    return mask_text(text, secrets) if secrets and text else text
+
+
+def _usage(usage: Usage) -> shapes.UsageView:
+    return shapes.UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)
+
+
+def _total(results: Iterable[StepResult]) -> shapes.UsageView:
+    """The sum over all steps; the cost is unknown when that of one of them is."""
+    used = [result.usage for result in results if result.usage is not None]
+    if not used:
+        return _usage(_NOTHING_USED)
+    costs = [Decimal(usage.cost_usd) for usage in used if usage.cost_usd is not None]
+    return shapes.UsageView(
+        sum(usage.input_tokens for usage in used),
+        sum(usage.output_tokens for usage in used),
+        f"{sum(costs):f}" if len(costs) == len(used) else None,
+    )
+
+
+def start_view(
+    execution_id: str, workflow_id: str, started_at: int, status: ExecutionStatus
+) -> shapes.StartView:
+    """The answer to a start."""
+    return shapes.StartView(execution_id, status, workflow_id, started_at)
+
+
+def approval_view(approval: Approval) -> shapes.ApprovalView:
+    """An approval without its rows; their number is kept."""
+    groups = [
+        shapes.GroupView(group.name, group.title, (), len(group.items)) for group in approval.groups
+    ]
+    return shapes.ApprovalView(**_head(approval), reviewable_groups=groups)
+
+
+def approval_detail(approval: Approval) -> shapes.ApprovalDetail:
+    """An approval with rows, columns and history."""
+    return shapes.ApprovalDetail(
+        **_head(approval),
+        reviewable_groups=[_group(group) for group in approval.groups],
+        history=[_history(entry) for entry in approval.history],
+    )
+
+
+def _head(approval: Approval) -> dict[str, Any]:
+    return {
+        "id": approval.id,
+        "execution_id": approval.execution_id,
+        "workflow_id": approval.workflow_id,
+        "step_name": approval.step_name,
+        "status": approval.status,
+        "approval_message": approval.message,
+        "timeout": approval.timeout_ms,
+        "created_at": approval.created_at,
+        "expires_at": approval.expires_at,
+        "decided_at": approval.decided_at,
+        "decided_by": approval.decided_by,
+        "decision_source": approval.decision_source,
+        "comment": approval.comment,
+    }
+
+
+def _group(group: Group) -> shapes.GroupDetail:
+    columns = [_column(column) for column in group.columns]
+    count = len(group.items)
+    return shapes.GroupDetail(group.name, group.title, group.items, count, columns, group.row_key)
+
+
+def _column(column: Column) -> shapes.ColumnView:
+    return shapes.ColumnView(
+        column.key, column.title, column.type, column.editable, column.required, column.options
+    )
+
+
+def _history(entry: HistoryEntry) -> shapes.HistoryView:
+    return shapes.HistoryView(
+        entry.at,
+        entry.action,
+        entry.by,
+        entry.source,
+        entry.comment,
+        entry.rows_before,
+        entry.rows_after,
+    )
+
+
+def approval_page(found: Page[Approval]) -> shapes.ApprovalPage:
+    """One page of approvals, without their rows."""
+    rows = [approval_view(approval) for approval in found.rows]
+    return shapes.ApprovalPage(rows, found.total, found.page, found.size)
+
+
+def execution_approvals(approvals: Sequence[Approval]) -> shapes.ExecutionApprovals:
+    """All approvals of one execution, without their rows."""
+    return shapes.ExecutionApprovals([approval_view(one) for one in approvals], len(approvals))
+
+
+def decision_view(approval: Approval, verdict: Verdict) -> shapes.DecisionView:
+    """The answer of the approval-response endpoint."""
+    return shapes.DecisionView(True, approval.id, verdict)
+
+
+def artifact_view(artifact: Artifact, download_url: str) -> shapes.ArtifactView:
+    """An artifact with a link to its content."""
+    return shapes.ArtifactView(
+        id=artifact.id,
+        name=artifact.name,
+        path=artifact.storage_key,
+        storage_key=artifact.storage_key,
+        download_url=download_url,
+        previewable=artifact.previewable,
+        execution_id=artifact.execution_id,
+        step_name=artifact.step_name,
+        size=artifact.size,
+        content_type=artifact.content_type,
+        sha256=artifact.sha256,
+        created_at=artifact.created_at,
+    )
+
+
+def webhook_view(
+    webhook: Webhook, trigger_url: str, last_triggered_at: int | None, secret: str | None = None
+) -> shapes.WebhookView:
+    """A webhook; *secret* only in the answer that makes it."""
+    return shapes.WebhookView(
+        id=webhook.id,
+        webhook_id=webhook.id,
+        workflow_id=webhook.workflow_id,
+        name=webhook.name,
+        api_key_id=webhook.api_key_id,
+        variable_mapping=webhook.variable_mapping,
+        status=webhook.status,
+        disabled_reason=webhook.disabled_reason,
+        auth_mode=webhook.auth_mode,
+        trigger_url=trigger_url,
+        created_at=webhook.created_at,
+        updated_at=webhook.updated_at,
+        last_triggered_at=last_triggered_at,
+        secret_key=secret,
+    )
+
+
+def stats_view(webhook_id: str, stats: Stats) -> shapes.StatsView:
+    """The statistics of a webhook."""
+    daily = [shapes.DayView(day.date, day.accepted, day.rejected) for day in stats.daily]
+    return shapes.StatsView(
+        webhook_id, stats.total, stats.accepted, stats.rejected, stats.last_triggered_at, daily
+    )
+
+
+def account_view(account: Account) -> shapes.AccountView:
+    """An account, without anything secret."""
+    return shapes.AccountView(account.id, account.email, account.plan, account.status)
+
+
+def event_view(event: Event) -> shapes.EventView:
+    """One event of an execution's log."""
+    return shapes.EventView(event.execution_id, event.number, event.at, event.kind, event.data)
