@@ -19,6 +19,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
+from wfcore.model.webhook import WebhookStatus
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.wire.requests import Comment
 
@@ -174,9 +175,9 @@ def _object(value: Any, _: Any) -> Any:
 
 _IN = Converter(detailed_validation=True)
 _IN.register_structure_hook_factory(attrs.has, _reader)
-_IN.register_structure_hook_func(lambda kind: kind is str, _strict(str, "a string"))
-_IN.register_structure_hook_func(lambda kind: kind is bool, _strict(bool, "true or false"))
+_IN.register_structure_hook(str, _strict(str, "a string"))
+_IN.register_structure_hook(bool, _strict(bool, "true or false"))
 _IN.register_structure_hook(Comment, _comment)
-_IN.register_structure_hook_func(_is_enum, _member)
+_IN.register_structure_hook(WebhookStatus, _member)
 _IN.register_structure_hook(Verdict, _verdict)
 _IN.register_structure_hook_func(_is_object, _object)
