@@ -1,10 +1,12 @@
 """The stores keep the contract that wfcore ships."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sqlite import SqliteStore
 from wfcore.ports.counters import Counters
 from wfcore.ports.store import Store
 from wfcore.testing.contracts import CountersContract, StoreContract
@@ -24,3 +26,11 @@ class TestMemoryCounters(CountersContract):
         counters = MemoryCounters()
         yield counters
         await counters.close()
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        store = await SqliteStore.open(tmp_path / "wfcore.db")
+        yield store
+        await store.close()

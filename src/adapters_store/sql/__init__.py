@@ -1,0 +1,1 @@
+"""How the records lie in a SQL database, and how they get there."""

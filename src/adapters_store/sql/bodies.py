@@ -1,0 +1,84 @@
+"""Records as JSON text and back."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, TypeVar, cast
+
+import attrs
+import orjson
+from cattrs import Converter, override
+from cattrs.gen import make_dict_unstructure_fn
+from cattrs.strategies import configure_tagged_union
+
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Step
+
+R = TypeVar("R")
+
+_AS_IT_IS = (Json, JsonObject)
+
+
+def _make_converter() -> Converter:
+    converter = Converter(
+        detailed_validation=False,
+        unstruct_collection_overrides={AbstractSet: sorted},
+    )
+    converter.register_structure_hook_func(_is_json, lambda value, _: value)
+    converter.register_unstructure_hook_func(_is_json, lambda value: value)
+    converter.register_unstructure_hook_factory(attrs.has, lambda cls: _writer_of(converter, cls))
+    configure_tagged_union(Step, converter)
+    return converter
+
+
+def _is_json(wanted: Any) -> bool:
+    return wanted in _AS_IT_IS
+
+
+def _writer_of(converter: Converter, cls: Any) -> Callable[[Any], dict[str, Any]]:
+    """Leave out what is None by default; every other default is written, as it may change."""
+    without_none = {
+        field.name: override(omit_if_default=True)
+        for field in attrs.fields(cls)
+        if field.default is None
+    }
+    return make_dict_unstructure_fn(cls, converter, **without_none)  # type: ignore[arg-type]
+
+
+CONVERTER = _make_converter()
+
+
+def text_of(value: Any) -> str:
+    """JSON text; also of what orjson refuses (integers beyond 64 bits, lone surrogates)."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value)
+
+
+def value_of(text: str) -> Any:
+    """What `text_of` was given."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
+def writer_of(cls: type[R], leaving_out: Sequence[str]) -> Callable[[R], dict[str, Any]]:
+    """A function from a record to plain data without the fields *leaving_out*."""
+    kept: dict[str, Any] = {
+        field.name: override(omit=True)
+        if field.name in leaving_out
+        else override(omit_if_default=field.default is None)
+        for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))
+    }
+    return cast(
+        "Callable[[R], dict[str, Any]]",
+        make_dict_unstructure_fn(cls, CONVERTER, **kept),
+    )
+
+
+def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
+    """A function from plain data to a record."""
+    hook = CONVERTER.get_structure_hook(cls)
+    return lambda data: cast("R", hook(data, cls))

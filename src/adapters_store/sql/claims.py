@@ -1,0 +1,92 @@
+"""Claims and leases: jobs for the writer, so that nobody else is between look and take."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from attrs import frozen
+
+from adapters_store.sql.connection import Cursor
+from adapters_store.sql.execution_rows import SELECT
+from adapters_store.sql.kinds import Row
+from adapters_store.sql.runs import CLAIMABLE
+from wfcore.instants import EpochMs
+from wfcore.ports.store import Slots
+
+HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
+
+# One step of the index for each account, however many executions of one account wait.
+WAITING = f"""
+WITH RECURSIVE owners (owner_id) AS (
+    SELECT min(owner_id) FROM executions WHERE {CLAIMABLE}
+    UNION ALL
+    SELECT (SELECT min(owner_id) FROM executions
+        WHERE {CLAIMABLE} AND owner_id > owners.owner_id)
+    FROM owners WHERE owners.owner_id IS NOT NULL
+)
+SELECT owner_id, (SELECT min(due_at) FROM executions
+    WHERE {CLAIMABLE} AND owner_id = owners.owner_id) FROM owners WHERE owner_id IS NOT NULL"""
+
+NEXT = f"""SELECT id, due_at FROM executions
+    WHERE {CLAIMABLE} AND owner_id = ? ORDER BY due_at, id LIMIT 1"""
+
+TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
+    version = version + 1 WHERE id = ?"""
+
+EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ?"
+HELD_IDS = "SELECT id FROM executions WHERE worker = ?"
+
+
+@frozen
+class Claim:
+    """A job: take up to *limit* due executions; the rows as stored, with their ids."""
+
+    worker: str
+    now: EpochMs
+    until: EpochMs
+    slots: Slots
+    limit: int
+
+    def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
+        held = dict(cursor.execute(HELD, (self.worker,)).fetchall())
+        free = self.slots.places - sum(held.values())
+        due = dict(row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now)
+        taken: list[tuple[str, Row]] = []
+        while due and free > 0 and len(taken) < self.limit:
+            owner = min(due, key=lambda owner: (held.get(owner, 0), due[owner]))
+            if held.get(owner, 0) >= self.slots.share * free:
+                break
+            taken.append(self._take_first_of(cursor, owner, due))
+            held[owner] = held.get(owner, 0) + 1
+            free -= 1
+        return taken
+
+    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
+        """Take the account's earliest execution and note when its next one is due."""
+        id = cursor.execute(NEXT, (owner,)).fetchone()[0]
+        cursor.execute(TAKE, (self.worker, self.until, id))
+        following = cursor.execute(NEXT, (owner,)).fetchone()
+        if following is not None and following[1] <= self.now:
+            due[owner] = following[1]
+        else:
+            del due[owner]
+        return id, cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+
+
+def extend(cursor: Cursor, worker: str, until: EpochMs) -> frozenset[str]:
+    """Extend every lease of *worker*; the ids of those executions."""
+    cursor.execute(EXTEND, (until, worker))
+    return frozenset(row[0] for row in cursor.execute(HELD_IDS, (worker,)))
+
+
+OLD_AUDIT = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)"
+OLD_REPLAYS = """DELETE FROM replays WHERE (scope, key) IN
+    (SELECT scope, key FROM replays WHERE created_at < ? LIMIT ?)"""
+
+
+def trim(cursor: Cursor, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
+    """Delete up to *limit* old rows; how many went."""
+    gone = cursor.execute(OLD_AUDIT, (audit_before, limit)).rowcount
+    return gone + cursor.execute(OLD_REPLAYS, (replays_before, limit - gone)).rowcount
+
+
+def beat(cursor: Cursor) -> None:
+    """The smallest real write."""
+    cursor.execute("UPDATE pulse SET beats = beats + 1")

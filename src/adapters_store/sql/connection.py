@@ -1,0 +1,138 @@
+"""
+The only place that knows the SQLite drivers: opening, pragmas, errors, copies.
+
+Nothing here reads or closes a database file by hand: closing any descriptor of a file drops the
+locks that SQLite holds on it in this process.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import quote
+
+import aiosqlite
+
+from wfcore.errors import StoreUnavailable
+
+Connection: TypeAlias = sqlite3.Connection
+Cursor: TypeAlias = sqlite3.Cursor
+AsyncConnection: TypeAlias = aiosqlite.Connection
+
+DriverError = sqlite3.Error
+UniqueTaken = sqlite3.IntegrityError
+BadJob = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+"""What is wrong with the statement or its values, not with the database."""
+
+is_complete = sqlite3.complete_statement
+
+STATEMENTS = 256
+BUSY_S = 5.0
+READER_BUSY_S = 1.0
+
+
+def uri_of(path: Path, mode: str) -> str:
+    """The URI by which SQLite opens *path*."""
+    return f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+
+def connect(path: Path, mode: str = "rw", busy_s: float = BUSY_S) -> Connection:
+    """A connection without implicit transactions, usable from any one thread at a time."""
+    return sqlite3.connect(
+        uri_of(path, mode),
+        uri=True,
+        timeout=busy_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=STATEMENTS,
+    )
+
+
+def connect_writer(path: Path) -> Connection:
+    """A connection whose commits survive a power cut."""
+    return _prepared(connect(path), "PRAGMA synchronous = FULL", "PRAGMA cache_size = -16000")
+
+
+def connect_reader(path: Path) -> Connection:
+    """A read-only connection for short reads in the event loop."""
+    return _prepared(connect(path, "ro", READER_BUSY_S), "PRAGMA cache_size = -16000")
+
+
+async def connect_async_reader(path: Path) -> AsyncConnection:
+    """A read-only connection with a thread of its own, for lists and scans."""
+    return await aiosqlite.connect(
+        uri_of(path, "ro"),
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        cached_statements=STATEMENTS,
+    )
+
+
+def _prepared(connection: Connection, *pragmas: str) -> Connection:
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def unavailable_on_error() -> Iterator[None]:
+    """Turn every error of the driver into `StoreUnavailable`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreUnavailable(detail=detail_of(error)) from error
+
+
+def detail_of(error: BaseException) -> str:
+    """What an operator may want to know of a driver's error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def close_quietly(connection: Connection) -> None:
+    """Close a connection that may be broken."""
+    try:
+        connection.close()
+    except sqlite3.Error:
+        return
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, where there is none."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """
+    Write a consistent copy of a live database to *target*, complete or not at all.
+
+    Raises `StoreUnavailable`.
+    """
+    part = target.with_name(target.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        create_private(part)
+        _copy(source, part)
+        part.replace(target)
+    except OSError as error:
+        raise StoreUnavailable(detail=detail_of(error)) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with (
+        unavailable_on_error(),
+        closing(connect(source, "ro")) as live,
+        closing(connect(target)) as copy,
+    ):
+        live.backup(copy)

@@ -1,0 +1,117 @@
+"""
+Where a unit reads and collects its writes, before one job carries them all to the writer.
+
+A record that the unit has put is read from here. A list over tables that the unit has changed
+is read by the writer behind the unit's own writes, which are then taken back.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from attrs import evolve, field, frozen
+
+from adapters_store.sql.connection import Cursor
+from adapters_store.sql.kinds import Fetch, Key, Kind, Row, Write
+from adapters_store.sql.queries import Query
+from adapters_store.sql.reads import Known, Reads
+from adapters_store.sql.writer import Writer
+from wfcore.errors import Stale
+from wfcore.model.page import Page, PageRequest
+
+R = TypeVar("R")
+
+
+def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
+    """Do every write in order. Raises `Stale` at the first that missed its row."""
+    for sql, values, stale in writes:
+        cursor.execute(sql, values)
+        if stale is not None and cursor.rowcount != 1:
+            raise Stale(*stale)
+
+
+def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
+    """The rows of *query* as they would be after *writes*; nothing is kept."""
+    cursor.execute("SAVEPOINT peek")
+    perform(cursor, writes)
+    rows = cursor.execute(query.sql, query.values).fetchall()
+    cursor.execute("ROLLBACK TO peek")
+    cursor.execute("RELEASE peek")
+    return rows
+
+
+@frozen(eq=False)
+class Desk:
+    """One unit's view of the database. `drafts` hold what it put; None: deleted."""
+
+    reads: Reads
+    writer: Writer
+    writes: list[Write] = field(factory=list)
+    drafts: dict[tuple[str, Key], Any] = field(factory=dict)
+    sizes: dict[tuple[str, Key], int] = field(factory=dict)
+    changed: set[str] = field(factory=set)
+
+    def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*, the unit's own draft first."""
+        if self.drafts and (draft := (fetch.table, key)) in self.drafts:
+            return cast("R | None", self.drafts[draft])
+        return self.reads.one(fetch, key)
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*, with the unit's own writes in them."""
+        if self.changed.isdisjoint(query.tables):
+            return await self.reads.rows(query)
+        writes = tuple(self.writes)
+        return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
+
+    async def first(self, kind: Kind[R], query: Query) -> R | None:
+        """The only record of a query over a unique value."""
+        if self.changed.isdisjoint(query.tables):
+            row = self.reads.row(query.sql, query.values)
+            return None if row is None else kind.decode(row)
+        return next(iter(await self.records(kind, query)), None)
+
+    async def records(self, kind: Kind[R], query: Query) -> list[R]:
+        """The records of a query for `version, body`."""
+        return [kind.decode(row) for row in await self.rows(query)]
+
+    async def page(self, decode: Callable[[Row], R], query: Query, page: PageRequest) -> Page[R]:
+        """One page of a `Listing`."""
+        rows = await self.rows(query)
+        found = tuple(decode(row[1:]) for row in rows if row[1] is not None)
+        return Page(found, rows[0][0], page.page, page.size)
+
+    def write(self, table: str, *writes: Write) -> None:
+        """Collect writes that change *table*."""
+        self.writes.extend(writes)
+        self.changed.add(table)
+
+    def draft(self, table: str, key: Key, record: Any, size: int = 0) -> None:
+        """What a read of *key* shows from now on. *size* > 0: worth remembering after commit."""
+        self.drafts[table, key] = record
+        self.sizes[table, key] = size
+
+    def put(self, kind: Kind[R], record: R) -> None:
+        """Collect the compare-and-set of a record that is one row."""
+        self.write(kind.table, kind.put(record))
+        stored: Any = evolve(cast("Any", record), version=cast("Any", record).version + 1)
+        self.draft(kind.table, kind.key_of(record), stored)
+
+    def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
+        """Collect a deletion."""
+        self.write(kind.table, write)
+        self.draft(kind.table, key, None)
+
+    async def commit(self) -> None:
+        """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
+        writes = tuple(self.writes)
+        if not writes:
+            return
+        await self.writer.submit(lambda cursor: perform(cursor, writes))
+        for (table, key), size in self.sizes.items():
+            if size:
+                record = self.drafts[table, key]
+                self.reads.cache.keep(table, key, Known(record.version, record, size))
+        self.writes.clear()
+        self.drafts.clear()
+        self.sizes.clear()
+        self.changed.clear()

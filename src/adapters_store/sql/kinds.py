@@ -1,0 +1,148 @@
+"""
+Kinds of records that are one row each: key, columns for look-ups, version, body.
+
+From these few words come the four statements that every kind needs.
+"""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from attrs import field, frozen
+
+from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.approval import Approval
+from wfcore.model.artifact import Artifact
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+
+R = TypeVar("R")
+Row = Sequence[Any]
+Key = tuple[Any, ...]
+Write = tuple[str, tuple[Any, ...], tuple[str, str] | None]
+"""A statement, its values, and the kind and id that are stale unless it touched one row."""
+
+
+@frozen
+class Fetch(Generic[R]):
+    """
+    How one record is read by its key.
+
+    `fetch` selects the version first, then what `decode` needs. With `probe` the version is
+    asked alone first, so that a decoded record is used again without reading its body.
+    `immutable`: once read, never asked for again.
+    """
+
+    table: str
+    fetch: str
+    decode: Callable[[Row], R]
+    probe: str | None = None
+    immutable: bool = False
+
+
+@frozen
+class Kind(Generic[R]):
+    """
+    One table of records. `columns` are fields of the record that have columns, too; `values`
+    says how to compute those that are no fields.
+    """
+
+    table: str
+    type: type[R]
+    key: tuple[str, ...] = ("id",)
+    columns: tuple[str, ...] = ()
+    probed: bool = False
+    immutable: bool = False
+    values: Mapping[str, Callable[[R], Any]] = field(factory=dict)
+    one: Fetch[R] = field(init=False)
+    insert: str = field(init=False)
+    update: str = field(init=False)
+    delete: str = field(init=False)
+    encode: Callable[[R], dict[str, Any]] = field(init=False)
+    structure: Callable[[Any], R] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        set_ = object.__setattr__
+        found = " AND ".join(f"{name} = ?" for name in self.key)
+        names = (*self.key, *self.columns, "version", "body")
+        changed = ", ".join(f"{name} = ?" for name in (*self.columns, "version", "body"))
+        set_(
+            self,
+            "one",
+            Fetch(
+                self.table,
+                f"SELECT version, body FROM {self.table} WHERE {found}",
+                self.decode,
+                f"SELECT version FROM {self.table} WHERE {found}" if self.probed else None,
+                self.immutable,
+            ),
+        )
+        marks = ", ".join("?" for _ in names)
+        set_(self, "insert", f"INSERT INTO {self.table} ({', '.join(names)}) VALUES ({marks})")
+        set_(self, "update", f"UPDATE {self.table} SET {changed} WHERE {found} AND version = ?")
+        set_(self, "delete", f"DELETE FROM {self.table} WHERE {found}")
+        set_(self, "encode", writer_of(self.type, ["version"]))
+        set_(self, "structure", reader_of(self.type))
+
+    def key_of(self, record: R) -> Key:
+        """The values of the key."""
+        return tuple(getattr(record, name) for name in self.key)
+
+    def decode(self, row: Row) -> R:
+        """A record from `version, body`."""
+        data = value_of(row[1])
+        data["version"] = row[0]
+        return self.structure(data)
+
+    def put(self, record: R) -> Write:
+        """The write that compares the version and sets."""
+        key = self.key_of(record)
+        version = cast("Any", record).version
+        values = tuple(self._value(record, name) for name in self.columns)
+        values = (*values, version + 1, text_of(self.encode(record)))
+        stale = (self.table, str(key[-1]))
+        if version == 0:
+            return self.insert, (*key, *values), stale
+        return self.update, (*values, *key, version), stale
+
+    def _value(self, record: R, column: str) -> Any:
+        computed = self.values.get(column)
+        value = getattr(record, column) if computed is None else computed(record)
+        return getattr(value, "value", value)
+
+    def drop(self, record: R) -> Write:
+        """The write that compares the version and deletes."""
+        key = self.key_of(record)
+        sql = self.delete + " AND version = ?"
+        return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
+
+
+ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"))
+KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"))
+SESSIONS = Kind("sessions", Session)
+WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"))
+DEFINITIONS = Kind(
+    "definitions", DefinitionSnapshot, key=("workflow_id", "revision"), immutable=True
+)
+SHARES = Kind("shares", Share, key=("workflow_id", "account_id"), columns=("permission",))
+APPROVALS = Kind(
+    "approvals",
+    Approval,
+    columns=(
+        "execution_id",
+        "workflow_id",
+        "workflow_owner_id",
+        "owner_id",
+        "status",
+        "named",
+        "created_at",
+        "expires_at",
+    ),
+    probed=True,
+    values={"named": lambda approval: 1 if approval.approvers else 0},
+)
+ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
+WEBHOOKS = Kind("webhooks", Webhook, columns=("owner_id", "workflow_id", "created_at"))
+REPLAYS = Kind("replays", Replay, key=("scope", "key"), columns=("created_at",))

@@ -1,0 +1,106 @@
+"""
+Whose file is it, is it sound, and is its schema ours: asked before anything is written.
+
+Migrations are numbered SQL files beside this module; each runs in a transaction of its own
+together with its number (`user_version`).
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+from adapters_store.sql.connection import (
+    Connection,
+    DriverError,
+    connect,
+    create_private,
+    detail_of,
+    is_complete,
+    unavailable_on_error,
+)
+from wfcore.errors import StoreRefused
+
+APPLICATION_ID = 0x77666372
+"""`wfcr`: marks a database file as ours."""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Number and text of every migration, in order."""
+    folder = files("adapters_store.sql").joinpath("migrations")
+    found = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
+
+
+def prepare(path: Path) -> None:
+    """
+    Make *path* a database of the newest schema.
+
+    Raises `StoreRefused` (nothing was changed) where the file is foreign, damaged or newer,
+    `StoreUnavailable` where it cannot be written now.
+    """
+    if path.exists() and path.stat().st_size:
+        _inspect(path)
+    else:
+        create_private(path)
+    with unavailable_on_error(), closing(connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        for number, text in migrations():
+            _migrate(connection, number, text)
+
+
+def _inspect(path: Path) -> None:
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        try:
+            refusal = _refusal(connection)
+        except DriverError as error:
+            if not _speaks_of_damage(error):
+                raise
+            refusal = f"it is damaged or no SQLite database ({error})"
+    if refusal:
+        raise StoreRefused(f"{path} was left untouched: {refusal}")
+
+
+def _refusal(connection: Connection) -> str | None:
+    owner = _pragma(connection, "application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if owner != APPLICATION_ID and (owner or tables):
+        return f"it belongs to another application (application_id {owner:#x})"
+    schema, newest = _pragma(connection, "user_version"), migrations()[-1][0]
+    if schema > newest:
+        return f"its schema {schema} is newer than this program's {newest}"
+    check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return None if check == "ok" else f"it is damaged ({check})"
+
+
+def _speaks_of_damage(error: DriverError) -> bool:
+    text = detail_of(error)
+    return "not a database" in text or "malformed" in text or "corrupt" in text
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _migrate(connection: Connection, number: int, text: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _pragma(connection, "user_version") < number:
+            for statement in _statements(text):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+    except DriverError:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(text: str) -> Iterator[str]:
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if is_complete(statement):
+            yield statement
+            statement = ""

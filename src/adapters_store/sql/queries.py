@@ -1,0 +1,56 @@
+"""Lists and look-ups as data: text, values, and the tables they look at."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from wfcore.model.page import PageRequest
+
+
+@frozen
+class Query:
+    """One SELECT. `tables`: a unit that changed one of them must read behind its own writes."""
+
+    sql: str
+    values: tuple[Any, ...]
+    tables: frozenset[str]
+
+
+def query(sql: str, *values: Any, tables: str) -> Query:
+    """A query over *tables* (names, separated by blanks)."""
+    return Query(sql, values, frozenset(tables.split()))
+
+
+@frozen
+class Listing:
+    """
+    A list that is shown by pages. *table* has the alias `r`; *order* names columns of it;
+    *computed* gives the expressions of the columns that are none of it.
+
+    Each row of a page starts with the exact total; of an empty page the total is all there is.
+    """
+
+    table: str
+    columns: tuple[str, ...] = ("version", "body")
+    order: tuple[str, ...] = ("created_at", "id")
+    descending: bool = True
+    computed: Mapping[str, str] = field(factory=dict)
+
+    def page(self, where: str, values: tuple[Any, ...], page: PageRequest, tables: str) -> Query:
+        """The query for one page of the rows for which *where* holds."""
+        names = dict.fromkeys((*self.columns, *self.order))
+        picked = ", ".join(f"{self.computed.get(name, f'r.{name}')} AS {name}" for name in names)
+        sql = (
+            f"SELECT t.total, {', '.join(f'p.{name}' for name in self.columns)}"
+            f" FROM (SELECT count(*) AS total FROM {self.table} r WHERE {where}) t"
+            f" LEFT JOIN (SELECT {picked} FROM {self.table} r WHERE {where}"
+            f" ORDER BY {self._ordered('r')} LIMIT ? OFFSET ?) p ON 1 = 1"
+            f" ORDER BY {self._ordered('p')}"
+        )
+        return query(sql, *values, *values, page.size, page.offset, tables=tables)
+
+    def _ordered(self, alias: str) -> str:
+        way = " DESC" if self.descending else ""
+        return ", ".join(f"{alias}.{name}{way}" for name in self.order)

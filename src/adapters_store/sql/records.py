@@ -1,0 +1,227 @@
+"""What accounts own: keys, sessions, workflows, shares, webhooks, and the audit log."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.desk import Desk
+from adapters_store.sql.kinds import (
+    ACCOUNTS,
+    DEFINITIONS,
+    KEYS,
+    REPLAYS,
+    SESSIONS,
+    SHARES,
+    WEBHOOKS,
+    WORKFLOWS,
+)
+from adapters_store.sql.queries import Listing, query
+from wfcore.instants import DAY, EpochMs
+from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.event import AuditEntry
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+
+ACCOUNT_PAGES = Listing("accounts")
+WORKFLOW_PAGES = Listing("workflows", order=("name", "id"), descending=False)
+WEBHOOK_PAGES = Listing("webhooks")
+
+VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
+    UNION SELECT workflow_id FROM shares WHERE account_id = ?)"""
+
+ADD_TALLY = """
+INSERT INTO webhook_tallies (webhook_id, date, status, count, last_at) VALUES (?, ?, ?, 1, ?)
+ON CONFLICT (webhook_id, date, status)
+DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)"""
+
+REPLACE_REPLAY = """
+INSERT INTO replays (scope, key, created_at, version, body) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (scope, key) DO UPDATE
+SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
+WHERE replays.created_at <= excluded.created_at - """ + str(DAY)
+
+write_audit = writer_of(AuditEntry, [])
+read_audit = reader_of(AuditEntry)
+
+
+@frozen(eq=False)
+class Accounts:
+    desk: Desk
+
+    async def get(self, id: str) -> Account | None:
+        return self.desk.one(ACCOUNTS.one, (id,))
+
+    async def by_email(self, email: str) -> Account | None:
+        sql = "SELECT version, body FROM accounts WHERE email = ?"
+        return await self.desk.first(ACCOUNTS, query(sql, email.lower(), tables="accounts"))
+
+    async def list(self, page: PageRequest) -> Page[Account]:
+        found = ACCOUNT_PAGES.page("1 = 1", (), page, "accounts")
+        return await self.desk.page(ACCOUNTS.decode, found, page)
+
+    def put(self, record: Account) -> None:
+        self.desk.put(ACCOUNTS, record)
+
+
+@frozen(eq=False)
+class Keys:
+    desk: Desk
+
+    async def get(self, id: str) -> ApiKey | None:
+        return self.desk.one(KEYS.one, (id,))
+
+    async def of_account(self, account_id: str) -> Sequence[ApiKey]:
+        sql = """SELECT version, body FROM api_keys WHERE account_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(KEYS, query(sql, account_id, tables="api_keys"))
+
+    def put(self, record: ApiKey) -> None:
+        self.desk.put(KEYS, record)
+
+
+@frozen(eq=False)
+class Sessions:
+    desk: Desk
+
+    async def get(self, id: str) -> Session | None:
+        return self.desk.one(SESSIONS.one, (id,))
+
+    def put(self, record: Session) -> None:
+        self.desk.put(SESSIONS, record)
+
+    def delete(self, id: str) -> None:
+        self.desk.delete(SESSIONS, (id,), (SESSIONS.delete, (id,), None))
+
+
+@frozen(eq=False)
+class Workflows:
+    desk: Desk
+
+    async def get(self, id: str) -> Workflow | None:
+        return self.desk.one(WORKFLOWS.one, (id,))
+
+    async def by_name(self, owner_id: str, name: str) -> Workflow | None:
+        sql = "SELECT version, body FROM workflows WHERE owner_id = ? AND name = ?"
+        found = query(sql, owner_id, name, tables="workflows")
+        return await self.desk.first(WORKFLOWS, found)
+
+    async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
+        values = (account_id, account_id)
+        found = WORKFLOW_PAGES.page(VISIBLE, values, page, "workflows shares")
+        return await self.desk.page(WORKFLOWS.decode, found, page)
+
+    async def list(self, page: PageRequest) -> Page[Workflow]:
+        found = WORKFLOW_PAGES.page("1 = 1", (), page, "workflows")
+        return await self.desk.page(WORKFLOWS.decode, found, page)
+
+    def put(self, record: Workflow) -> None:
+        self.desk.put(WORKFLOWS, record)
+
+    def delete(self, record: Workflow) -> None:
+        self.desk.delete(WORKFLOWS, (record.id,), WORKFLOWS.drop(record))
+        self.desk.write("shares", ("DELETE FROM shares WHERE workflow_id = ?", (record.id,), None))
+
+
+@frozen(eq=False)
+class Definitions:
+    desk: Desk
+
+    async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
+        return self.desk.one(DEFINITIONS.one, (workflow_id, revision))
+
+    def put(self, record: DefinitionSnapshot) -> None:
+        self.desk.put(DEFINITIONS, record)
+
+
+@frozen(eq=False)
+class Shares:
+    desk: Desk
+
+    async def get(self, workflow_id: str, account_id: str) -> Share | None:
+        return self.desk.one(SHARES.one, (workflow_id, account_id))
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
+        sql = "SELECT version, body FROM shares WHERE workflow_id = ? ORDER BY account_id"
+        return await self.desk.records(SHARES, query(sql, workflow_id, tables="shares"))
+
+    def put(self, record: Share) -> None:
+        self.desk.put(SHARES, record)
+
+    def delete(self, workflow_id: str, account_id: str) -> None:
+        key = (workflow_id, account_id)
+        self.desk.delete(SHARES, key, (SHARES.delete, key, None))
+
+
+@frozen(eq=False)
+class Webhooks:
+    desk: Desk
+
+    async def get(self, id: str) -> Webhook | None:
+        return self.desk.one(WEBHOOKS.one, (id,))
+
+    async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
+        where, values = ("1 = 1", ()) if owner_id is None else ("r.owner_id = ?", (owner_id,))
+        found = WEBHOOK_PAGES.page(where, values, page, "webhooks")
+        return await self.desk.page(WEBHOOKS.decode, found, page)
+
+    async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
+        sql = """SELECT version, body FROM webhooks WHERE owner_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(WEBHOOKS, query(sql, owner_id, tables="webhooks"))
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
+        sql = """SELECT version, body FROM webhooks WHERE workflow_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(WEBHOOKS, query(sql, workflow_id, tables="webhooks"))
+
+    async def tallies(self, webhook_id: str) -> Sequence[Tally]:
+        sql = """SELECT webhook_id, date, status, count, last_at FROM webhook_tallies
+            WHERE webhook_id = ? ORDER BY date, status"""
+        found = await self.desk.rows(query(sql, webhook_id, tables="webhook_tallies"))
+        return [Tally(*row) for row in found]
+
+    def put(self, record: Webhook) -> None:
+        self.desk.put(WEBHOOKS, record)
+
+    def delete(self, record: Webhook) -> None:
+        self.desk.delete(WEBHOOKS, (record.id,), WEBHOOKS.drop(record))
+        sql = "DELETE FROM webhook_tallies WHERE webhook_id = ?"
+        self.desk.write("webhook_tallies", (sql, (record.id,), None))
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        values = (webhook_id, date, status, at)
+        self.desk.write("webhook_tallies", (ADD_TALLY, values, None))
+
+
+@frozen(eq=False)
+class Replays:
+    desk: Desk
+
+    async def get(self, scope: str, key: str) -> Replay | None:
+        return self.desk.one(REPLAYS.one, (scope, key))
+
+    def put(self, record: Replay) -> None:
+        if record.version:
+            self.desk.put(REPLAYS, record)
+            return
+        _, values, stale = REPLAYS.put(record)
+        self.desk.put(REPLAYS, record)
+        self.desk.writes[-1] = (REPLACE_REPLAY, values, stale)
+
+
+@frozen(eq=False)
+class Audit:
+    desk: Desk
+
+    async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
+        sql = "SELECT body FROM audit WHERE at >= ? AND id > ? ORDER BY id LIMIT ?"
+        found = await self.desk.rows(query(sql, since, after_id or "", limit, tables="audit"))
+        return [read_audit(value_of(row[0])) for row in found]
+
+    def append(self, entry: AuditEntry) -> None:
+        sql = "INSERT INTO audit (id, at, body) VALUES (?, ?, ?)"
+        values = (entry.id, entry.at, text_of(write_audit(entry)))
+        self.desk.write("audit", (sql, values, None))

@@ -1,0 +1,205 @@
+"""Executions and what belongs to them: approvals, artifacts, events."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from adapters_store.sql import execution_rows
+from adapters_store.sql.bodies import text_of, value_of
+from adapters_store.sql.desk import Desk
+from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, decode
+from adapters_store.sql.kinds import APPROVALS, ARTIFACTS
+from adapters_store.sql.queries import Listing, query
+from wfcore.instants import EpochMs
+from wfcore.model.approval import Approval
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+
+RUN_TABLES = "executions execution_variables step_results"
+CLAIMABLE = "worker IS NULL AND due_at IS NOT NULL AND status IN ('PENDING', 'RUNNING')"
+
+EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
+APPROVAL_PAGES = Listing("approvals")
+
+MAY_SEE = """r.id IN (
+    SELECT id FROM approvals WHERE owner_id = ?
+    UNION SELECT id FROM approvals WHERE workflow_owner_id = ?
+    UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
+    UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
+        WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
+
+PURGE = (
+    """DELETE FROM approval_approvers
+        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id = ?)""",
+    "DELETE FROM approvals WHERE execution_id = ?",
+    "DELETE FROM artifacts WHERE execution_id = ?",
+    "DELETE FROM events WHERE execution_id = ?",
+    "DELETE FROM step_results WHERE execution_id = ?",
+    "DELETE FROM execution_variables WHERE execution_id = ?",
+    "DELETE FROM executions WHERE id = ?",
+)
+
+Ended = Callable[[Collection[str]], Sequence[str]]
+"""Of these workers, those whose process has ended."""
+
+
+@frozen(eq=False)
+class Executions:
+    desk: Desk
+    ended: Ended
+
+    async def get(self, id: str) -> Execution | None:
+        return self.desk.one(FETCH, (id,))
+
+    async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
+        fields = {
+            "r.owner_id": where.owner_id,
+            "r.workflow_id": where.workflow_id,
+            "r.status": where.status and where.status.value,
+        }
+        wanted = {column: value for column, value in fields.items() if value is not None}
+        condition = " AND ".join(f"{column} = ?" for column in wanted) or "1 = 1"
+        found = EXECUTION_PAGES.page(condition, tuple(wanted.values()), page, RUN_TABLES)
+        return await self.desk.page(decode, found, page)
+
+    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id LIMIT ?"
+        return await self._some(where, now, limit)
+
+    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
+        workers = [row[0] for row in await self.desk.rows(query(sql, tables="executions"))]
+        ended = self.ended(workers)
+        where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
+            ORDER BY r.id LIMIT ?"""
+        return await self._some(where, now, *ended, limit)
+
+    async def next_due(self) -> EpochMs | None:
+        sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
+        return await _instant(self.desk, sql, "executions")
+
+    async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
+        sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"
+        found = await self.desk.rows(query(sql, at, limit, tables="executions"))
+        return [row[0] for row in found]
+
+    async def _some(self, where: str, *values: Any) -> Sequence[Execution]:
+        found = await self.desk.rows(query(SELECT + where, *values, tables=RUN_TABLES))
+        return [decode(row) for row in found]
+
+    def put(self, record: Execution) -> None:
+        key = (record.id,)
+        base = self._base(record)
+        writes, size = execution_rows.writes(record, base)
+        self.desk.write("executions", *writes)
+        if len(writes) > 1:
+            self.desk.changed.add("step_results")
+        stored = evolve(record, version=record.version + 1)
+        known = self.desk.reads.cache.get("executions", key) if base is not None else None
+        self.desk.draft("executions", key, stored, size + (known.size if known else 0))
+
+    def _base(self, record: Execution) -> Execution | None:
+        """What is stored at the record's version, where that is known."""
+        key = (record.id,)
+        base: Execution | None = self.desk.drafts.get(("executions", key))
+        if base is None:
+            known = self.desk.reads.cache.get("executions", key)
+            base = known.record if known is not None else None
+        return base if base is not None and base.version == record.version else None
+
+    def purge(self, id: str) -> None:
+        for sql in PURGE:
+            self.desk.write("executions", (sql, (id,), None))
+        self.desk.changed.update(("approvals", "artifacts", "events", "approval_approvers"))
+        self.desk.draft("executions", (id,), None)
+
+
+async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:
+    found = (await desk.rows(query(sql, tables=tables)))[0][0]
+    return None if found is None else EpochMs(found)
+
+
+@frozen(eq=False)
+class Approvals:
+    desk: Desk
+
+    async def get(self, id: str) -> Approval | None:
+        return self.desk.one(APPROVALS.one, (id,))
+
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+        conditions, values = ["1 = 1"], []
+        if where.account_id is not None:
+            me, email = where.account_id, (where.email or "").lower()
+            conditions, values = [MAY_SEE], [me, me, me.lower(), email, me]
+        if where.status is not None:
+            conditions.append("r.status = ?")
+            values.append(where.status.value)
+        tables = "approvals approval_approvers shares"
+        condition = " AND ".join(conditions)
+        found = APPROVAL_PAGES.page(condition, tuple(values), page, tables)
+        return await self.desk.page(APPROVALS.decode, found, page)
+
+    async def of_execution(self, execution_id: str) -> Sequence[Approval]:
+        sql = """SELECT version, body FROM approvals WHERE execution_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(APPROVALS, query(sql, execution_id, tables="approvals"))
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        sql = """SELECT version, body FROM approvals
+            WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id LIMIT ?"""
+        return await self.desk.records(APPROVALS, query(sql, now, limit, tables="approvals"))
+
+    async def next_expiry(self) -> EpochMs | None:
+        sql = "SELECT min(expires_at) FROM approvals WHERE status = 'PENDING'"
+        return await _instant(self.desk, sql, "approvals")
+
+    def put(self, record: Approval) -> None:
+        self.desk.put(APPROVALS, record)
+        if record.version:
+            sql = "DELETE FROM approval_approvers WHERE approval_id = ?"
+            self.desk.write("approval_approvers", (sql, (record.id,), None))
+        for name in {name.strip().lower() for name in record.approvers}:
+            sql = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
+            self.desk.write("approval_approvers", (sql, (name, record.id), None))
+
+
+@frozen(eq=False)
+class Artifacts:
+    desk: Desk
+
+    async def get(self, id: str) -> Artifact | None:
+        return self.desk.one(ARTIFACTS.one, (id,))
+
+    async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
+        sql = """SELECT version, body FROM artifacts WHERE execution_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
+
+    def put(self, record: Artifact) -> None:
+        self.desk.put(ARTIFACTS, record)
+
+
+@frozen(eq=False)
+class Events:
+    desk: Desk
+
+    async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
+        sql = """SELECT execution_id, number, at, kind, data FROM events
+            WHERE execution_id = ? AND number > ? ORDER BY number LIMIT ?"""
+        found = await self.desk.rows(query(sql, execution_id, after, limit, tables="events"))
+        return [
+            Event(id, number, EpochMs(at), EventKind(kind), value_of(data))
+            for id, number, at, kind, data in found
+        ]
+
+    def append(self, event: Event) -> None:
+        sql = "INSERT INTO events (execution_id, number, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+        data = text_of(event.data) if event.data else "{}"
+        values = (event.execution_id, event.number, event.at, event.kind.value, data)
+        self.desk.write("events", (sql, values, None))

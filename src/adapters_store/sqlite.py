@@ -1,0 +1,139 @@
+"""
+The embedded store: SQLite with group commit, for any number of processes on one machine.
+
+Writes go to one thread that commits many units with one flush of the disk; point reads happen
+in the event loop; lists in threads of their own. A reader never waits for the writer.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+from adapters_store.sql import claims, records, runs
+from adapters_store.sql.connection import copy_database
+from adapters_store.sql.desk import Desk
+from adapters_store.sql.execution_rows import FETCH
+from adapters_store.sql.migrate import prepare
+from adapters_store.sql.reads import Reads
+from adapters_store.sql.writer import Writer
+from adapters_store.workers import Workers
+from wfcore.errors import StoreUnavailable
+from wfcore.instants import EpochMs
+from wfcore.model.execution import Execution
+from wfcore.ports.store import Slots
+
+
+class SqliteUnit:
+    """One unit of work; also serves as a view when nobody commits it."""
+
+    def __init__(self, desk: Desk, workers: Workers) -> None:
+        self.commit = desk.commit
+        self.accounts = records.Accounts(desk)
+        self.keys = records.Keys(desk)
+        self.sessions = records.Sessions(desk)
+        self.workflows = records.Workflows(desk)
+        self.definitions = records.Definitions(desk)
+        self.shares = records.Shares(desk)
+        self.executions = runs.Executions(desk, workers.ended)
+        self.approvals = runs.Approvals(desk)
+        self.artifacts = runs.Artifacts(desk)
+        self.webhooks = records.Webhooks(desk)
+        self.replays = records.Replays(desk)
+        self.events = runs.Events(desk)
+        self.audit = records.Audit(desk)
+
+
+class SqliteStore:
+    """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer = Writer(path)
+        self._reads = Reads(path)
+        self._workers = Workers(path.parent / "workers")
+
+    @classmethod
+    async def open(cls, path: Path) -> "SqliteStore":
+        """
+        Open *path*, made or migrated as needed.
+
+        Raises `StoreRefused` where the file is foreign, damaged or of a newer schema (it is left
+        untouched), `StoreUnavailable` where it cannot be used now.
+        """
+        await asyncio.to_thread(_prepare_alone, path)
+        return cls(path)
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[SqliteUnit]:
+        """A unit of work."""
+        yield SqliteUnit(Desk(self._reads, self._writer), self._workers)
+
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[SqliteUnit]:
+        """A read-only look."""
+        yield SqliteUnit(Desk(self._reads, self._writer), self._workers)
+
+    async def enlist(self, worker: str) -> None:
+        """Hold the worker's lock until this store is closed or the process ends."""
+        self._workers.enlist(worker)
+
+    async def claim(
+        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        """Take due executions for *worker*, fairly between accounts."""
+        claim = claims.Claim(worker, now, until, slots, limit)
+        taken = await self._writer.submit(claim)
+        return [self._reads.decoded(FETCH, (id,), row) for id, row in taken]
+
+    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
+        """Extend every lease of *worker*; the ids of those executions."""
+        return await self._writer.submit(partial(claims.extend, worker=worker, until=until))
+
+    async def ping(self) -> None:
+        """Write something small, durably. Raises `StoreUnavailable`."""
+        await self._writer.submit(claims.beat)
+
+    async def trim(self, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
+        """Delete old audit entries and idempotency records; how many went."""
+        job = partial(
+            claims.trim,
+            audit_before=audit_before,
+            replays_before=replays_before,
+            limit=limit,
+        )
+        return await self._writer.submit(job)
+
+    async def backup(self, path: str) -> None:
+        """Write a consistent copy to *path* while everything goes on."""
+        await asyncio.to_thread(copy_database, self.path, Path(path))
+
+    async def close(self) -> None:
+        """Finish what was handed in, then release everything. Safe to call twice."""
+        await self._writer.close()
+        await self._reads.close()
+        self._workers.release()
+
+
+def _prepare_alone(path: Path) -> None:
+    """Prepare the file while no other process does the same."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _alone(path.parent / "workers"):
+            prepare(path)
+    except OSError as error:
+        raise StoreUnavailable(detail=str(error)) from error
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
