@@ -1,0 +1,239 @@
+"""Running executions: at most once, nothing accepted lost."""
+
+import asyncio
+
+import pytest
+
+from usecases.conftest import World, code, review
+from wfcore.errors import AlreadyFinished, LeaseLost
+from wfcore.instants import MINUTE, SECOND
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
+from wfcore.model.workflow import Definition, Retry, Variable
+from wfcore.ports.runtime import LeftFile
+from wfcore.usecases import approvals, executions, running, starting, sweeping, workflows
+
+S = ExecutionStatus
+
+
+async def test_an_execution_runs_its_steps_in_order_and_ends(world: World) -> None:
+    """Each step's end begins the next one, and the last output is the execution's. EX-8."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, (job,) = await world.take()
+    assert job.step_name == "one"
+    (second,) = await world.finish(lease, "one", {"n": 1})
+    assert second.context["steps"]["one"] == {"status": "COMPLETED", "output": {"n": 1}}
+    assert await world.finish(lease, "two", [2]) == ()
+    run = await executions.read_result(world.services, ann, run_id)
+    assert (run.status, run.output, run.worker) == (S.COMPLETED, [2], None)
+
+
+async def test_a_running_execution_keeps_its_definition(world: World) -> None:
+    """A definition applied meanwhile changes nothing for what was accepted before. EX-1."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("old"))
+    await world.start(ann, workflow)
+    assert await world.workflow(ann, code("new")) == workflow
+    _, (job,) = await world.take()
+    assert job.step_name == "old"
+
+
+async def test_a_step_is_recorded_as_begun_before_it_is_handed_out(world: World) -> None:
+    """What a worker was told to start is RUNNING in the store already. EX-14."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    _, (job,) = await world.take()
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.step_results[job.step_name].status is StepStatus.RUNNING
+
+
+async def test_of_racing_workers_one_gets_each_execution(world: World) -> None:
+    """Many workers claiming at once never share an execution. EX-2."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    started = {await world.start(ann, workflow) for _ in range(20)}
+    claims = [running.claim(world.services, f"w{n}", 5) for n in range(10)]
+    taken = [lease.execution_id for leases in await asyncio.gather(*claims) for lease in leases]
+    assert len(taken) == len(set(taken))
+    assert set(taken) <= started
+    assert len(taken) == 20
+
+
+@pytest.mark.parametrize("source", [TriggerSource.OPEN_API, TriggerSource.WEBHOOK])
+async def test_what_callers_started_never_runs_twice(world: World, source: TriggerSource) -> None:
+    """A begun step whose worker died is INTERRUPTED, and after the grace FAILED. EX-11, EX-13."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    run_id = await world.start(ann, workflow, source=source)
+    lease, _ = await world.take()
+    world.clock.advance(MINUTE)
+    await sweeping.sweep(world.services)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is S.INTERRUPTED
+    assert run.step_results["one"].status is StepStatus.INTERRUPTED
+    with pytest.raises(LeaseLost):
+        await world.finish(lease, "one")
+    world.clock.advance(5 * MINUTE)
+    assert not await running.claim(world.services, "w2", 9)
+    await sweeping.sweep(world.services)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert (run.status, run.error) == (S.FAILED, "Execution interrupted")
+    assert not await running.claim(world.services, "w2", 9)
+
+
+async def test_the_service_resumes_its_own_executions_three_times(world: World) -> None:
+    """A manual execution is taken up again after a crash, but not for ever. EX-12."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    run_id = await world.start(ann, workflow, source=TriggerSource.MANUAL)
+    for attempt in range(1, 5):
+        _, (job,) = await world.take()
+        assert job.attempt == attempt
+        world.clock.advance(MINUTE)
+        await sweeping.sweep(world.services)
+    assert not await running.claim(world.services, "w1", 9)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is S.INTERRUPTED
+
+
+async def test_what_was_claimed_but_not_begun_goes_on(world: World) -> None:
+    """A worker that died before it began anything costs nothing: another one begins. EX-15."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    assert await running.claim(world.services, "dead", 1)
+    world.clock.advance(MINUTE)
+    await sweeping.sweep(world.services)
+    lease, (job,) = await world.take("alive")
+    assert (lease.execution_id, job.attempt) == (run_id, 1)
+
+
+async def test_an_old_fence_changes_nothing(world: World) -> None:
+    """A worker that lost its lease and comes back is refused, whoever holds it now. EX-16."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    run_id = await world.start(ann, workflow, source=TriggerSource.MANUAL)
+    old, _ = await world.take("w1")
+    world.clock.advance(MINUTE)
+    await sweeping.sweep(world.services)
+    new, _ = await world.take("w1")
+    assert new.fence > old.fence
+    before = await executions.read_execution(world.services, ann, run_id)
+    with pytest.raises(LeaseLost):
+        await world.finish(old, "one", "late")
+    assert await executions.read_execution(world.services, ann, run_id) == before
+
+
+async def test_a_failed_attempt_waits_and_begins_again(world: World) -> None:
+    """With `retry` the next attempt is due after its delay, not before. DF-9."""
+    ann = await world.account()
+    step = code("one", retry=Retry(attempts=2, delay_ms=10 * SECOND))
+    run_id = await world.start(ann, await world.workflow(ann, step))
+    lease, _ = await world.take()
+    assert await world.finish(lease, "one", error="no luck") == ()
+    world.clock.advance(10 * SECOND - 1)
+    assert not await running.claim(world.services, "w1", 9)
+    world.clock.advance(1)
+    lease, (job,) = await world.take()
+    assert job.attempt == 2
+    await world.finish(lease, "one", error="again")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert (run.status, run.error) == (S.FAILED, "Step 'one' failed: again")
+
+
+async def test_a_tolerated_failure_does_not_stop_the_rest(world: World) -> None:
+    """`continueOnError` lets the next step begin. EX-10."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one", continue_on_error=True), code("two"))
+    run_id = await world.start(ann, workflow)
+    lease, _ = await world.take()
+    (job,) = await world.finish(lease, "one", error="never mind")
+    assert job.step_name == "two"
+    await world.finish(lease, "two")
+    assert (await executions.read_result(world.services, ann, run_id)).status is S.COMPLETED
+
+
+async def test_cancel_ends_everything_at_once(world: World) -> None:
+    """Cancelled: open approvals are withdrawn, late results are dropped, again is refused. EX-7."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), review()))
+    lease, _ = await world.take()
+    await world.finish(lease, "one")
+    await executions.cancel_execution(world.services, ann, run_id)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is S.CANCELLED
+    assert run.status_reason is not None
+    assert run.status_reason.code is ReasonCode.CANCEL_REQUESTED
+    (approval,) = await approvals.approvals_of(world.services, ann, run_id)
+    assert approval.status == "CANCELLED"
+    with pytest.raises(AlreadyFinished):
+        await executions.cancel_execution(world.services, ann, run_id)
+    _, events = await executions.read_events(world.services, ann, run_id, 0)
+    assert [event.number for event in events] == list(range(1, len(events) + 1))
+    assert events[-1].kind == "execution.cancelled"
+
+
+async def test_a_step_that_was_cancelled_cannot_report(world: World) -> None:
+    """A result that comes after the cancel is dropped, and the worker is told to stop. EX-7."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    await executions.cancel_execution(world.services, ann, run_id)
+    assert ("stop", run_id) in world.hints.told
+    with pytest.raises(LeaseLost):
+        await world.finish(lease, "one", "late")
+
+
+async def test_a_graceful_stop_hands_back_between_steps(world: World) -> None:
+    """A step that ends while the worker stops is kept, and another worker goes on. EX-15."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take("w1")
+    from wfcore.ports.runtime import StepEnd
+
+    end = StepEnd("kept")
+    assert await running.complete_step(world.services, lease, "one", end, go_on=False) == []
+    lease, (job,) = await world.take("w2")
+    assert (lease.execution_id, job.step_name) == (run_id, "two")
+
+
+async def test_redrive_begins_at_the_first_unfinished_step(world: World) -> None:
+    """A new execution keeps what was finished and says what it continues. EX-17."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", "first")
+    await world.finish(lease, "two", error="broken")
+    again = await starting.redrive(world.services, ann, run_id)
+    lease, (job,) = await world.take()
+    assert (lease.execution_id, job.step_name) == (again.execution_id, "two")
+    await world.finish(lease, "two", "second")
+    run = await executions.read_result(world.services, ann, again.execution_id)
+    assert (run.redrive_of, run.step_results["one"].output) == (run_id, "first")
+
+
+async def test_too_many_artifacts_fail_the_step_and_keep_none_of_them(world: World) -> None:
+    """An execution has at most 200 artifacts. Contract §6."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    files = tuple(
+        LeftFile(f"art_{n}", f"{n}.txt", f"{run_id}/art_{n}", 1, "text/plain", "0" * 64, True)
+        for n in range(201)
+    )
+    await world.finish(lease, "one", files=files)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is S.FAILED
+    assert "200 artifacts" in (run.error or "")
+
+
+async def test_a_secret_never_reaches_an_error(world: World) -> None:
+    """The value of a secret variable is masked in a step's error. Contract §4."""
+    ann = await world.account()
+    token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
+    definition = Definition("s", (code("one"),), (), {"token": token})
+    workflow = await workflows.apply_workflow(world.services, ann.account.id, definition)
+    run_id = await world.start(ann, workflow.id)
+    lease, _ = await world.take()
+    await world.finish(lease, "one", error="cannot log in with hunter2hunter2")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.error == "Step 'one' failed: cannot log in with ***"
