@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from wfcore.ports.files import ArtifactFiles
@@ -41,7 +40,7 @@ class UnusableArtifacts(Exception):
     """What was left breaks a limit or cannot be read; the text says what, for the author."""
 
 
-def find(folder: Path, most_files: int, most_bytes: int) -> list[Parts]:
+def find(folder: str, most_files: int, most_bytes: int) -> list[Parts]:
     """
     The regular files with one name below *folder*, as relative paths in parts, sorted.
 
@@ -71,7 +70,7 @@ def find(folder: Path, most_files: int, most_bytes: int) -> list[Parts]:
 
 
 async def store(
-    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: Path, path: Parts
+    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: str, path: Parts
 ) -> LeftFile:
     """Store one file that `find` found. Raises `UnusableArtifacts`, `StoreUnavailable`."""
     with _opened(folder, path) as content:
@@ -121,7 +120,7 @@ def _not_too_deep(path: Parts) -> Parts:
     return path
 
 
-def _list(folder: Path, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
+def _list(folder: str, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
     fd = _open_below(folder, parts, _FOLDER)
     try:
         for name in os.listdir(fd):
@@ -133,12 +132,12 @@ def _list(folder: Path, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
 
 
 @contextmanager
-def _opened(folder: Path, path: Parts) -> Iterator[BinaryIO]:
+def _opened(folder: str, path: Parts) -> Iterator[BinaryIO]:
     with open(_open_below(folder, path, _FILE), "rb") as content:
         yield content
 
 
-def _open_below(folder: Path, parts: Parts, flags: int) -> int:
+def _open_below(folder: str, parts: Parts, flags: int) -> int:
     """Open *parts* below *folder*, each step relative to the last and through no link."""
     try:
         fd = os.open(folder, _FOLDER)

@@ -1,36 +1,31 @@
 """
 Runs code steps: a private folder, a process tree, and what came out of it. Contract §5.
 
-Each attempt lives in a folder that nobody else sees and in a process tree of its own. When `run`
-returns or raises, the tree is dead and the folder is gone.
+Each attempt lives in a folder of its own and in a process tree of its own. When `run` returns or
+raises, the tree is dead and the folder is gone.
 """
 
 import asyncio
-import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import orjson
 from attrs import evolve, frozen
 
-from adapters_runtime import artifacts, outputs
+from adapters_runtime import artifacts, outputs, world
 from adapters_runtime.artifacts import UnusableArtifacts
 from adapters_runtime.folders import Folders, StepFolder
-from adapters_runtime.languages import LANGUAGES, Interpreters
-from adapters_runtime.process import Ended, Order, Spawner, uninterrupted
+from adapters_runtime.languages import Interpreters
+from adapters_runtime.process import Ended, NotStarted, Order, Spawner, uninterrupted
+from adapters_runtime.world import CannotRun
 from wfcore.errors import StoreUnavailable
-from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Language
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
 
-_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
-_LONGEST_VALUE = 131_071  # the kernel's, for one environment variable
 _FILE_THREADS = 4
 
 T = TypeVar("T")
@@ -55,7 +50,8 @@ class StepLimits:
     artifact: int = 104_857_600
     artifacts: int = 200
 
-    def of_process(self) -> Mapping[str, int]:
+    def of_process(self) -> dict[str, int]:
+        """The limits that the kernel holds, by their name in a job."""
         return {
             "data": self.memory,
             "processes": self.processes,
@@ -63,10 +59,6 @@ class StepLimits:
             "open_files": self.open_files,
             "core": 0,
         }
-
-
-class _CannotRun(Exception):
-    """The attempt cannot even start, now or later; the text says why."""
 
 
 class CodeStepRunner:
@@ -85,13 +77,7 @@ class CodeStepRunner:
         limits: StepLimits = StepLimits(),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        environment = os.environ if environment is None else environment
-        self._passed_on = {
-            "PATH": environment.get("PATH") or _DEFAULT_PATH,
-            "LANG": environment.get("LANG") or "C.UTF-8",
-        }
-        if zone := environment.get("TZ"):
-            self._passed_on["TZ"] = zone
+        self._passed_on = world.passed_on(os.environ if environment is None else environment)
         self._files = files
         self._new_artifact_id = new_artifact_id
         self._limits = limits
@@ -108,11 +94,14 @@ class CodeStepRunner:
         folder = self._folders.next()
         try:
             return await self._run_in(folder, job, say)
-        except _CannotRun as problem:
+        except CannotRun as problem:
             return StepEnd(error=str(problem), permanent=True)
+        except NotStarted as problem:
+            return StepEnd(error=f"could not be started: {problem}")
         finally:
             try:
-                await uninterrupted(self._in_thread(folder.remove))
+                if folder.exists():
+                    await uninterrupted(self._in_thread(folder.remove))
             finally:
                 self._running.discard(over)
                 over.set_result(None)
@@ -126,13 +115,17 @@ class CodeStepRunner:
         await self._spawner.close()
         if self._running:
             await asyncio.wait(self._running)
-        await self._in_thread(self._folders.close)
         self._threads.shutdown()
+        self._folders.close()
 
     async def _run_in(self, folder: StepFolder, job: StepJob, say: Say) -> StepEnd:
         order = await self._order(folder, job)
-        await uninterrupted(self._in_thread(lambda: folder.make(_files_of(folder, job))))
-        ended = await self._spawner.run(order, say)
+        made = asyncio.ensure_future(self._in_thread(partial(_make, folder, job)))
+        try:
+            ended = await self._spawner.run(order, made, say)
+        finally:
+            if not made.done():
+                await uninterrupted(asyncio.wait({made}))
         end, left = await self._in_thread(partial(self._judge, folder, ended, order.timeout_s))
         if not left:
             return end
@@ -142,12 +135,11 @@ class CodeStepRunner:
             return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
 
     async def _order(self, folder: StepFolder, job: StepJob) -> Order:
-        path, argv = await self._program(folder, job)
+        argv = await self._argv(folder, job)
         return Order(
-            path=path,
-            argv=(path, *argv),
-            env=_checked(self._environment(folder, job)),
-            cwd=str(folder.work),
+            argv=argv,
+            env=world.variables(folder, job, self._passed_on),
+            cwd=folder.work,
             limits=self._limits.of_process(),
             timeout_s=job.step.timeout_ms / 1_000,
             stdout_bytes=self._limits.stdout,
@@ -155,97 +147,52 @@ class CodeStepRunner:
             log=job.log,
         )
 
-    async def _program(self, folder: StepFolder, job: StepJob) -> tuple[str, list[str]]:
-        """What is executed, and with which arguments. Raises `_CannotRun`."""
+    async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
         language = job.step.language
         if language is Language.COMMAND:
-            return self._command(job.argv)
+            return world.command(job.argv, self._passed_on["PATH"])
         state = self._interpreters.known(language)
         if state is None:
             state = await self._in_thread(partial(self._interpreters.find, language))
-        if state.path is None:
-            raise _CannotRun(f"{language} cannot run here; to install it: {state.cure}")
-        recipe = LANGUAGES[language]
-        return state.path, recipe.arguments(folder.path, state.version or "", live=job.log)
-
-    def _command(self, argv: tuple[str, ...]) -> tuple[str, list[str]]:
-        if not argv:
-            raise _CannotRun("the command is empty")
-        if any("\0" in argument for argument in argv):
-            raise _CannotRun("an argument of the command contains a NUL character")
-        program = shutil.which(argv[0], path=self._passed_on["PATH"])
-        if program is None:
-            raise _CannotRun(f"the command {argv[0]!r} was not found on PATH")
-        return program, list(argv[1:])
-
-    def _environment(self, folder: StepFolder, job: StepJob) -> dict[str, str]:
-        return {
-            **job.environment,
-            **self._passed_on,
-            "HOME": str(folder.home),
-            "TMPDIR": str(folder.tmp),
-            "WF_CONTEXT": str(folder.context),
-            "WF_OUTPUT": str(folder.output),
-            "WF_ARTIFACTS": str(folder.artifacts),
-            "WF_EXECUTION_ID": job.execution_id,
-            "WF_STEP_NAME": job.step_name,
-            "WF_ATTEMPT": str(job.attempt),
-        }
+        return world.interpreted(folder, job, state)
 
     def _judge(
         self, folder: StepFolder, ended: Ended, timeout_s: float
     ) -> tuple[StepEnd, list[artifacts.Parts]]:
-        """How the attempt ended, and which files it left."""
+        """How the attempt ended, and which files it left; where none, the folder goes at once."""
         limits = self._limits
         end = outputs.fault_of(ended, timeout_s, limits.stdout)
+        left: list[artifacts.Parts] = []
         try:
             if end is None:
                 end = StepEnd(outputs.output_of(folder.output, ended.stdout, limits.output))
-            return end, artifacts.find(folder.artifacts, limits.artifacts, limits.artifact)
+            left = artifacts.find(folder.artifacts, limits.artifacts, limits.artifact)
         except (outputs.UnusableOutput, UnusableArtifacts) as problem:
-            return _unless_failed(end, str(problem), permanent=True), []
+            end = _unless_failed(end, str(problem), permanent=True)
+        if not left:
+            folder.remove()
+        return end, left
 
     async def _store(
         self, left: list[artifacts.Parts], folder: StepFolder, job: StepJob
     ) -> tuple[LeftFile, ...]:
-        return tuple(
-            [
-                await artifacts.store(
-                    self._files, job.execution_id, self._new_artifact_id(), folder.artifacts, path
-                )
-                for path in left
-            ]
-        )
+        stored = []
+        for path in left:
+            id = self._new_artifact_id()
+            stored.append(
+                await artifacts.store(self._files, job.execution_id, id, folder.artifacts, path)
+            )
+        return tuple(stored)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _files_of(folder: StepFolder, job: StepJob) -> dict[Path, bytes]:
-    files = {folder.context: _as_json(job.context)}
-    recipe = LANGUAGES.get(job.step.language)
-    if recipe:
-        files[folder.path / recipe.file] = job.step.source.encode("utf-8", "surrogatepass")
-        for name, text in recipe.more_files.items():
-            files[folder.path / name] = text.encode()
-    return files
-
-
-def _as_json(context: JsonObject) -> bytes:
+def _make(folder: StepFolder, job: StepJob) -> None:
     try:
-        return orjson.dumps(context)
-    except TypeError:  # an integer beyond 64 bits, half a character
-        return json.dumps(context).encode()
-
-
-def _checked(environment: dict[str, str]) -> dict[str, str]:
-    """*environment*, if the kernel would take it. Raises `_CannotRun`, naming the variable."""
-    for name, value in environment.items():
-        if "\0" in value:
-            raise _CannotRun(f"the value of {name} contains a NUL character")
-        if len(name) + 1 + len(value.encode("utf-8", "surrogatepass")) > _LONGEST_VALUE:
-            raise _CannotRun(f"the value of {name} is too long for an environment variable")
-    return environment
+        folder.make(world.files(folder, job))
+    except OSError as trouble:
+        raise NotStarted(f"no folder for it: {trouble.strerror}") from trouble
 
 
 def _unless_failed(end: StepEnd | None, error: str, permanent: bool) -> StepEnd:

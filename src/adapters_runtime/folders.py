@@ -22,44 +22,41 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @frozen
 class StepFolder:
-    """Where one attempt lives: `work` is its current folder and empty at the start."""
+    """
+    Where one attempt lives; paths as text, since they go into environments.
 
-    path: Path
+    `work` is its current folder and empty at the start.
+    """
 
-    @property
-    def work(self) -> Path:
-        return self.path / "work"
+    path: str
+    work: str
+    home: str
+    tmp: str
+    artifacts: str
+    context: str
+    output: str
 
-    @property
-    def home(self) -> Path:
-        return self.path / "home"
+    @classmethod
+    def at(cls, path: str) -> "StepFolder":
+        """The folder at *path*, not made yet."""
+        names = ("work", "home", "tmp", "artifacts", "context.json", "output.json")
+        return cls(path, *(f"{path}/{name}" for name in names))
 
-    @property
-    def tmp(self) -> Path:
-        return self.path / "tmp"
-
-    @property
-    def artifacts(self) -> Path:
-        return self.path / "artifacts"
-
-    @property
-    def context(self) -> Path:
-        return self.path / "context.json"
-
-    @property
-    def output(self) -> Path:
-        return self.path / "output.json"
-
-    def make(self, files: Mapping[Path, bytes]) -> None:
+    def make(self, files: Mapping[str, bytes]) -> None:
         """Make it, with *files* in it. Raises `OSError`."""
         for folder in (self.path, self.work, self.home, self.tmp, self.artifacts):
-            folder.mkdir(_PRIVATE)
+            os.mkdir(folder, _PRIVATE)
         for path, content in files.items():
-            path.write_bytes(content)
+            with open(path, "wb", buffering=0) as file:
+                file.write(content)
+
+    def exists(self) -> bool:
+        """Whether there is anything of it."""
+        return os.path.lexists(self.path)
 
     def remove(self) -> None:
-        """Remove it with everything in it; once there is no such folder, do nothing."""
-        remove_tree(self.path)
+        """Remove it with everything in it."""
+        remove_tree(Path(self.path))
 
 
 class Folders:
@@ -77,7 +74,7 @@ class Folders:
 
     def next(self) -> StepFolder:
         """A folder that is not made yet."""
-        return StepFolder(self._own / str(next(self._numbers)))
+        return StepFolder.at(f"{self._own}/{next(self._numbers)}")
 
     def close(self) -> None:
         """Remove this process's folder. Safe to call twice."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 HEADER = struct.Struct(">cI")
 
 # From the server. When it closes its sending side, by will or by death, the step is to end.
-JOB = b"J"  # JSON: what to start, once
+JOB = b"J"  # what to start, once, by marshal: both ends are the same Python, and it is fast
 
 # From the supervisor.
 LINES = {"stdout": b"o", "stderr": b"e"}  # whole lines, while the step runs

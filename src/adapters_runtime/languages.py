@@ -23,7 +23,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 
 from attrs import field, frozen
 
@@ -54,10 +53,10 @@ class Recipe:
     live_flags: tuple[str, ...] = ()
     more_files: Mapping[str, str] = field(factory=dict)
 
-    def arguments(self, folder: Path, version: str, live: bool) -> list[str]:
+    def arguments(self, folder: str, version: str, live: bool) -> list[str]:
         """What follows the interpreter on the command line."""
         flags = (*(self.live_flags if live else ()), *self.flags(_numbers(version)))
-        return [flag.replace("{folder}", str(folder)) for flag in flags] + [str(folder / self.file)]
+        return [*(flag.replace("{folder}", folder) for flag in flags), f"{folder}/{self.file}"]
 
 
 def _on_path(*names: str) -> Callable[[str], Iterator[str]]:

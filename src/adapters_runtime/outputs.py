@@ -8,7 +8,6 @@ else stdout as text without the last newline. JSON is strict: no NaN, at most 64
 import os
 import signal
 import stat
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -44,7 +43,7 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     return _fault_of_exit(ended)
 
 
-def output_of(path: Path, stdout: bytes, most_bytes: int) -> Json:
+def output_of(path: str, stdout: bytes, most_bytes: int) -> Json:
     """The output of an attempt that ended well. Raises `UnusableOutput`."""
     written = _read(path, most_bytes)
     if written is None:
@@ -80,7 +79,7 @@ def _output_of_stdout(stdout: bytes) -> Json:
         return stdout.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _read(path: Path, most_bytes: int) -> bytes | None:
+def _read(path: str, most_bytes: int) -> bytes | None:
     """The file's content; None when there is no file. Links and the like are refused."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

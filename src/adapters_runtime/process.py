@@ -8,10 +8,11 @@ lost. Works on any event loop, with no thread and no polling per step.
 import asyncio
 import json
 import logging
+import marshal
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -33,22 +34,29 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+class NotStarted(Exception):
+    """The machine has no room to start anything now; the text says of what."""
+
+
 @frozen
 class Order:
-    """What to start. `timeout_s` counts from the moment the program runs."""
+    """
+    What to start: the program `argv[0]`, a path, with exactly this environment.
 
-    path: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(repr=False)
+    `timeout_s` counts from the moment the program runs.
+    """
+
+    argv: list[str] = field(repr=False)
+    env: dict[str, str] = field(repr=False)
     cwd: str
-    limits: Mapping[str, int]
+    limits: dict[str, int]
     timeout_s: float
     stdout_bytes: int
     stderr_bytes: int
     log: bool = False
 
-    def as_json(self) -> bytes:
-        return json.dumps(asdict(self, recurse=False)).encode()
+    def as_bytes(self) -> bytes:
+        return marshal.dumps(asdict(self, recurse=False))
 
 
 @frozen
@@ -99,17 +107,24 @@ class Spawner:
         """The spawner program's process id, while one was started."""
         return self._program.pid if self._program else None
 
-    async def run(self, order: Order, say: Say) -> Ended:
+    async def run(self, order: Order, ready: asyncio.Future[None], say: Say) -> Ended:
         """
-        Start *order* and return how it ended; lines go to *say* where the order wants them.
+        Start *order* once *ready*, and return how it ended; lines go to *say* where it wants them.
 
-        Cancelled, or let down by *say*, it ends the tree and waits for that before it raises.
+        Cancelled, or let down by *say* or *ready*, it ends the tree and waits for that before it
+        raises. Raises `NotStarted`; *ready* is never cancelled.
         """
         if self._closed:
             raise RuntimeError("this spawner is closed")
         number = next(self._numbers)
-        watch = await self._begin(number, order)
         try:
+            watch = await self._begin(number)
+        except OSError as trouble:
+            raise NotStarted(trouble.strerror or str(trouble)) from trouble
+        try:
+            await asyncio.shield(ready)
+            self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
+            watch.send(order)
             while said := await watch.said.get():
                 await say(*said)
             return watch.end
@@ -129,12 +144,12 @@ class Spawner:
             await uninterrupted(asyncio.to_thread(_await_exit, self._program))
             self._program = self._control = None
 
-    async def _begin(self, number: int, order: Order) -> "_Watch":
+    async def _begin(self, number: int) -> "_Watch":
         ours, theirs = socket.socketpair()
         try:
             await self._hand_over(spawner.START + str(number).encode(), theirs)
             loop = asyncio.get_running_loop()
-            transport, watch = await loop.create_unix_connection(_Watch, sock=ours)
+            _, watch = await loop.create_unix_connection(_Watch, sock=ours)
         except BaseException:
             ours.close()
             raise
@@ -142,8 +157,6 @@ class Spawner:
             theirs.close()
         self._watches.add(watch)
         watch.gone.add_done_callback(lambda _: self._watches.discard(watch))
-        self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
-        transport.write(frames.frame(frames.JOB, order.as_json()))
         return watch
 
     async def _finish(self, number: int, watch: "_Watch") -> None:
@@ -234,6 +247,11 @@ class _Watch(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._over()
+
+    def send(self, order: Order) -> None:
+        """Tell the supervisor what to start."""
+        if self._transport:
+            self._transport.write(frames.frame(frames.JOB, order.as_bytes()))
 
     def stop(self) -> None:
         """Ask the supervisor to end the tree."""

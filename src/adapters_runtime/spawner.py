@@ -1,11 +1,11 @@
 """
 The spawner: a small single-threaded program that the server starts once.
 
-For each step it gets one end of a socket pair, forks, and the child becomes the step's
-supervisor. Jobs travel on that socket alone, so the spawner never sees one, and nothing of the
-server's memory or environment is in it. It keeps the step's end of the socket open until the
-supervisor has ended and, should somebody have killed it, until the orphans it left are dead:
-the server reads "end of file" only when nothing of the step is alive.
+For each step it gets one end of a socket pair and hands it to a supervisor; one is forked in
+advance whenever it is quiet. Jobs travel on that socket alone, so the spawner never sees one, and
+nothing of the server's memory or environment is in it. It keeps the step's end of the socket open
+until the supervisor has ended and, should somebody have killed it, until the orphans it left are
+dead: the server reads "end of file" only when nothing of the step is alive.
 
 It ends when the server is gone and the last supervisor with it. Standard library only; run by
 `process.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
@@ -17,7 +17,8 @@ import select
 import signal
 import socket
 import sys
-import traceback
+from contextlib import suppress
+from typing import NoReturn
 
 from adapters_runtime.process_tree import (
     PR_SET_CHILD_SUBREAPER,
@@ -28,29 +29,56 @@ from adapters_runtime.supervisor import supervise
 
 START = b"s"
 END = b"e"
+_QUIET_MS = 20
 _IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+class _Supervisor:
+    """What the spawner knows of one: its process, the way to it, the step it was given."""
+
+    def __init__(self, pid: int, door: socket.socket) -> None:
+        self.pid = pid
+        self.door = door
+        self.number: bytes | None = None
+        self.channel: socket.socket | None = None
+
+    def give(self, number: bytes, channel: socket.socket) -> None:
+        """Hand it its step. Raises `ConnectionError` where it is dead."""
+        socket.send_fds(self.door, [START], [channel.fileno()])
+        self.number, self.channel = number, channel
+        self.door.close()
+
+    def close(self) -> None:
+        self.door.close()
+        if self.channel:
+            self.channel.close()
 
 
 class _Spawner:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._self = os.pidfd_open(os.getpid())  # supervisors see by it that we are gone
-        self._numbers: dict[int, bytes] = {}
-        self._channels: dict[int, socket.socket] = {}
+        self._supervisors: dict[int, _Supervisor] = {}
         self._wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(control, select.POLLIN)
         self._server_there = True
+        self._steps_ended = False
+        self._spare: _Supervisor | None = None
 
     def run(self) -> None:
-        while self._server_there or self._channels:
-            for fd, _ in self._poll.poll():
+        """Serve until the server is gone and the last supervisor has ended."""
+        while self._server_there or self._supervisors:
+            events = self._poll.poll(None if self._spare or not self._server_there else _QUIET_MS)
+            for fd, _ in events:
                 if fd == self._wake:
                     self._on_child()
                 else:
                     self._on_control()
+            if not events or self._steps_ended:
+                self._make_ready()
 
     def _on_control(self) -> None:
         try:
@@ -58,55 +86,78 @@ class _Spawner:
         except ConnectionError:
             message, fds = b"", []
         if not message:
-            self._server_there = False
-            self._poll.unregister(self._control)
+            self._on_server_gone()
         elif message[:1] == START and fds:
             self._start(message[1:], socket.socket(fileno=fds[0]))
         elif message[:1] == END:
             self._end(message[1:])
 
-    def _start(self, number: bytes, channel: socket.socket) -> None:
-        try:
-            pid = os.fork()
-        except OSError:
-            channel.close()  # the server reads "end of file": not started
-            return
-        if pid == 0:
-            self._become_supervisor(channel)
-        self._numbers[pid] = number
-        self._channels[pid] = channel
+    def _on_server_gone(self) -> None:
+        self._server_there = False
+        self._poll.unregister(self._control)
+        if self._spare:
+            self._spare.door.close()
 
-    def _become_supervisor(self, channel: socket.socket) -> None:
+    def _start(self, number: bytes, channel: socket.socket) -> None:
+        """Give a step to the spare supervisor, or to a new one."""
+        spare, self._spare = self._spare, None
+        try:
+            try:
+                (spare or self._fork()).give(number, channel)
+            except ConnectionError:  # somebody killed it while it waited
+                self._fork().give(number, channel)
+        except OSError as trouble:  # too many processes or files
+            print(f"wfcore: no supervisor for a step: {trouble}", file=sys.stderr)
+            channel.close()  # the server reads "end of file": not started
+
+    def _make_ready(self) -> None:
+        """Fork the next spare, at a moment when no start of a step has to wait for it."""
+        self._steps_ended = False
+        if self._server_there and not self._spare:
+            with suppress(OSError):
+                self._spare = self._fork()
+
+    def _fork(self) -> _Supervisor:
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            pid = os.fork()
+            if pid == 0:
+                self._become_supervisor(theirs)
+        self._supervisors[pid] = _Supervisor(pid, ours)
+        return self._supervisors[pid]
+
+    def _become_supervisor(self, door: socket.socket) -> NoReturn:
         status = 1
         try:
-            low, high = sorted((channel.fileno(), self._self))
+            low, high = sorted((door.fileno(), self._self))
             for first, beyond in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
                 os.closerange(first, beyond)
-            supervise(channel, self._self)
+            supervise(door, self._self)
             status = 0
-        except BaseException:  # last resort of a process: say it, the spawner does the rest
-            traceback.print_exc()
+        except BaseException as trouble:  # last resort of a process: say it, the spawner sweeps up
+            print(f"wfcore: a step's supervisor failed: {trouble!r}", file=sys.stderr)
         finally:
             os._exit(status)
 
     def _end(self, number: bytes) -> None:
-        for pid, its_number in self._numbers.items():
-            if its_number == number:
+        for pid, supervisor in self._supervisors.items():
+            if supervisor.number == number:
                 os.kill(pid, signal.SIGKILL)
 
     def _on_child(self) -> None:
         os.read(self._wake, 4096)
-        for pid in list(self._channels):
+        for pid in list(self._supervisors):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._forget(pid, orphaned=status != 0)
+                self._steps_ended = True
+                self._forget(self._supervisors.pop(pid), orphaned=status != 0)
 
-    def _forget(self, pid: int, orphaned: bool) -> None:
-        del self._numbers[pid]
-        channel = self._channels.pop(pid)
+    def _forget(self, supervisor: _Supervisor, orphaned: bool) -> None:
+        if supervisor is self._spare:
+            self._spare = None
         if orphaned:
-            end_children_except(self._channels.keys())
-        channel.close()
+            end_children_except(self._supervisors.keys())
+        supervisor.close()
 
 
 def main() -> None:

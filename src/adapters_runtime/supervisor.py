@@ -9,16 +9,18 @@ Standard library only.
 """
 
 import json
+import marshal
 import os
 import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from adapters_runtime import frames
-from adapters_runtime.launch import LaunchFailed, launch
+from adapters_runtime.launch import Launch, LaunchFailed
 from adapters_runtime.process_tree import (
     PR_SET_CHILD_SUBREAPER,
     end_descendants,
@@ -33,36 +35,43 @@ _MOST_LOGGED = 1_048_576
 _NO_MORE = b"[no further lines are kept]\n"
 
 
-def supervise(channel: socket.socket, spawner: int) -> None:
+def supervise(door: socket.socket, spawner: int) -> None:
     """
-    Read a job from *channel*, run it to its end, report.
+    Make everything ready, wait for a step to come through *door*, run it, report.
 
+    What comes through the door is the descriptor of the step's channel, with the job on it.
     *spawner* is a descriptor that becomes readable when the spawner is gone.
     """
     prctl(PR_SET_CHILD_SUBREAPER)
-    job = _read_job(channel)
-    if job is not None:
-        _Supervisor(channel, spawner, job).run()
+    supervisor = _Supervisor(spawner)
+    channel = _await_channel(door)
+    if channel is not None:
+        supervisor.run(channel)
+    end_descendants({})
 
 
-def _read_job(channel: socket.socket) -> dict[str, Any] | None:
+def _await_channel(door: socket.socket) -> socket.socket | None:
+    _, fds, _, _ = socket.recv_fds(door, 1, 1)
+    return socket.socket(fileno=fds[0]) if fds else None
+
+
+def _read_job(channel: socket.socket) -> bytes | None:
     buffer = bytearray()
     while chunk := channel.recv(_CHUNK):
         buffer += chunk
         for _, payload in frames.take_frames(buffer):
-            job: dict[str, Any] = json.loads(payload)
-            return job
+            return payload
     return None
 
 
 class _Pipe:
     """What a step writes to one stream: its end, its length, and the lines not yet shown."""
 
-    def __init__(self, stream: str, keep: int) -> None:
+    def __init__(self, stream: str) -> None:
         self.stream = stream
         self.fd, self.write_end = os.pipe()
         self.seen = 0
-        self._keep = keep
+        self._keep = 0
         self._kept = bytearray()
         self._unshown = bytearray()
         self._shown = 0
@@ -71,6 +80,10 @@ class _Pipe:
     @property
     def kept(self) -> bytes:
         return bytes(self._kept[-self._keep :])
+
+    def keep(self, size: int) -> None:
+        """Keep the last *size* bytes from now on."""
+        self._keep = size
 
     def take(self, log: bool) -> bool:
         """Read what is there, up to a chunk; whether there was anything."""
@@ -103,33 +116,34 @@ class _Pipe:
 
 
 class _Supervisor:
-    def __init__(self, channel: socket.socket, spawner: int, job: dict[str, Any]) -> None:
-        self._channel = channel
-        self._job = job
-        self._log: bool = job["log"]
-        self._stdout = _Pipe("stdout", job["stdout_bytes"])
-        self._stderr = _Pipe("stderr", job["stderr_bytes"])
+    def __init__(self, spawner: int) -> None:
+        self._stdout = _Pipe("stdout")
+        self._stderr = _Pipe("stderr")
+        self._launch = Launch(self._stdout.write_end, self._stderr.write_end)
+        self._main = self._launch.pid
         self._statuses: dict[int, int] = {}
         self._unsent = bytearray()
         self._flush_at: float | None = None
         self._reason: str | None = None
         self._failure: str | None = None
-        self._main = 0
-        self._poll = select.poll()
         self._wake = self._open_wake()
-        self._on = {
-            self._wake: self._on_child,
-            self._stdout.fd: self._on_stdout,
-            self._stderr.fd: self._on_stderr,
-            channel.fileno(): self._on_channel,
-            spawner: self._on_loss,
-        }
-        for fd in self._on:
-            self._poll.register(fd, select.POLLIN)
+        self._poll = select.poll()
+        self._on: dict[int, Callable[[], None]] = {}
+        self._listen(self._wake, self._on_child)
+        self._listen(self._stdout.fd, self._on_stdout)
+        self._listen(self._stderr.fd, self._on_stderr)
+        self._listen(spawner, self._on_loss)
 
-    def run(self) -> None:
+    def run(self, channel: socket.socket) -> None:
+        """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
+        job = _read_job(channel)
+        if job is None:
+            return
+        self._channel = channel
+        self._listen(channel.fileno(), self._on_channel)
+        self._take_up(marshal.loads(job))  # noqa: S302 - from the server, and the same Python
         try:
-            self._launch()
+            self._launch.go(job)
         except (LaunchFailed, OSError) as trouble:
             self._failure = str(trouble)
         else:
@@ -138,21 +152,24 @@ class _Supervisor:
         self._drain()
         self._report()
 
+    def _take_up(self, job: dict[str, Any]) -> None:
+        self._timeout_s: float = job["timeout_s"]
+        self._stdout_bytes: int = job["stdout_bytes"]
+        self._log: bool = job["log"]
+        self._stdout.keep(self._stdout_bytes)
+        self._stderr.keep(job["stderr_bytes"])
+
+    def _listen(self, fd: int, act: Callable[[], None]) -> None:
+        self._on[fd] = act
+        self._poll.register(fd, select.POLLIN)
+
     def _open_wake(self) -> int:
         wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         return wake
 
-    def _launch(self) -> None:
-        pipes = (self._stdout, self._stderr)
-        try:
-            self._main = launch(self._job, *(pipe.write_end for pipe in pipes))
-        finally:
-            for pipe in pipes:
-                os.close(pipe.write_end)
-
     def _watch(self) -> None:
-        deadline = time.monotonic() + self._job["timeout_s"]
+        deadline = time.monotonic() + self._timeout_s
         while self._main not in self._statuses and self._reason is None:
             soonest = deadline if self._flush_at is None else min(deadline, self._flush_at)
             wait_ms = (soonest - time.monotonic()) * 1_000 + 1
@@ -170,7 +187,7 @@ class _Supervisor:
 
     def _on_stdout(self) -> None:
         self._take(self._stdout)
-        if self._stdout.seen > self._job["stdout_bytes"]:
+        if self._stdout.seen > self._stdout_bytes:
             self._reason = frames.TOO_MUCH_OUTPUT
             os.close(self._stdout.fd)  # costs less than reading on, and blocks the writer
 
@@ -213,7 +230,7 @@ class _Supervisor:
                 pass
         while self._stderr.take(self._log):
             pass
-        if self._stdout.seen > self._job["stdout_bytes"]:
+        if self._stdout.seen > self._stdout_bytes:
             self._reason = frames.TOO_MUCH_OUTPUT
 
     def _report(self) -> None:
