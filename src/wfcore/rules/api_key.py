@@ -85,9 +85,8 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     """
     given = hash_secret(presented.secret).encode()
     fits = same_bytes(given, (key.secret_hash if key else _NO_SECRET).encode())
-    old = key.previous_hash if key and key.previous_hash else _NO_SECRET
-    overlaps = key is not None and key.previous_until is not None and now < key.previous_until
-    fits_old = same_bytes(given, old.encode()) and overlaps
+    old = _previous_hash(key, now)
+    fits_old = same_bytes(given, (old or _NO_SECRET).encode()) and old is not None
     if key is None:
         raise Unauthenticated(AuthReason.UNKNOWN_KEY, key_id=presented.id)
     if not (fits or fits_old):
@@ -97,3 +96,10 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     if key.expires_at is not None and now >= key.expires_at:
         raise Unauthenticated(AuthReason.EXPIRED, key.account_id, key.id)
     return key
+
+
+def _previous_hash(key: ApiKey | None, now: EpochMs) -> str | None:
+    """The hash from before a rotation, while it is good. AU-7."""
+    if key is None or key.previous_until is None or now >= key.previous_until:
+        return None
+    return key.previous_hash

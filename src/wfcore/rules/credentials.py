@@ -15,12 +15,15 @@ def presented_key(
 
     *authorization*, *x_api_key*, *query*: all values that the request carries under those
     names (the query only where the route allows it). Another scheme than Bearer is not the
-    first way, and the next one is tried. Two different values for one way are malformed:
-    which one a proxy looked at, nobody knows.
+    first way, and the next one is tried. Two different values for one way are malformed,
+    two different `Authorization` headers of any scheme too: which one a proxy looked at,
+    nobody knows. AU-5.
 
     Raises `Unauthenticated`.
     """
-    bearers = [key for key in map(_bearer, authorization) if key]
+    if len({value.strip() for value in authorization}) > 1:
+        raise Unauthenticated(AuthReason.MALFORMED)
+    bearers = [_bearer(value) for value in authorization]
     for ways in (bearers, [v.strip() for v in x_api_key], [v.strip() for v in query]):
         found = {way for way in ways if way}
         if len(found) > 1:
