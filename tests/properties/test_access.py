@@ -1,0 +1,127 @@
+"""Who sees what and may do what, over every case there is. Contract §1."""
+
+from itertools import product
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import AccountBlocked, AuthReason, Forbidden, NotFound, Unauthenticated
+from wfcore.model.access import AccountStatus, Permission, Principal, Scope
+from wfcore.rules.access import (
+    includes,
+    is_approver,
+    permission_on,
+    require_active,
+    require_permission,
+    require_scope,
+    sees_approval,
+    sees_execution,
+)
+from wfcore.testing import builders
+from wfcore.testing.strategies import ACCOUNT_IDS, accounts, api_keys, approvals, shares
+
+RISING = [Permission.VIEW, Permission.EXECUTE, Permission.EDIT]
+WORKFLOW = builders.workflow(owner_id="acc_1")
+
+
+@pytest.mark.parametrize(("held", "wanted"), list(product(RISING, RISING)))
+def test_each_permission_includes_the_ones_before_it(held, wanted):
+    """AC-2: VIEW < EXECUTE < EDIT, over all nine pairs."""
+    assert includes(held, wanted) is (RISING.index(held) >= RISING.index(wanted))
+
+
+@pytest.mark.parametrize(("held", "wanted"), list(product([None, *RISING], RISING)))
+def test_a_share_opens_what_it_says(held, wanted):
+    """AC-3: without a share the workflow does not exist; below *wanted* it is forbidden."""
+    share = held and builders.share("wf_1", "acc_2", permission=held)
+    if held is None:
+        with pytest.raises(NotFound):
+            require_permission(WORKFLOW, "acc_2", share, wanted)
+    elif not includes(held, wanted):
+        with pytest.raises(Forbidden):
+            require_permission(WORKFLOW, "acc_2", share, wanted)
+    else:
+        assert require_permission(WORKFLOW, "acc_2", share, wanted) is WORKFLOW
+
+
+@given(shares(), st.sampled_from(RISING))
+def test_the_owner_may_everything(share, wanted):
+    """AC-3: whatever shares there are."""
+    assert permission_on(WORKFLOW, "acc_1", share) is Permission.EDIT
+    assert require_permission(WORKFLOW, "acc_1", share, wanted) is WORKFLOW
+
+
+@given(st.sampled_from(["wf_1", "wf_2"]), st.sampled_from(ACCOUNT_IDS), st.data())
+def test_a_share_of_something_else_opens_nothing(workflow_id, account_id, data):
+    """AC-3: a share counts for its own workflow and its own account only."""
+    share = data.draw(shares(workflow_id))
+    fits = share and (share.workflow_id, share.account_id) == ("wf_1", account_id)
+    held = permission_on(builders.workflow(owner_id="acc_0"), account_id, share)
+    assert held == (share.permission if fits else None)
+
+
+@given(st.sampled_from(RISING), shares())
+def test_missing_and_invisible_are_one_answer(wanted, share):
+    """AC-3: nobody learns whether a workflow exists that it cannot see."""
+    answers = set()
+    for workflow in (None, builders.workflow(owner_id="acc_0")):
+        with pytest.raises(NotFound) as refused:
+            require_permission(workflow, "acc_9", share, wanted)
+        answers.add(str(refused.value))
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("status", AccountStatus)
+def test_only_an_active_account_is_admitted(status):
+    """AC-1: disabled and locked ones are told so."""
+    account = builders.account(status=status)
+    if status is AccountStatus.ACTIVE:
+        require_active(account)
+    else:
+        with pytest.raises(AccountBlocked) as refused:
+            require_active(account, "key_1")
+        assert (refused.value.account_id, refused.value.key_id) == (account.id, "key_1")
+
+
+@given(accounts(), st.none() | api_keys(), st.sampled_from(Scope))
+def test_a_scope_opens_only_what_it_names(account, key, scope):
+    """AU-4: a key needs that very scope; a console session has none."""
+    who = Principal(account, key)
+    if key is not None and scope in key.scopes:
+        require_scope(who, scope)
+    else:
+        with pytest.raises(Unauthenticated) as refused:
+            require_scope(who, scope)
+        assert refused.value.reason is AuthReason.SCOPE_MISSING
+        assert str(refused.value) == "Unauthorized"
+
+
+@given(*[st.sampled_from(ACCOUNT_IDS)] * 3)
+def test_an_execution_is_seen_by_its_two_owners(owner, workflow_owner, account):
+    """AC-4: the one it belongs to and the workflow's; nobody else, whatever they share."""
+    run = builders.execution(owner_id=owner, workflow_owner_id=workflow_owner)
+    assert sees_execution(run, account) is (account in {owner, workflow_owner})
+
+
+@given(approvals(), accounts(), shares())
+def test_the_approver_rule(approval, account, share):
+    """AP-10: the named ones where any is named, else the two owners and those with EDIT."""
+    share = share and evolve(share, account_id=account.id)
+    if approval.approvers:
+        names = {name.strip().casefold() for name in approval.approvers}
+        wanted = bool(names & {account.id, account.email})
+    else:
+        owners = {approval.owner_id, approval.workflow_owner_id}
+        edits = share is not None and share.permission is Permission.EDIT
+        wanted = account.id in owners or edits
+    assert is_approver(approval, account, share) is wanted
+
+
+@given(approvals(), accounts(), shares())
+def test_an_approval_is_seen_by_owners_and_approvers(approval, account, share):
+    """AC-5: named approvers see it too; owners see it even where others decide."""
+    seen = sees_approval(approval, account, share)
+    owners = {approval.owner_id, approval.workflow_owner_id}
+    assert seen is (account.id in owners or is_approver(approval, account, share))
