@@ -1,0 +1,231 @@
+"""
+The HTTP/1.1 transport, hardened: slow, half and oversized requests end in time.
+
+uvicorn waits for ever for the rest of a request. This subclass of its httptools protocol adds one
+timer per connection, set when the first byte of something is awaited and cleared when it is there,
+never per byte, so that dripping does not extend it:
+
+- no head, or half of one, within `Limits.head_s`: closed;
+- half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
+- a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
+- a body that goes on after its request was answered: discarded up to `discard_bytes` within
+  `discard_s`, so that the client can read the answer (a 413, say), then closed;
+- an answer that the client does not take for `stall_s`: the kernel ends the connection.
+
+Whatever is refused here is answered as `{"error": ...}` with `Connection: close`.
+"""
+
+import asyncio
+import secrets
+import socket
+from typing import Any, ClassVar
+
+from attrs import frozen
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from adapters_http.json_text import dump_json
+
+_HEAD_TOO_LARGE = "Request header fields are too large"
+
+
+@frozen
+class Limits:
+    """What one connection may use up. Times in seconds, sizes in bytes."""
+
+    head_s: float = 10.0
+    body_s: float = 31.0
+    discard_s: float = 5.0
+    linger_s: float = 2.0
+    stall_s: float = 60.0
+    max_head: int = 32 * 1024
+    max_fields: int = 100
+    discard_bytes: int = 4 * 1024 * 1024
+
+
+class Refused(Exception):
+    """Raised inside a parser callback, to stop the parser."""
+
+
+class HardenedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with `limits`; a subclass may set others."""
+
+    limits: ClassVar[Limits] = Limits()
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = False
+        """The first byte of a request is there, its last one is not."""
+        self._in_body = False
+        self._overhead = 0
+        """Bytes since the last piece of a body or complete request: head, trailer, framing."""
+        self._over = False
+        """Refused and half closed: whatever else the client sends is discarded."""
+        self._discarded = 0
+        self._refusal = (400, "Malformed HTTP request")
+
+    # -- connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arm(self.limits.head_s)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+            stall_ms = int(self.limits.stall_s * 1_000)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stall_ms)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._over:
+            self._discard(len(data))
+            return
+        self._overhead += len(data)
+        super().data_received(data)
+        if self._over or self.transport.is_closing():
+            return
+        if self._overhead > self.limits.max_head:
+            self._refuse(431, _HEAD_TOO_LARGE)
+        elif self._in_body and self.cycle.response_complete:
+            self._discard(len(data))
+        if self._timer is None and not self._over and (self._begun or not self._answering):
+            self._arm(self.limits.body_s if self._in_body else self.limits.head_s)
+
+    # -- one request
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            self._stop(400, "Trailer fields are not accepted")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > self.limits.max_fields:
+            self._stop(431, f"More than {self.limits.max_fields} request header fields")
+        size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+        if size > self.limits.max_head:
+            self._stop(431, _HEAD_TOO_LARGE)
+        super().on_headers_complete()
+        self._in_body = True
+        self._discarded = 0
+        self._disarm()
+
+    def on_body(self, body: bytes) -> None:
+        self._overhead = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._begun = self._in_body = False
+        self._overhead = 0
+        self._disarm()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body and self.cycle.response_complete and not self.transport.is_closing():
+            self._disarm()
+            self._arm(self.limits.discard_s)
+
+    def _discard(self, size: int) -> None:
+        self._discarded += size
+        if self._discarded > self.limits.discard_bytes:
+            self.transport.close()
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    # -- time
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._out_of_time)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _out_of_time(self) -> None:
+        self._timer = None
+        if self._over or not self._begun:
+            self.transport.close()
+        elif self._answering and not self._in_body:
+            self._arm(self.limits.head_s)  # half a pipelined request waits for the answer before it
+        else:
+            self._refuse(408, "The request was not complete in time")
+
+    # -- refusing
+
+    def _stop(self, status: int, message: str) -> None:
+        self._refusal = (status, message)
+        raise Refused
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn where the parser, or one of the callbacks above, gave up."""
+        self._refuse(*self._refusal)
+
+    def _refuse(self, status: int, message: str) -> None:
+        """
+        Answer and close. Where an earlier request is being answered, that is the last answer;
+        where the faulty request itself is, the connection just ends.
+        """
+        if self._answering and not self._in_body:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not self._in_body or not (self.cycle.response_started or self.pipeline):
+            self.transport.write(self._error(status, message))
+        self._disconnect()
+        self._hang_up()
+
+    def _disconnect(self) -> None:
+        """The application, where it is still waiting for the body, sees the client leave."""
+        if self._answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+    def _hang_up(self) -> None:
+        """Close, but read on for a moment: closing at once would destroy the answer in flight."""
+        self._disarm()
+        self._over = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._arm(self.limits.linger_s)
+        else:
+            self.transport.close()
+
+    def _error(self, status: int, message: str) -> bytes:
+        body = dump_json({"error": message})
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", secrets.token_hex(16).encode()),
+            (b"connection", b"close"),
+        ]
+        lines = b"".join([name + b": " + value + b"\r\n" for name, value in headers])
+        return STATUS_LINE[status] + lines + b"\r\n" + body
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing is upgraded here (h2c, WebSocket): answer as usual, then close, silently."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
+
+def server_config(app: Any, *, host: str, port: int, **over: Any) -> Config:
+    """A uvicorn configuration for *app* with this protocol; *over* goes to `uvicorn.Config`."""
+    settings: dict[str, Any] = {
+        "http": HardenedProtocol,
+        "loop": "uvloop",
+        "ws": "none",
+        "lifespan": "on",
+        "access_log": False,
+        "server_header": False,
+    }
+    return Config(app, host=host, port=port, **{**settings, **over})
