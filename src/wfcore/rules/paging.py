@@ -4,6 +4,8 @@ from wfcore.errors import InvalidInput
 from wfcore.model.page import PageRequest
 
 _LARGEST_PAGE = 10**9
+_DIGITS = 20
+"""More would only be a larger number than the largest, and slow to read."""
 
 
 def page_request(page: str | None, size: str | None, sizes: tuple[int, int]) -> PageRequest:
@@ -22,6 +24,7 @@ def page_request(page: str | None, size: str | None, sizes: tuple[int, int]) -> 
 def _positive(field: str, text: str | None, default: int) -> int:
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text[:20]) < 1:
+    digits = text.lstrip("0")[:_DIGITS]
+    if not (text.isascii() and text.isdigit() and digits):
         raise InvalidInput(field, "must be a positive integer")
-    return int(text[:20])
+    return int(digits)

@@ -13,7 +13,7 @@ from wfcore.errors import TemplateFailed
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Step
+from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Retry, Step
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Fact
@@ -120,5 +120,13 @@ def after_failure(
     """Another attempt while the step's `retry` has any left, else its final failure. DF-9."""
     if permanent or attempts >= step.retry.attempts:
         return end_badly(step, error, timed_out)
-    wait = step.retry.delay_ms * step.retry.backoff ** (attempts - 1)
-    return facts.StepRetrying(step.name, error, later(now, int(min(wait, MAX_RETRY_WAIT))))
+    return facts.StepRetrying(step.name, error, later(now, _wait_ms(step.retry, attempts)))
+
+
+def _wait_ms(retry: Retry, attempts: int) -> int:
+    """`delay * backoff^(n-1)` after the n-th failure, at most a day."""
+    try:
+        wait = retry.delay_ms * retry.backoff ** (attempts - 1)
+    except OverflowError:
+        return MAX_RETRY_WAIT if retry.delay_ms else 0
+    return int(min(wait, MAX_RETRY_WAIT))

@@ -7,6 +7,7 @@ Spec: variable mapping rules; contract §5, §6, §10.
 import json
 import re
 from collections.abc import Mapping
+from math import isfinite
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
@@ -83,7 +84,7 @@ _WANTED = {
 def environment(variables: JsonObject) -> Mapping[str, str]:
     """
     `WF_VAR_<name>` for every variable whose name can be one: strings as they are, everything
-    else as JSON. Longer values, and those with a NUL, are only in the context file. CS-3.
+    else as JSON. Longer values, and those with a NUL, are only in the context file. CS-1, CS-3.
     """
     found: dict[str, str] = {}
     for name, value in variables.items():
@@ -104,14 +105,22 @@ def parse_text(declared: Variable | None, text: str) -> Json:
     """
     A value given as text (`-i name=value`), read as its declared type asks.
 
-    Text for a string or an undeclared variable stays text. Raises `InvalidInput`.
+    Text for a string or an undeclared variable stays text. Raises `InvalidInput`. VM-6.
     """
     if declared is None or declared.type is VariableType.STRING:
         return text
     try:
-        value: Json = json.loads(text)
-    except ValueError:
+        value: Json = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
         value = None
     if not fits(declared.type, value):
         raise InvalidInput(f"inputs.{declared.name}", f"must be {_WANTED[declared.type]}")
     return value
+
+
+def _finite(text: str) -> float:
+    """NaN and infinity are no JSON, whoever writes them how. Raises `ValueError`."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
