@@ -1,0 +1,100 @@
+"""Quota windows: aligned, exact at their boundaries, and honest about when to come back."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import RateLimited
+from wfcore.instants import DAY, MINUTE, EpochMs
+from wfcore.model.access import Plan
+from wfcore.model.window import Taken
+from wfcore.rules.limits import REQUESTS
+from wfcore.rules.rate import verdict, windows
+from wfcore.rules.tally import utc_date
+from wfcore.testing.strategies import instants
+
+plans = st.sampled_from(Plan)
+
+
+@pytest.mark.parametrize(
+    ("plan", "per_minute", "per_day"),
+    [
+        (Plan.FREE, 60, 2_000),
+        (Plan.PRO, 300, 50_000),
+        (Plan.TEAM, 1_200, 500_000),
+        (Plan.ENTERPRISE, 6_000, None),
+    ],
+)
+def test_the_quotas_of_the_plans(plan, per_minute, per_day):
+    """RL-1: the numbers of the table, one window each."""
+    assert REQUESTS[plan] == (per_minute, per_day)
+    minute, day = windows(plan, EpochMs(0))
+    assert (minute.kind, minute.limit, day.kind, day.limit) == (
+        "minute",
+        per_minute,
+        "day",
+        per_day,
+    )
+
+
+@given(plans, instants())
+def test_windows_are_aligned_and_hold_the_instant(plan, now):
+    """RL-2: the epoch minute and the UTC date, neither sliding."""
+    minute, day = windows(plan, now)
+    for window, length in ((minute, MINUTE), (day, DAY)):
+        assert window.start <= now < window.end
+        assert window.end - window.start == length
+        assert window.start % length == 0
+    assert utc_date(day.start) == utc_date(now) == utc_date(EpochMs(day.end - 1))
+    assert utc_date(day.end) > utc_date(now)
+    start = datetime.fromtimestamp(minute.start / 1_000, UTC)
+    assert (start.second, start.microsecond) == (0, 0)
+
+
+@given(plans, instants())
+def test_a_window_s_end_is_the_start_of_the_next(plan, now):
+    """RL-2: at the boundary itself everything is fresh."""
+    for before, after in zip(
+        windows(plan, now), windows(plan, windows(plan, now)[0].end), strict=True
+    ):
+        assert after.start in (before.start, before.end)
+    minute, day = windows(plan, now)
+    assert windows(plan, minute.end)[0].start == minute.end
+    assert windows(plan, day.end)[1].start == day.end
+    assert windows(plan, EpochMs(minute.end - 1))[0] == minute
+    assert windows(plan, EpochMs(day.end - 1))[1] == day
+
+
+@given(plans, instants(), st.sets(st.sampled_from(["minute", "day"]), min_size=1))
+def test_retry_after_reaches_exactly_the_boundary(plan, now, full):
+    """RL-3: whole seconds, enough to be in the next window, and not one more."""
+    asked = windows(plan, now)
+    with pytest.raises(RateLimited) as refused:
+        verdict(asked, Taken(tuple(sorted(full)), (0, 0)), now)
+    end = next(window.end for window in asked if window.kind == refused.value.window)
+    wait_ms = refused.value.retry_after_s * 1_000
+    assert now + wait_ms - 1_000 < end <= now + wait_ms
+    assert refused.value.retry_after_s >= 1
+
+
+@given(plans, instants())
+def test_with_both_windows_full_the_day_is_reported(plan, now):
+    """RL-3: coming back in a minute would be no use."""
+    asked = windows(plan, now)
+    for full in (("minute", "day"), ("day", "minute"), ("day",)):
+        with pytest.raises(RateLimited) as refused:
+            verdict(asked, Taken(full, (0, 0)), now)
+        assert (refused.value.window, refused.value.limit) == ("day", asked[1].limit or 0)
+
+
+@given(plans, instants(), st.data())
+def test_a_success_tells_what_is_left_of_the_tighter_window(plan, now, data):
+    """RL-6: the window with fewer requests left, and its limit."""
+    asked = windows(plan, now)
+    counts = tuple(data.draw(st.integers(1, window.limit or 10**9)) for window in asked)
+    quota = verdict(asked, Taken((), counts), now)
+    left = {w.kind: w.limit - n for w, n in zip(asked, counts, strict=True) if w.limit}
+    assert quota.remaining == min(left.values()) == left[quota.window] >= 0
+    assert quota.limit == next(window.limit for window in asked if window.kind == quota.window)

@@ -1,0 +1,81 @@
+"""Starting, and starting again where an execution stopped. EX-1, EX-17."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from properties.walker import Walk, accepted, walk_on, walks
+from wfcore.effects import WakeRunner
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus as S
+from wfcore.model.execution import StepStatus, TriggerSource
+from wfcore.model.workflow import Variable
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.redrive import FROM, kept_results
+from wfcore.rules.start import Start, accept
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies_runs import executions, sequences
+
+KEPT = (StepStatus.COMPLETED, StepStatus.SKIPPED)
+ended_badly = walks().filter(lambda walk: walk.run.status in FROM)
+
+
+@given(sequences(), st.sampled_from(TriggerSource))
+def test_an_accepted_execution_is_pending_and_due(definition, source):
+    """EX-1: due at once, told by event 1, at the definition's revision of now."""
+    workflow = builders.workflow(revision=3)
+    outcome = accept(workflow, definition, Start("acc_2", source), "exec_1", NOW)
+    run = outcome.record
+    assert (run.status, run.accepted_at, run.due_at, run.revision) == (S.PENDING, NOW, NOW, 3)
+    assert (run.owner_id, run.workflow_owner_id) == ("acc_2", workflow.owner_id)
+    assert run.total_steps == len(definition.steps)
+    (event,) = outcome.events
+    assert (event.number, run.events, event.kind) == (1, 1, EventKind.EXECUTION_PENDING)
+    assert outcome.effects == (WakeRunner(),)
+
+
+def test_inputs_that_break_the_declarations_start_nothing():
+    """EX-1, VM-5: the mistake is raised before there is an execution."""
+    definition = builders.definition(variables={"v": Variable("v", required=True)})
+    start = Start("acc_1", TriggerSource.OPEN_API)
+    with pytest.raises(InvalidInput, match=r"inputs\.v"):
+        accept(builders.workflow(), definition, start, "exec_1", NOW)
+
+
+@given(sequences(), st.sampled_from([s for s in S if s not in FROM]), st.data())
+def test_only_a_stopped_execution_is_redriven(definition, status, data):
+    """EX-17: what runs, waits or completed is not found."""
+    with pytest.raises(NotFound):
+        kept_results(data.draw(executions(status)), definition)
+
+
+@given(ended_badly)
+def test_the_finished_steps_before_the_first_unfinished_one_are_kept(walk: Walk):
+    """EX-17: a prefix of the sequence, each result as it was, and no more."""
+    kept = kept_results(walk.run, walk.definition)
+    order = [step.name for step in walk.definition.steps]
+    assert list(kept) == order[: len(kept)]
+    for name, result in kept.items():
+        assert result == walk.run.step_results[name]
+        tolerated = walk.definition.step(name).continue_on_error
+        assert result.status in KEPT or (tolerated and result.status is StepStatus.FAILED)
+    if len(kept) < len(order):
+        first = walk.run.step_results.get(order[len(kept)])
+        assert first is None or first.status not in KEPT
+
+
+@given(ended_badly, st.data())
+def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, data):
+    """EX-17: it comes to its own end, and no kept step starts again."""
+    kept = kept_results(walk.run, walk.definition)
+    again = walk_on(
+        data.draw,
+        accepted(walk.definition, TriggerSource.OPEN_API, kept=kept, redrive_of=walk.run.id),
+    )
+    assert again.run.status in EXECUTION.final
+    assert again.run.redrive_of == walk.run.id
+    assert not kept.keys() & {start.step_name for start in again.starts}
+    for name, result in kept.items():
+        assert again.run.step_results[name] == result

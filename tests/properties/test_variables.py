@@ -1,0 +1,150 @@
+"""Variables: from payloads and inputs to executions and into code steps."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import InvalidInput
+from wfcore.model.workflow import Variable, VariableType
+from wfcore.rules.limits import VARIABLE_ENV_BYTES
+from wfcore.rules.variables import bind, compact, environment, fits, map_payload, parse_text
+from wfcore.testing import builders
+from wfcore.testing.strategies import json_values, payloads, texts, typed, variables
+
+NAMES = ("a", "b", "c", "d")
+names = st.sampled_from(NAMES)
+declarations = st.sets(names).flatmap(
+    lambda chosen: st.fixed_dictionaries({name: variables(name) for name in chosen})
+)
+small_payloads = payloads(names)
+
+
+@given(payloads())
+def test_without_a_mapping_scalars_keep_their_names(payload):
+    """VM-1: strings, numbers and booleans of the top level; no objects, arrays or null."""
+    mapped = map_payload(payload, None)
+    assert mapped == {k: v for k, v in payload.items() if type(v) in (str, bool, int, float)}
+
+
+@given(small_payloads, st.dictionaries(texts(1), names))
+def test_with_a_mapping_only_what_it_names_is_mapped(payload, mapping):
+    """VM-2: variable name to top-level field name, whatever the field holds."""
+    mapped = map_payload(payload, mapping)
+    assert mapped == {
+        variable: payload[field] for variable, field in mapping.items() if field in payload
+    }
+
+
+@given(st.sampled_from(["a.b", "a[0]", "$.a", "/a/b"]))
+def test_a_mapping_knows_no_paths(path):
+    """VM-2: a nested path is the name of a field that is not there."""
+    assert map_payload({"a": {"b": 1}}, {"x": path}) == {}
+
+
+@given(declarations, small_payloads, st.dictionaries(names, names))
+def test_a_missing_field_leaves_the_default_in_force(declared, payload, mapping):
+    """VM-3: it is not overwritten, not even by an empty string or null."""
+    definition = builders.definition(variables=declared)
+    mapped = map_payload(payload, mapping)
+    for name in mapping.keys() - mapped.keys():
+        variable = declared.get(name)
+        if variable is not None and variable.has_default and fits_all(declared, mapped):
+            assert bind(definition, mapped)[name] == variable.default
+
+
+def fits_all(declared, inputs) -> bool:
+    """What `bind` accepts, said another way."""
+    typed_right = all(fits(declared[k].type, v) for k, v in inputs.items() if k in declared)
+    given_ = {k for k, v in inputs.items() if v is not None}
+    defaults = {k for k, v in declared.items() if v.has_default}
+    return typed_right and {k for k, v in declared.items() if v.required} <= given_ | defaults
+
+
+@given(declarations, small_payloads)
+def test_inputs_go_over_the_defaults(declared, inputs):
+    """VM-4, VM-5: typed, required, undeclared ones accepted; a mistake names its variable."""
+    definition = builders.definition(variables=declared)
+    if fits_all(declared, inputs):
+        defaults = {k: v.default for k, v in declared.items() if v.has_default}
+        assert bind(definition, inputs) == {**defaults, **inputs}
+    else:
+        with pytest.raises(InvalidInput) as mistake:
+            bind(definition, inputs)
+        assert mistake.value.field.removeprefix("inputs.") in declared
+
+
+@given(st.sampled_from(VariableType), st.sampled_from(VariableType), st.data())
+def test_a_value_fits_its_own_type_only(type, other, data):
+    """VM-4: the five types do not overlap: true is no number, text no array."""
+    value = data.draw(typed(type))
+    assert fits(other, value) is (type is other)
+    assert not fits(type, None)
+
+
+@given(payloads(st.sampled_from(["a", "_A1", "größe", "1a", "a-b", "a b", "", "a\n", "WF"])))
+def test_each_variable_with_a_usable_name_is_in_the_environment(given_):
+    """CS-1: `WF_VAR_<name>`, strings as they are, everything else as JSON."""
+    env = environment(given_)
+    usable = {"a", "_A1", "WF"} & given_.keys()
+    for name in usable:
+        value = given_[name]
+        text = value if isinstance(value, str) else compact(value)
+        if "\0" not in text:
+            assert env[f"WF_VAR_{name}"] == text
+            assert isinstance(value, str) or json.loads(text) == value
+    assert env.keys() <= {f"WF_VAR_{name}" for name in usable}
+
+
+@given(st.sampled_from(["x", "é", "€", "😀"]), st.integers(-3, 3))
+def test_a_value_over_the_limit_is_left_to_the_context_file(letter, over):
+    """CS-3: 100,000 bytes fit, one more does not; bytes count, not letters."""
+    size = len(letter.encode())
+    text = letter * (VARIABLE_ENV_BYTES // size + over)
+    assert ("WF_VAR_v" in environment({"v": text})) is (len(text.encode()) <= 100_000)
+
+
+@given(st.text())
+def test_a_value_with_a_nul_is_left_to_the_context_file(text):
+    """CS-3: no process could be given it."""
+    assert environment({"v": f"{text}\0{text}"}) == {}
+
+
+@given(st.sampled_from([t for t in VariableType if t is not VariableType.STRING]), st.data())
+def test_text_is_read_as_its_declared_type(type, data):
+    """VM-6: what is written as JSON of that type comes back as that value."""
+    value = data.draw(typed(type))
+    assert parse_text(Variable("v", type), compact(value)) == value
+
+
+@given(st.text())
+def test_text_for_a_string_stays_text(text):
+    """VM-6: for an undeclared variable too."""
+    assert parse_text(None, text) == text
+    assert parse_text(Variable("v", VariableType.STRING), text) == text
+
+
+@given(
+    st.sampled_from([t for t in VariableType if t is not VariableType.STRING]),
+    st.text() | json_values().map(compact),
+)
+def test_text_of_another_type_is_refused(type, text):
+    """VM-6: with the variable's name, and nothing else is ever raised."""
+    try:
+        value = json.loads(text)
+        wanted = fits(type, value)
+    except ValueError:
+        wanted = False
+    if not wanted:
+        with pytest.raises(InvalidInput, match=r"inputs\.v"):
+            parse_text(Variable("v", type), text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "1e999", "[" * 100_000])
+@pytest.mark.parametrize("wrap", ["{}", "[{}]", '{{"a":{}}}'])
+@pytest.mark.parametrize("type", [VariableType.NUMBER, VariableType.ARRAY, VariableType.OBJECT])
+def test_what_is_no_json_is_no_value(text, wrap, type):
+    """VM-6: NaN and infinity are no JSON, wherever they stand, and depth is no crash."""
+    with pytest.raises(InvalidInput):
+        parse_text(Variable("v", type), wrap.format(text))

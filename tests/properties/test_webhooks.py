@@ -1,0 +1,212 @@
+"""Webhooks: one-way key mode, limits of plans, who may trigger, what their counts say."""
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthenticated
+from wfcore.model.access import Plan, Principal
+from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
+from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
+from wfcore.rules.tally import stats, utc_date
+from wfcore.rules.webhook import (
+    bound,
+    check_mapping,
+    check_name,
+    disabled,
+    enabled,
+    over_limit,
+    require_bound_key,
+    require_own_key,
+    require_plan,
+    require_room,
+    require_triggerable,
+)
+from wfcore.testing.strategies import (
+    accounts,
+    api_keys,
+    instants,
+    json_values,
+    texts,
+    webhooks,
+)
+
+LIMITS = {Plan.FREE: 0, Plan.PRO: 3, Plan.TEAM: 10, Plan.ENTERPRISE: None}
+key_ids = st.none() | st.sampled_from(("key_1", "key_2"))
+many_webhooks = st.integers(0, 13).flatmap(
+    lambda count: st.tuples(*(webhooks(f"wh_{number}") for number in range(count)))
+)
+
+
+def active(hooks):
+    return [webhook for webhook in hooks if webhook.status is WebhookStatus.ACTIVE]
+
+
+def test_the_numbers_of_the_plans():
+    """LM-6: Free none, Pro 3, Team 10, Enterprise any number."""
+    assert WEBHOOKS_PER_ACCOUNT == LIMITS
+
+
+@given(webhooks(), st.lists(key_ids, max_size=5))
+def test_the_move_to_key_mode_is_one_way(webhook, changes):
+    """WH-7: once bound, always bound; another key may come, none may not."""
+    for key_id in changes:
+        if key_id is None and webhook.auth_mode is AuthMode.API_KEY:
+            with pytest.raises(Conflict):
+                bound(webhook, None)
+            continue
+        before, webhook = webhook, bound(webhook, key_id)
+        assert webhook.api_key_id == (key_id or before.api_key_id)
+        assert webhook.secret_key == before.secret_key
+
+
+@given(webhooks())
+def test_a_bound_key_wins_over_a_secret(webhook):
+    """WH-10: signatures count only without a key; with neither the URL is the credential."""
+    if webhook.api_key_id is not None:
+        wanted = AuthMode.API_KEY
+    else:
+        wanted = AuthMode.SIGNATURE if webhook.secret_key else AuthMode.NONE
+    assert webhook.auth_mode is wanted
+
+
+@given(webhooks().filter(lambda w: w.api_key_id), accounts(), st.none() | api_keys())
+def test_only_the_bound_key_of_its_own_account_triggers(webhook, account, key):
+    """WH-1: another key, another account, no key: each refused with its reason."""
+    who = Principal(account, key)
+    if key is not None and (key.id, account.id) == (webhook.api_key_id, webhook.owner_id):
+        require_bound_key(webhook, who)
+        return
+    with pytest.raises(Unauthenticated) as refused:
+        require_bound_key(webhook, who)
+    right_key = key is not None and key.id == webhook.api_key_id
+    wanted = AuthReason.WRONG_ACCOUNT if right_key else AuthReason.NOT_BOUND_KEY
+    assert refused.value.reason is wanted
+
+
+@given(webhooks())
+def test_a_disabled_webhook_does_not_trigger(webhook):
+    """WH-2: it is a conflict, whatever disabled it."""
+    if webhook.status is WebhookStatus.ACTIVE:
+        require_triggerable(webhook)
+    else:
+        with pytest.raises(Conflict):
+            require_triggerable(webhook)
+
+
+@pytest.mark.parametrize("plan", Plan)
+def test_webhooks_need_the_pro_plan(plan):
+    """WH-3: Free has none, every other plan has."""
+    if plan is Plan.FREE:
+        with pytest.raises(Forbidden):
+            require_plan(plan)
+    else:
+        require_plan(plan)
+
+
+@given(st.sampled_from(Plan), many_webhooks)
+def test_one_more_must_fit_the_plan(plan, hooks):
+    """WH-4: disabled ones do not count; exactly the plan's number can be active."""
+    limit = LIMITS[plan]
+    if limit is None or len(active(hooks)) < limit:
+        require_room(plan, hooks)
+    else:
+        with pytest.raises(Conflict):
+            require_room(plan, hooks)
+
+
+@given(st.sampled_from(Plan), many_webhooks, st.randoms(use_true_random=False))
+def test_a_downgrade_disables_the_newest(plan, hooks, random):
+    """WH-5: as many as are over the number, the newest ones, whatever order they are given in."""
+    over = over_limit(plan, hooks)
+    limit = LIMITS[plan]
+    kept = [webhook for webhook in active(hooks) if webhook not in over]
+    assert len(kept) == min(len(active(hooks)), 10**9 if limit is None else limit)
+    assert all(w in active(hooks) for w in over)
+    assert all(old.created_at <= new.created_at for old in kept for new in over)
+    shuffled = list(hooks)
+    random.shuffle(shuffled)
+    assert over_limit(plan, shuffled) == over
+
+
+@given(webhooks(), st.sampled_from(DisabledReason), st.sampled_from(DisabledReason), instants())
+def test_the_first_reason_to_disable_stays(webhook, reason, later_reason, now):
+    """WH-2: disabling twice changes nothing; enabling forgets the reason."""
+    off = disabled(webhook, reason, now)
+    assert off.status is WebhookStatus.DISABLED
+    assert off.disabled_reason is (webhook.disabled_reason or reason)
+    assert disabled(off, later_reason, now) is off
+    on = enabled(off, now)
+    assert (on.status, on.disabled_reason) == (WebhookStatus.ACTIVE, None)
+    assert evolve(on, updated_at=webhook.updated_at) == evolve(
+        webhook, status=WebhookStatus.ACTIVE, disabled_reason=None
+    )
+
+
+@given(st.none() | api_keys(), accounts(), instants())
+def test_only_a_live_key_of_one_s_own_can_be_bound(key, owner, now):
+    """WH-6: somebody else's, a revoked and an expired one are invalid input."""
+    mine = key is not None and key.account_id == owner.id
+    live = mine and key.revoked_at is None and (key.expires_at is None or now < key.expires_at)
+    if live:
+        assert require_own_key(key, owner, now) is key
+    else:
+        with pytest.raises(InvalidInput) as mistake:
+            require_own_key(key, owner, now)
+        assert mistake.value.field == "apiKeyId"
+
+
+@given(st.none() | st.dictionaries(texts(1), texts(1)))
+def test_a_mapping_is_kept_as_given(mapping):
+    """WH-8: names to names, or nothing."""
+    assert check_mapping(mapping) == mapping
+
+
+@given(
+    json_values().filter(lambda value: value is not None and not isinstance(value, dict))
+    | st.dictionaries(texts(1), json_values().filter(lambda v: not isinstance(v, str)), min_size=1)
+    | st.sampled_from([{"": "field"}, {"name": ""}])
+)
+def test_any_other_mapping_is_refused(mapping):
+    """WH-8: no list, no text, no empty name, no nested value."""
+    with pytest.raises(InvalidInput, match="variableMapping"):
+        check_mapping(mapping)
+
+
+@given(st.text(max_size=300))
+def test_a_name_has_some_letters_and_not_too_many(name):
+    """LM-8: 1 to 200 characters, not only blanks."""
+    if name.strip() and len(name) <= MAX_NAME:
+        assert check_name(name) == name
+    else:
+        with pytest.raises(InvalidInput):
+            check_name(name)
+
+
+tallies = st.lists(
+    st.builds(
+        Tally,
+        st.just("wh_1"),
+        instants().map(utc_date),
+        st.sampled_from([202, 400, 401, 409, 429]),
+        st.integers(1, 1_000),
+        instants(),
+    ),
+    unique_by=lambda tally: (tally.date, tally.status),
+)
+
+
+@given(tallies)
+def test_the_statistics_add_up(counted):
+    """WH-9: days and statuses sum to the total, each answer counted once."""
+    found = stats(counted)
+    assert found.total == sum(tally.count for tally in counted)
+    assert found.total == found.accepted + sum(found.rejected.values())
+    assert found.accepted == sum(day.accepted for day in found.daily)
+    assert sum(found.rejected.values()) == sum(day.rejected for day in found.daily)
+    dates = [day.date for day in found.daily]
+    assert dates == sorted({tally.date for tally in counted})
+    assert "202" not in found.rejected
+    accepted_at = [tally.last_at for tally in counted if tally.status == 202]
+    assert found.last_triggered_at == max(accepted_at, default=None)
