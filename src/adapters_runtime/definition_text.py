@@ -65,7 +65,7 @@ def _line(path: str, lines: Lines) -> int | None:
 class _Unreadable(Exception):
     """No going on after this."""
 
-    def __init__(self, message: str, line: int | None = None, path: str = "") -> None:
+    def __init__(self, message: str, line: int = 1, path: str = "") -> None:
         super().__init__(message)
         self.problem = Problem(path, message, line)
 
@@ -102,11 +102,11 @@ def _events(text: str) -> Iterator[Any]:
         raise _Unreadable(said, line) from None
     try:
         while loader.check_event():
-            yield loader.get_event()
+            yield loader.get_event()  # type: ignore[no-untyped-call]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise _Unreadable(said, mark.line + 1 if mark else None) from None
+        raise _Unreadable(said, mark.line + 1 if mark else 1) from None
     except (ValueError, OverflowError):
         # PyYAML leaves "\UFFFFFFFF" to chr(), and a long %YAML version to int().
         raise _Unreadable("a number here is too large", loader.line + 1) from None

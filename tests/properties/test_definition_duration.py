@@ -25,9 +25,10 @@ def test_a_bare_integer_is_milliseconds(number: int) -> None:
 def test_any_text_is_a_duration_in_range_or_a_value_error(text: str) -> None:
     """Nothing else comes out."""
     try:
-        assert 0 < parse_duration(text) <= MAX_DURATION
-    except ValueError as error:
-        assert str(error).startswith("must be")
+        duration = parse_duration(text)
+    except ValueError:
+        return
+    assert 0 < duration <= MAX_DURATION
 
 
 @pytest.mark.parametrize(

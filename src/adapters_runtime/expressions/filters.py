@@ -1,6 +1,7 @@
 """What may stand behind `|`. Each function takes the scope, the value, and the arguments."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,8 @@ from adapters_runtime.expressions.scope import (
     number,
 )
 from wfcore.model.json import Json
+
+_WORD = re.compile(r"[^\s\-(\[{<]+")
 
 
 def _text(value: Json) -> str:
@@ -263,7 +266,7 @@ FILTERS: Mapping[str, Callable[..., Json]] = {
     "split": _split,
     "string": lambda scope, value: as_text(value),
     "sum": _sum,
-    "title": _texts(str.title),
+    "title": _texts(lambda text: _WORD.sub(lambda word: word[0].capitalize(), text)),
     "tojson": _tojson,
     "trim": _trim,
     "unique": _unique,

@@ -93,7 +93,8 @@ def rows(document: Json, path: str, findings: Findings) -> Any:
     if isinstance(document, str):
         return whole_template(document, path, findings)
     if isinstance(document, list | tuple):
-        return list_of(any_object)(document, path, findings)
+        list_of(any_object)(document, path, findings)
+        return document
     return findings.wrong(path, "a template {{ … }} or a list of objects", document)
 
 
@@ -133,11 +134,11 @@ def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
     before = len(findings.problems)
     variable_name(name, path, findings)
     values = read_object(document, path, VARIABLE, findings)
+    values.pop("description", None)
+    type = values.get("type", VariableType.STRING)
+    if type is not None and "default" in values and not fits(type, values["default"]):
+        where = below(path, "default")
+        findings.wrong(where, f"of the declared type {type}", values["default"])
     if len(findings.problems) > before:
         return None
-    values.pop("description", None)
-    variable = Variable(name, has_default="default" in values, **values)
-    if variable.has_default and not fits(variable.type, variable.default):
-        where = below(path, "default")
-        findings.wrong(where, f"of the declared type {variable.type}", variable.default)
-    return variable
+    return Variable(name, has_default="default" in values, **values)

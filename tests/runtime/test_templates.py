@@ -1,0 +1,307 @@
+"""Templates: strict, bounded, and in agreement with minijinja wherever both have an answer."""
+
+import json
+from typing import Any
+
+import minijinja
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters_runtime.expressions.calls import FILTERS
+from adapters_runtime.expressions.predicates import PREDICATES
+from adapters_runtime.templates import MAX_RESULT, MiniJinjaTemplates
+from wfcore.errors import TemplateFailed
+from wfcore.model.json import Json
+from wfcore.testing.strategies import json_values
+
+NAMES: dict[str, Any] = {
+    "variables": {
+        "limit": 100,
+        "name": "Ann",
+        "big": 2**80,
+        "ratio": 0.5,
+        "none": None,
+        "l": [3, 1, 2],
+    },
+    "steps": {
+        "fetch": {
+            "status": "COMPLETED",
+            "output": {"count": 2, "rows": [{"id": "a", "amount": 5}, {"id": "b", "amount": 7}]},
+        },
+        "by-hand": {"status": "SKIPPED", "output": None},
+    },
+    "execution": {"id": "exec_1", "workflowId": "wf_1"},
+}
+KNOWN = {
+    "variables": tuple(NAMES["variables"]),
+    "steps": tuple(NAMES["steps"]),
+    "execution": ("id", "workflowId"),
+}
+TEMPLATES = MiniJinjaTemplates()
+
+
+def render(value: Json, /, **names: Json) -> Json:
+    return TEMPLATES.render(value, {**NAMES, **names})
+
+
+def why(text: str) -> str:
+    with pytest.raises(TemplateFailed) as caught:
+        render(text)
+    return caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("plain", "plain"),
+        ("{ not } a template }}", "{ not } a template }}"),
+        ("{{ variables.limit }}", 100),
+        ("{{variables.limit}} of {{ variables['name'] }}", "100 of Ann"),
+        ("{{ steps.fetch.output.rows[-1].id }}", "b"),
+        ('{{ steps["by-hand"].output }}', None),
+        ("{{ variables.big + 1 }}", 2**80 + 1),
+        ("is {{ true }}, {{ none }}, {{ [1.0, 'ä'] }}", 'is true, null, [1.0,"ä"]'),
+        ("{{ steps.fetch.output.rows | length > 0 }}", True),
+        ("{{ steps.fetch.output.rows | map(attribute='amount') | sum }}", 12),
+        ("{{ steps.fetch.output.rows | selectattr('amount', 'gt', 5) | list }}",
+         [{"id": "b", "amount": 7}]),
+        ("{{ variables.nope | default('x') }}", "x"),
+        ("{{ variables.nope is defined }}", False),
+        ("{{ variables.none | default(5, true) }}", 5),
+        ("{{ variables.limit if variables.ratio > 1 else 'low' }}", "low"),
+        ("{{ variables.l | sort | join('-') }}", "1-2-3"),
+        ("{{ {'a': [variables.limit, {'b': 1}]} }}", {"a": [100, {"b": 1}]}),
+        ('{{ "}}" }}', "}}"),
+        ("{{ 4 / 2 }}", 2),
+        ("{{ 'ab' ~ 1 ~ true }}", "ab1true"),
+        ("{{ '\\u00e4\\ud83d\\ude00' }}", "ä😀"),
+        ("{{ variables.l[1:] }}", [1, 2]),
+        ("{{ 'x' not in variables.name and not variables.none }}", True),
+        ("{{ -2 ** 2 }}", 4),
+    ],
+)  # fmt: skip
+def test_a_template_gives_this(text: str, value: Json) -> None:
+    """A template alone keeps its type; inside text it is JSON, and texts are as they are."""
+    found = render(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ variables.limt }}", "variables.limt is not there"),
+        ("{{ steps.fetch.output.cuont }}", "steps.fetch.output.cuont is not there"),
+        ("{{ steps.later.output }}", "steps.later is not there"),
+        ("{{ steps.later.output | default(1) }}", "steps.later is not there"),
+        ("{{ [1, variables.nope] }}", "variables.nope is not there"),
+        ("{{ variables.l[7] }}", "variables.l[7] is not there"),
+        ("{{ variables.limit.x }}", "variables.limit.x is not there: it would be in a number"),
+        ("{{ nope }}", "nope is not there"),
+        ("{{ variables[variables.name] }}", "variables[…] is not there"),
+        ("{{ [] | first }}", "the list is empty"),
+        ("{{ variables.name + 1 }}", "+ wants two numbers, not text and a number"),
+        ("{{ variables.l < 3 }}", "< compares two numbers or two texts, not a list and a number"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{{ 1 if true }}", "an `if` needs its `else`"),
+        ("{{ variables.l | nope }}", "there is no filter 'nope'; "),
+        ("{{ variables.l | sotr }}", "there is no filter 'sotr'; did you mean sort?"),
+        ("{{ variables.l | map('uper') }}", "there is no filter 'uper'; did you mean upper?"),
+        ("{{ variables.l | length(3) }}", "filter length: too many positional arguments"),
+        ("{{ variables.l.append(1) }}", "calls are not supported"),
+        ("{{ range(3) }}", "calls are not supported"),
+        ("{{ 1 < 2 < 3 }}", "comparisons do not chain"),
+        ("{{- 1 }}", "whitespace control"),
+        ("{% if true %}", "statements ({%) are not supported"),
+        ("{# x #}", "comments ({#) are not supported"),
+        ("{{ 1", "opened with {{ and never closed"),
+        ("{{ 'a }}", "a text that begins with ' does not end"),
+        ("{{ }}", "the expression is incomplete"),
+        ("{{ '\\ud83d' }}", "half a character"),
+    ],
+)
+def test_a_template_fails_and_says_why(text: str, said: str) -> None:
+    """An unknown name is named, at any depth; a wrong type and wrong syntax are said in words."""
+    assert said in why(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 'a' * 10**9 }}",
+        "{{ [0] * 10**9 }}",
+        "{{ 10**9 * 'a' }}",
+        "{{ range(10**9) }}",
+        "{{ 9**9**9**9**9 }}",
+        "{{ 10**10000 }}",
+        "{{ 1e308 * 10 }}",
+        "{{ " + " * ".join(["10**300"] * 99) + " }}",
+        "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}",
+        "{{ " + "(" * 100 + "1" + ")" * 100 + " }}",
+        "{{ " + "[" * 100 + "]" * 100 + " }}",
+        "{{ " + "not " * 300 + "1 }}",
+        "{{ " + "-" * 100_000 + "1 }}",
+        "{{ 1" + " + 1" * 100_000 + " }}",
+        "{{ '%1000000000d' | format(1) }}",
+        "{{ text | replace('', text) }}",
+        "{{ text | list | join(text) }}",
+        "{{ text | list | map('replace', 'a', text) }}",
+        "{{ text ~ text ~ text ~ text ~ text ~ text }}",
+        "{{ [text, text, text] }}",
+        "{{ [text, text, text] | tojson | tojson }}",
+        "{{ numbers | select('in', numbers) | list }}",
+        "{{ numbers | slice(1000000000) }}",
+        "{{ numbers | batch(1000000000) }}",
+        "{{ 1 | round(1000000000) }}",
+        "{{ text }}{{ text }}",
+        "{{ numbers | indent(1000000000) }}",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_a_template_that_would_take_too_much_fails(text: str) -> None:
+    """Multiplied text, endless ranges, deep nesting and large results are refused, not made."""
+    with pytest.raises(TemplateFailed):
+        render(text, text="a" * 600_000, numbers=list(range(-100_000, 0)))
+
+
+def test_the_result_may_have_a_megabyte_and_no_more() -> None:
+    """The limit is on what comes out, a plain look-up too."""
+    assert render("{{ text }}", text="a" * MAX_RESULT) == "a" * MAX_RESULT
+    for large in ("a" * (MAX_RESULT + 1), "ä" * (MAX_RESULT // 2 + 1), ["ab"] * (MAX_RESULT // 2)):
+        with pytest.raises(TemplateFailed, match="over 1 MB"):
+            render("{{ value }}", value=large)
+
+
+def test_templates_inside_lists_and_objects_are_rendered() -> None:
+    """Keys stay as they are; every text below is a template."""
+    value = {"{{ a }}": ["{{ variables.limit }}", {"b": "{{ execution.id }}!"}, 1, None]}
+    assert render(value) == {"{{ a }}": [100, {"b": "exec_1!"}, 1, None]}
+
+
+def test_data_never_change_and_never_run() -> None:
+    """A template in the data is text, and what a template gives back is the data itself."""
+    assert render("{{ value }}", value="{{ variables.limit }}") == "{{ variables.limit }}"
+    assert render("{{ variables.l | sort }}") == [1, 2, 3]
+    assert NAMES["variables"]["l"] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{{ variables.limt }}", ["unknown name variables.limt; did you mean limit?"]),
+        ('{{ steps["fetsch"] }}', ["unknown name steps.fetsch; did you mean fetch?"]),
+        ("{{ varables.limit }}", ["unknown name varables; did you mean variables?"]),
+        (
+            "{{ steps.by-hand.output }}",
+            [
+                "unknown name hand; known: execution, steps, variables",
+                'unknown name steps.by; a name with "-" is written steps["by-hand"]',
+            ],
+        ),
+        ("{{ a }} {{ b | f }}", ["unknown name a", "there is no filter 'f'"]),
+        ("{{ variables.limit }} {{ steps[variables.name] }} {{ steps }}", []),
+        ("{{ execution.id | default(variables.nope) }}", ["unknown name variables.nope"]),
+        ("no template", []),
+    ],
+)
+def test_problems_are_seen_in_the_text(text: str, said: list[str]) -> None:
+    """Unknown names on the first two levels, syntax and filters are found without data."""
+    found = TEMPLATES.problems(text, KNOWN)
+    assert len(found) == len(said)
+    assert all(one in " ".join(found) for one in said)
+
+
+def test_names_below_none_are_free() -> None:
+    """A loop's item may have any name below it."""
+    assert TEMPLATES.problems("{{ item.anything }}", {"item": None}) == []
+
+
+WORDS = (
+    "{{", "}}", " ", ".", "|", "(", ")", "[", "]", "{", "}", ",", ":", "-", "+", "*", "**", "/",
+    "~", "'", '"', "\\", "=", "==", "<", "not", "in", "is", "if", "else", "and", "or", "1", "9",
+    "0.5", "variables", "limit", "l", "steps", "fetch", "output", "x", "true", "none", "{%", "#",
+    *FILTERS, *PREDICATES, "default", "defined", "attribute", "'id'", "'upper'", "ä",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join) | st.text())
+@settings(max_examples=500)
+def test_any_text_renders_or_fails_as_a_template(text: str) -> None:
+    """No text raises anything but `TemplateFailed`; what fails as syntax is a problem before."""
+    for each in (text, f"{{{{ {text} }}}}", f"{{{{ variables.l | {text} }}}}"):
+        found = TEMPLATES.problems(each, KNOWN)
+        try:
+            json.dumps(render(each), allow_nan=False)
+        except TemplateFailed:
+            continue
+        assert not [one for one in found if not one.startswith("unknown name")]
+
+
+@given(json_values())
+def test_a_look_up_gives_the_value_itself(value: Json) -> None:
+    """A whole-string template keeps every value; inside text it reads back as the same JSON."""
+    assert render("{{ value }}", value=value) is value
+    text = render("{{ [value] }} ", value=value)
+    assert isinstance(text, str)
+    assert json.loads(text) == [value]
+
+
+# The oracle: minijinja itself
+
+NUMBERS = st.sampled_from(("0", "1", "7", "2.5", "variables.limit", "variables.ratio"))
+LISTS = st.sampled_from(("[]", "[1, 2]", "[3, 1, 3]", "variables.l"))
+STRINGS = st.sampled_from(
+    ("''", "'a'", "'Ann B'", "variables.name", "'1'", "' x,y '", "[3, 'b'] | join('-')")
+)
+
+
+def _binary(part: st.SearchStrategy[str], signs: tuple[str, ...]) -> st.SearchStrategy[str]:
+    return st.builds("{} {} {}".format, part, st.sampled_from(signs), part)
+
+
+def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    signs = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", ">=", "and", "or", "in")
+    tests = ("odd", "string", "not none", "eq 1", "startingwith 'a'")
+    filters = (
+        "length", "upper", "sort", "first", "last", "sum", "max", "min", "abs", "int", "title",
+        "reverse", "unique", "default(1)", "trim", "split(',')", "list", "bool",
+        "replace('a', 'b')", "capitalize", "select('odd')", "map('abs')", "round", "lines",
+    )  # fmt: skip
+    return (
+        _binary(inner, signs)
+        | st.builds("({})".format, inner)
+        | st.builds("not {}".format, inner)
+        | st.builds("-{}".format, inner)
+        | st.builds("{} if {} else {}".format, inner, inner, inner)
+        | st.builds("{} | {}".format, inner, st.sampled_from(filters))
+        | st.builds("{} is {}".format, inner, st.sampled_from(tests))
+        | st.builds("[{}, {}]".format, inner, inner)
+        | st.builds("({})[{}]".format, inner, st.sampled_from(("0", "-1", "1:", ":-1")))
+    )
+
+
+EXPRESSIONS = st.recursive(NUMBERS | LISTS | STRINGS, _grown, max_leaves=4)
+ORACLE = minijinja.Environment(undefined_behavior="strict", pycompat=False, debug=False)
+
+
+def _plain(value: Any) -> Any:
+    """minijinja's values as JSON: tuples and views as lists."""
+    if isinstance(value, str | bool | int | float) or value is None:
+        return str(value) if isinstance(value, str) else value
+    return (
+        {k: _plain(v) for k, v in value.items()}
+        if isinstance(value, dict)
+        else [*map(_plain, value)]
+    )
+
+
+@given(EXPRESSIONS)
+@settings(max_examples=1_000)
+def test_minijinja_agrees(expression: str) -> None:
+    """Where both give a value, it is the same (but `true is number`, which it is not in JSON)."""
+    try:
+        theirs = _plain(ORACLE.eval_expr(expression, **NAMES))
+        ours = render(f"{{{{ {expression} }}}}")
+    except (minijinja.TemplateError, TemplateFailed):
+        return  # we are stricter: missing items, multiplied text, values of different types
+    assert ours == pytest.approx(theirs) if isinstance(theirs, float) else ours == theirs
