@@ -22,10 +22,15 @@ _MOST_LEVELS = 32
 _MOST_FOLDERS = 2_000
 _UNKNOWN = "application/octet-stream"
 _PREVIEWED = frozenset(
-    {"text/plain", "text/csv", "text/markdown", "application/json", "application/pdf"}
-)
+    {
+        *("text/plain", "text/csv", "text/markdown", "application/json", "application/pdf"),
+        *("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"),
+    }
+)  # not image/svg+xml: it can hold scripts
 _MORE_TYPES = {
+    ".avif": "image/avif",
     ".csv": "text/csv",
+    ".js": "text/javascript",
     ".log": "text/plain",
     ".md": "text/markdown",
     ".webp": "image/webp",
@@ -95,7 +100,7 @@ def content_type_of(name: str) -> str:
 
 def is_previewable(content_type: str) -> bool:
     """Whether a browser may show it: pictures and plain documents."""
-    return content_type in _PREVIEWED or content_type.startswith("image/")
+    return content_type in _PREVIEWED
 
 
 def label(path: Parts) -> str:

@@ -1,0 +1,160 @@
+"""Of a step runner: how steps end, and that they end wholly."""
+
+import asyncio
+
+import pytest
+
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import StepRunner
+from wfcore.testing.contracts.steps import Lines, alive, job, silent
+
+# A grandchild in a session of its own, deaf to polite signals, holding stdout open.
+_LEAVE_DAEMON = """
+import os, signal, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+print("ready", flush=True)
+"""
+_WAIT = "time.sleep(600)"
+
+
+class EndingContract:
+    """Exit status, limits, timeout, cancellation."""
+
+    async def test_exit_status(self, runner: StepRunner) -> None:
+        """A status other than 0 fails the step; the error has it, and the end of stderr."""
+        source = "import sys; print('seen', file=sys.stderr); sys.exit(3)"
+        end = await runner.run(job(source), silent)
+        assert (end.output, end.timed_out, end.permanent) == (None, False, False)
+        assert "status 3" in (end.error or "")
+        assert "seen" in (end.error or "")
+
+    async def test_long_stderr(self, runner: StepRunner) -> None:
+        """Of much stderr the error shows the end only."""
+        source = "import sys; sys.stderr.write('x' * 300_000 + 'the end'); sys.exit(1)"
+        error = (await runner.run(job(source), silent)).error or ""
+        assert error.endswith("the end")
+        assert len(error) < 3_000
+
+    async def test_signal(self, runner: StepRunner) -> None:
+        """A step that died of a signal says which."""
+        end = await runner.run(job("import os; os.kill(os.getpid(), 11)"), silent)
+        assert "SIGSEGV" in (end.error or "")
+
+    async def test_much_stdout(self, runner: StepRunner) -> None:
+        """1 MiB of stdout is fine."""
+        end = await runner.run(job("print('x' * 1_048_576, end='')"), silent)
+        assert end.error is None
+        assert end.output == "x" * 1_048_576
+
+    async def test_too_much_stdout(self, runner: StepRunner) -> None:
+        """More than 1 MiB of stdout fails the step for good, at once."""
+        asked = job("while True: print('x' * 1000)")
+        end = await runner.run(asked, silent)
+        assert (end.output, end.permanent, end.timed_out) == (None, True, False)
+        assert "stdout" in (end.error or "")
+        assert alive(asked.execution_id) == []
+
+    async def test_missing_interpreter(self, runner_without_ruby: StepRunner) -> None:
+        """A language that cannot run is a permanent error that says what to install."""
+        end = await runner_without_ruby.run(job("puts 1", Language.RUBY), silent)
+        cure = runner_without_ruby.languages()[Language.RUBY].cure
+        assert end.permanent
+        assert cure
+        assert cure in (end.error or "")
+
+    async def test_missing_command(self, runner: StepRunner) -> None:
+        """A command that is not there is a permanent error that names it."""
+        end = await runner.run(
+            job(language=Language.COMMAND, argv=("no-such-program", "x")), silent
+        )
+        assert end.permanent
+        assert "no-such-program" in (end.error or "")
+
+    async def test_unpassable_variable(self, runner: StepRunner) -> None:
+        """A value that no process can be given is an error that names the variable."""
+        for value in ("x" * 200_000, "a\0b"):
+            end = await runner.run(job("print(1)", environment={"WF_VAR_big": value}), silent)
+            assert end.permanent
+            assert "WF_VAR_big" in (end.error or "")
+
+    async def test_too_large_environment(self, runner: StepRunner) -> None:
+        """Variables that are too much together are an error, not an accident."""
+        values = {f"WF_VAR_v{number}": "x" * 100_000 for number in range(80)}
+        end = await runner.run(job("print(1)", environment=values), silent)
+        assert end.error
+        assert end.permanent
+
+    async def test_timeout(self, runner: StepRunner) -> None:
+        """A step that runs into its timeout says so, and nothing of it is alive."""
+        asked = job(_LEAVE_DAEMON + _WAIT, timeout_ms=700)
+        end = await runner.run(asked, silent)
+        assert (end.output, end.timed_out) == (None, True)
+        assert "0.7 s" in (end.error or "")
+        assert alive(asked.execution_id) == []
+
+    async def test_daemons_end_with_the_step(self, runner: StepRunner) -> None:
+        """When the step ends, what it left running is dead, and not waited for."""
+        asked = job(_LEAVE_DAEMON)
+        end = await runner.run(asked, silent)
+        assert (end.output, end.error) == ("ready", None)
+        assert alive(asked.execution_id) == []
+
+    async def test_cancel(self, runner: StepRunner) -> None:
+        """A cancelled run raises once everything of the step is dead."""
+        said = Lines()
+        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+        running = asyncio.ensure_future(runner.run(asked, said))
+        await asyncio.wait_for(said.heard.wait(), 20)
+        assert alive(asked.execution_id)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert alive(asked.execution_id) == []
+
+    async def test_impatient_cancel(self, runner: StepRunner) -> None:
+        """Cancelling again and again does not make it return earlier."""
+        said = Lines()
+        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+        running = asyncio.ensure_future(runner.run(asked, said))
+        await asyncio.wait_for(said.heard.wait(), 20)
+        while not running.done():
+            running.cancel()
+            await asyncio.sleep(0)
+        assert running.cancelled()
+        assert alive(asked.execution_id) == []
+
+    async def test_cancel_at_any_moment(self, runner: StepRunner) -> None:
+        """Wherever a cancellation hits, nothing of the step is alive afterwards."""
+        for turns in range(0, 60, 3):
+            asked = job("sleep 600", Language.BASH)
+            running = asyncio.ensure_future(runner.run(asked, silent))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert alive(asked.execution_id) == []
+
+    async def test_failing_listener(self, runner: StepRunner) -> None:
+        """When the listener fails, the step ends and the caller gets the failure."""
+        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+
+        async def fail(stream: str, lines: str) -> None:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await runner.run(asked, fail)
+        assert alive(asked.execution_id) == []
+
+    async def test_many_at_once(self, runner: StepRunner) -> None:
+        """Steps that run at once do not mix."""
+        jobs = [job(f"echo {number}", Language.BASH) for number in range(20)]
+        ends = await asyncio.gather(*(runner.run(asked, silent) for asked in jobs))
+        assert [end.output for end in ends] == list(range(20))

@@ -1,0 +1,117 @@
+"""Of a step runner: which files become artifacts."""
+
+import hashlib
+
+import pytest
+
+from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.runtime import LeftFile, StepRunner
+from wfcore.testing.contracts.steps import job, silent
+
+_IN_ARTIFACTS = "import os; os.chdir(os.environ['WF_ARTIFACTS'])\n"
+
+
+async def _content(files: ArtifactFiles, file: LeftFile) -> bytes:
+    return b"".join([chunk async for chunk in files.read(file.storage_key, 0, file.size)])
+
+
+class LeavingContract:
+    """Artifacts."""
+
+    async def test_artifacts(self, runner: StepRunner, files: ArtifactFiles) -> None:
+        """Each file left in WF_ARTIFACTS is stored under an id of its own, named by its path."""
+        source = """
+open("a.csv", "w").write("x,y")
+os.makedirs("deep/er")
+open("deep/er/page.html", "wb").write(b"\\0" * 200_000)
+open("empty", "w").close()
+"""
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert end.error is None
+        found = {file.name: file for file in end.files}
+        contents = {"a.csv": b"x,y", "deep/er/page.html": bytes(200_000), "empty": b""}
+        assert {name: await _content(files, file) for name, file in found.items()} == contents
+        assert {name: file.size for name, file in found.items()} == {
+            "a.csv": 3,
+            "deep/er/page.html": 200_000,
+            "empty": 0,
+        }  # noqa: E501
+        assert found["a.csv"].sha256 == hashlib.sha256(b"x,y").hexdigest()
+        assert len({file.id for file in end.files}) == 3
+
+    @pytest.mark.parametrize(
+        ("name", "content_type", "previewable"),
+        [
+            ("a.csv", "text/csv", True),
+            ("a.MD", "text/markdown", True),
+            ("a.json", "application/json", True),
+            ("a.png", "image/png", True),
+            ("a.pdf", "application/pdf", True),
+            ("a.txt", "text/plain", True),
+            ("a.html", "text/html", False),
+            ("a.js", "text/javascript", False),
+            ("a.svg", "image/svg+xml", False),
+            ("a.tar.gz", "application/octet-stream", False),
+            ("no-suffix", "application/octet-stream", False),
+        ],
+    )
+    async def test_content_type(
+        self, runner: StepRunner, name: str, content_type: str, previewable: bool
+    ) -> None:
+        """The content type follows from the name; what can do harm in a browser is not shown."""
+        end = await runner.run(job(_IN_ARTIFACTS + f"open({name!r}, 'w').close()"), silent)
+        (file,) = end.files
+        assert (file.content_type, file.previewable) == (content_type, previewable)
+
+    async def test_nothing_but_own_files(self, runner: StepRunner) -> None:
+        """Links, second names, pipes and what lies behind linked folders are left alone."""
+        source = """
+os.symlink("/etc/passwd", "link")
+os.symlink("/etc", "folder")
+open("../outside", "w").write("x")
+os.link("../outside", "second-name")
+os.mkfifo("pipe")
+open("mine", "w").write("x")
+"""
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert end.error is None
+        assert [file.name for file in end.files] == ["mine"]
+
+    async def test_linked_folder_itself(self, runner: StepRunner) -> None:
+        """The artifacts folder replaced by a link is not followed."""
+        source = "p = os.environ['WF_ARTIFACTS']; os.rmdir(p); os.symlink('/etc', p)"
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert end.files == ()
+        assert end.error
+
+    async def test_too_many(self, runner: StepRunner) -> None:
+        """200 artifacts are fine, one more fails the step."""
+        source = _IN_ARTIFACTS + "for n in range({}): open(str(n), 'w').close()"
+        assert len((await runner.run(job(source.format(200)), silent)).files) == 200
+        end = await runner.run(job(source.format(201)), silent)
+        assert end.files == ()
+        assert "200" in (end.error or "")
+
+    async def test_too_large(self, runner: StepRunner) -> None:
+        """An artifact over 100 MB fails the step, which names it."""
+        source = "open('huge.bin', 'wb').truncate(104_857_601)"
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert "huge.bin" in (end.error or "")
+
+    async def test_of_failed_steps(self, runner: StepRunner) -> None:
+        """A step that failed keeps its artifacts: they may say why."""
+        source = "open('why.txt', 'w').write('x'); raise SystemExit(1)"
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert "status 1" in (end.error or "")
+        assert [file.name for file in end.files] == ["why.txt"]
+
+    async def test_odd_names(self, runner: StepRunner) -> None:
+        """Names are labels: whatever they are, they come out as text that can be shown."""
+        source = r"""
+for name in (b"new\nline", b"\xff", "ü".encode()):
+    open(name, "w").close()
+"""
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert end.error is None
+        names = sorted(file.name for file in end.files)
+        assert names == ["new\N{REPLACEMENT CHARACTER}line", "ü", "\N{REPLACEMENT CHARACTER}"]

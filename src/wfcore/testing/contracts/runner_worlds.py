@@ -1,0 +1,160 @@
+"""Of a step runner: what a step finds, and how what it says becomes its output."""
+
+import json
+
+import pytest
+
+from wfcore.model.json import Json
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import StepRunner
+from wfcore.testing.contracts.steps import Lines, job, silent
+
+_NAMES = {
+    *("WF_CONTEXT", "WF_OUTPUT", "WF_ARTIFACTS", "WF_EXECUTION_ID", "WF_STEP_NAME", "WF_ATTEMPT"),
+    *("PATH", "LANG", "HOME", "TMPDIR"),
+}
+_SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
+
+
+def _writing(text: str) -> str:
+    return f"import os; open(os.environ['WF_OUTPUT'], 'w').write({text!r}); print('not this')"
+
+
+class WorldContract:
+    """Environment, files, output, lines."""
+
+    @pytest.mark.parametrize(
+        ("printed", "output"),
+        [
+            ('{"a": [1, null]}', {"a": [1, None]}),
+            (" 12 \n", 12),
+            ('"text"', "text"),
+            ("two words\n", "two words"),
+            ("two newlines\n\n", "two newlines\n"),
+            ("1 2", "1 2"),
+            ("NaN", "NaN"),
+            ("[1,]", "[1,]"),
+            ("007", "007"),
+            ("", ""),
+            ("[" * 65 + "]" * 65, "[" * 65 + "]" * 65),
+        ],
+    )
+    async def test_stdout(self, runner: StepRunner, printed: str, output: Json) -> None:
+        """All of stdout as one strict JSON value is the output; else its text is."""
+        end = await runner.run(job(f"print({printed!r}, end='')"), silent)
+        assert (end.output, end.error) == (output, None)
+
+    async def test_broken_text(self, runner: StepRunner) -> None:
+        """Bytes that are no UTF-8 are replaced, not fatal."""
+        end = await runner.run(job(r"import os; os.write(1, b'a\xffb')"), silent)
+        assert (end.output, end.error) == ("a\N{REPLACEMENT CHARACTER}b", None)
+
+    async def test_output_file(self, runner: StepRunner) -> None:
+        """The JSON at WF_OUTPUT is the output, whatever stdout says."""
+        end = await runner.run(job(_writing('{"rows": [1.5, "ü"]}')), silent)
+        assert (end.output, end.error) == ({"rows": [1.5, "ü"]}, None)
+
+    @pytest.mark.parametrize("text", ["", "{", "NaN", "1 2", "[" * 65 + "]" * 65])
+    async def test_unusable_output_file(self, runner: StepRunner, text: str) -> None:
+        """A file at WF_OUTPUT that is no strict JSON of 64 levels fails the step by name."""
+        end = await runner.run(job(_writing(text)), silent)
+        assert end.output is None
+        assert "WF_OUTPUT" in (end.error or "")
+
+    @pytest.mark.parametrize("how", ["os.symlink", "os.link"])
+    async def test_linked_output_file(self, runner: StepRunner, how: str) -> None:
+        """WF_OUTPUT is never read through a link."""
+        source = f"""
+import os
+open("real", "w").write("1")
+{how}(os.path.abspath("real"), os.environ["WF_OUTPUT"])
+"""
+        end = await runner.run(job(source), silent)
+        assert end.output is None
+        assert "WF_OUTPUT" in (end.error or "")
+
+    async def test_oversized_output_file(self, runner: StepRunner) -> None:
+        """WF_OUTPUT has a limit."""
+        end = await runner.run(job(_writing('"' + "x" * 100 + '"' + " " * (4 << 20))), silent)
+        assert end.output is None
+        assert "WF_OUTPUT" in (end.error or "")
+
+    async def test_environment(self, runner: StepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A step sees its variables and the documented names, and nothing else of the server."""
+        monkeypatch.setenv("SERVER_SECRET", "hunter2")
+        values = {"WF_VAR_a": "1", "WF_VAR_b": "ü\n$x '\"", "WF_VAR_empty": ""}
+        asked = job(_SHOW_ENVIRONMENT, environment=values)
+        seen = (await runner.run(asked, silent)).output
+        assert isinstance(seen, dict)
+        assert set(seen) - {"TZ", "LC_CTYPE"} == _NAMES | set(values)
+        assert {name: seen[name] for name in values} == values
+        assert seen["WF_EXECUTION_ID"] == asked.execution_id
+        assert (seen["WF_STEP_NAME"], seen["WF_ATTEMPT"]) == ("work", "2")
+
+    async def test_context(self, runner: StepRunner) -> None:
+        """The file at WF_CONTEXT holds the context."""
+        context = {"variables": {"ü": [1, None]}, "steps": {}, "execution": {"id": "exec_1"}}
+        source = "import os; print(open(os.environ['WF_CONTEXT']).read())"
+        assert (await runner.run(job(source, context=context), silent)).output == context
+
+    async def test_folder(self, runner: StepRunner) -> None:
+        """A step starts in an empty folder, has HOME and TMPDIR of its own, and no stdin."""
+        source = """
+import json, os, sys, tempfile
+places = [os.getcwd(), os.environ["HOME"], os.environ["TMPDIR"], os.environ["WF_ARTIFACTS"]]
+open(os.path.join(os.environ["HOME"], "x"), "w").close()
+assert tempfile.gettempdir() == os.environ["TMPDIR"]
+print(json.dumps([os.listdir(os.getcwd()), sys.stdin.read(), places]))
+"""
+        first, second = [(await runner.run(job(source), silent)).output for _ in range(2)]
+        assert isinstance(first, list)
+        assert isinstance(second, list)
+        assert first[:2] == [[], ""]
+        assert not set(first[2]) & set(second[2])
+
+    async def test_source_stays_source(self, runner: StepRunner) -> None:
+        """Source text is not changed and not read as anything but the language's own."""
+        text = "{{ steps.a }} $HOME %s \\n ü"
+        end = await runner.run(job(f"import json; print(json.dumps({text!r}))"), silent)
+        assert end.output == text
+
+    async def test_command(self, runner: StepRunner) -> None:
+        """A command gets its arguments as they are; no shell sees them."""
+        argv = ("printf", "%s|", "$HOME", "a b", "*", "; exit 1")
+        end = await runner.run(job(language=Language.COMMAND, argv=argv), silent)
+        assert (end.output, end.error) == ("$HOME|a b|*|; exit 1|", None)
+
+    async def test_lines(self, runner: StepRunner) -> None:
+        """With `log`, whole lines come while the step runs; nothing is lost, order is kept."""
+        said = Lines()
+        source = """
+import sys
+for number in range(2000):
+    print("line", number, file=sys.stderr if number % 2 else sys.stdout)
+print("no newline", end="")
+"""
+        end = await runner.run(job(source, log=True), said)
+        out = "".join(f"line {number}\n" for number in range(0, 2000, 2)) + "no newline"
+        assert said.of("stdout") == out == end.output
+        assert said.of("stderr") == "".join(f"line {number}\n" for number in range(1, 2000, 2))
+        unfinished = [lines for _, lines in said.calls if not lines.endswith("\n")]
+        assert len(unfinished) == 1
+
+    async def test_lines_come_early(self, runner: StepRunner) -> None:
+        """A line is shown before the step ends: this step ends only once it was shown."""
+        said = Lines()
+
+        async def release(stream: str, lines: str) -> None:
+            await said(stream, lines)
+            with open(json.loads(lines)["fifo"], "w") as fifo:
+                fifo.write("go")
+
+        source = """
+import json, os
+os.mkfifo("fifo")
+print(json.dumps({"fifo": os.path.abspath("fifo")}))
+open("fifo").read()
+"""
+        end = await runner.run(job(source, log=True), release)
+        assert end.error is None
+        assert len(said.calls) == 1

@@ -1,0 +1,78 @@
+"""What the runner's contract is told with: jobs to run, and a look at what is still alive."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from wfcore.instants import DurationMs
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import CodeStep, Language
+from wfcore.ports.runtime import StepJob
+
+
+def job(
+    source: str = "",
+    language: Language = Language.PYTHON,
+    *,
+    argv: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
+    context: JsonObject | None = None,
+    timeout_ms: int = 30_000,
+    log: bool = False,
+) -> StepJob:
+    """A job with an execution id of its own, which marks every process that belongs to it."""
+    return StepJob(
+        execution_id=f"exec_{secrets.token_hex(12)}",
+        workflow_id="wf_contract",
+        step_name="work",
+        attempt=2,
+        fence=1,
+        step=CodeStep(
+            name="work",
+            language=language,
+            source=source,
+            command=argv,
+            timeout_ms=DurationMs(timeout_ms),
+        ),
+        argv=argv,
+        environment=environment or {},
+        context=context or {"variables": {}, "steps": {}, "execution": {}},
+        log=log,
+    )
+
+
+async def silent(stream: str, lines: str) -> None:
+    """For jobs whose lines nobody wants."""
+    raise AssertionError(f"no lines were asked for, {stream} got {lines!r}")
+
+
+class Lines:
+    """A `Say` that remembers."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.heard = asyncio.Event()
+
+    async def __call__(self, stream: str, lines: str) -> None:
+        self.calls.append((stream, lines))
+        self.heard.set()
+
+    def of(self, stream: str) -> str:
+        """All that came from one stream."""
+        return "".join(lines for name, lines in self.calls if name == stream)
+
+
+def alive(marker: str) -> list[int]:
+    """The processes that carry *marker* in their environment or command line; zombies do not."""
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _carries(path, marker)]
+
+
+def _carries(process: Path, marker: str) -> bool:
+    try:
+        return any(marker.encode() in (process / name).read_bytes() for name in _PLACES)
+    except OSError:
+        return False  # gone, or somebody else's
+
+
+_PLACES = ("environ", "cmdline")

@@ -1,0 +1,63 @@
+"""What tests of the runtime share: interpreters that may be missing, files in memory."""
+
+import hashlib
+import os
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from adapters_runtime.code_step import CodeStepRunner
+from wfcore.errors import NotFound
+from wfcore.ports.files import StoredFile
+
+
+class MemoryFiles:
+    """`ArtifactFiles` as a dict."""
+
+    def __init__(self) -> None:
+        self._content: dict[str, bytes] = {}
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        data = content.read()
+        key = f"{execution_id}/{artifact_id}"
+        self._content[key] = data
+        return StoredFile(key, len(data), hashlib.sha256(data).hexdigest())
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        if storage_key not in self._content:
+            raise NotFound("Artifact content")
+        yield self._content[storage_key][start:end]
+
+    async def delete_execution(self, execution_id: str) -> None:
+        for key in [key for key in self._content if key.startswith(f"{execution_id}/")]:
+            del self._content[key]
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    return MemoryFiles()
+
+
+@pytest.fixture
+def new_id() -> Iterator[str]:
+    return (f"art_{number}" for number in count())
+
+
+@pytest.fixture
+async def runner(
+    tmp_path: Path, files: MemoryFiles, new_id: Iterator[str]
+) -> AsyncIterator[CodeStepRunner]:
+    runner = CodeStepRunner(tmp_path / "steps", files, new_id.__next__)
+    yield runner
+    await runner.close()
+    assert list((tmp_path / "steps").iterdir()) == []
+
+
+def missing(what: str) -> None:
+    """Skip the test because *what* is not installed; in CI that is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is missing")

@@ -1,0 +1,188 @@
+"""The step runner of this machine keeps the contract, in all seven languages."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters_runtime.code_step import CodeStepRunner, StepLimits
+from wfcore.errors import StoreUnavailable
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import StepRunner
+from wfcore.testing.contracts.runner import RunnerContract
+from wfcore.testing.contracts.steps import alive, job, silent
+
+HELLO = {
+    Language.PYTHON: "import os; print('[\"' + os.environ['WF_VAR_who'] + '\"]')",
+    Language.JAVASCRIPT: "console.log(JSON.stringify([process.env.WF_VAR_who]))",
+    Language.TYPESCRIPT: "const a: (string | undefined)[] = [process.env.WF_VAR_who];\n"
+    "console.log(JSON.stringify(a))",
+    Language.BASH: 'printf \'["%s"]\' "$WF_VAR_who"',
+    Language.RUBY: "require 'json'; puts [ENV['WF_VAR_who']].to_json",
+    Language.LUA: "print('[\"' .. os.getenv('WF_VAR_who') .. '\"]')",
+}
+FAIL = {
+    Language.PYTHON: "raise SystemExit(7)",
+    Language.JAVASCRIPT: "process.exit(7)",
+    Language.TYPESCRIPT: "process.exit(7 as number)",
+    Language.BASH: "exit 7",
+    Language.RUBY: "exit 7",
+    Language.LUA: "os.exit(7)",
+}
+REQUIRE = "const fs = require('node:fs'); console.log(typeof fs.readFileSync)"
+IMPORT = "import fs from 'node:fs'; console.log(await Promise.resolve(typeof fs.readFileSync))"
+
+
+class TestCodeStepRunner(RunnerContract):
+    @pytest.fixture
+    async def runner_without_ruby(self, tmp_path: Path, files: Any) -> AsyncIterator[StepRunner]:
+        runner = CodeStepRunner(
+            tmp_path / "poor", files, lambda: "art", environment={"PATH": "/nonexistent"}
+        )
+        yield runner
+        await runner.close()
+
+
+@pytest.fixture
+def able(runner: CodeStepRunner) -> Callable[[Language], None]:
+    from .conftest import missing
+
+    def check(language: Language) -> None:
+        if not runner.languages()[language].available:
+            missing(str(language))
+
+    return check
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("language", HELLO)
+async def test_hello(runner: CodeStepRunner, able: Any, language: Language, log: bool) -> None:
+    """Every language reads its variables, and what it prints is the output and nothing else."""
+    able(language)
+    said: list[tuple[str, str]] = []
+
+    async def say(stream: str, lines: str) -> None:
+        said.append((stream, lines))
+
+    asked = job(HELLO[language], language, environment={"WF_VAR_who": "you"}, log=log)
+    end = await runner.run(asked, say)
+    assert (end.output, end.error) == (["you"], None)
+    assert {stream for stream, _ in said} == ({"stdout"} if log else set())
+
+
+@pytest.mark.parametrize("language", FAIL)
+async def test_fail(runner: CodeStepRunner, able: Any, language: Language) -> None:
+    """Every language's exit status fails the step, with nothing else on stderr."""
+    able(language)
+    assert (await runner.run(job(FAIL[language], language), silent)).error == (
+        "exited with status 7"
+    )
+
+
+@pytest.mark.parametrize("source", [REQUIRE, IMPORT])
+@pytest.mark.parametrize("language", [Language.JAVASCRIPT, Language.TYPESCRIPT])
+async def test_modules(runner: CodeStepRunner, able: Any, language: Language, source: str) -> None:
+    """Node's languages accept `require` and `import`, without a word on stderr."""
+    able(language)
+    end = await runner.run(job(source + ";process.exitCode = 1", language), silent)
+    assert end.error == "exited with status 1"
+    assert (await runner.run(job(source, language), silent)).output == "function"
+
+
+async def test_foreign_module_type(tmp_path: Path, runner: CodeStepRunner, able: Any) -> None:
+    """A package.json above the folder of steps does not decide how a step is read."""
+    able(Language.JAVASCRIPT)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    assert (await runner.run(job(REQUIRE, Language.JAVASCRIPT), silent)).output == "function"
+
+
+async def test_python_is_not_the_servers(runner: CodeStepRunner) -> None:
+    """A Python step does not see the server's packages or a module in its own folder."""
+    source = """
+import sys
+open("json.py", "w").write("raise SystemExit(9)")
+import json
+try:
+    import wfcore
+except ImportError:
+    print(json.dumps(sys.flags.isolated))
+"""
+    assert (await runner.run(job(source), silent)).output == 1
+
+
+async def test_limits(tmp_path: Path, files: Any) -> None:
+    """Memory, file size and open files are bounded; core dumps are off."""
+    limits = StepLimits(memory=200 << 20, file=1 << 20, open_files=50)
+    runner = CodeStepRunner(tmp_path / "limited", files, lambda: "art", limits)
+    source = """
+import json, resource
+broken = []
+try:
+    bytearray(300 << 20)
+except MemoryError:
+    broken.append("memory")
+try:
+    open("big", "wb").write(bytes(2 << 20))
+except OSError as error:
+    broken.append(error.strerror)
+try:
+    kept = [open("/dev/null") for _ in range(60)]
+except OSError as error:
+    broken.append(error.strerror)
+broken.append(resource.getrlimit(resource.RLIMIT_CORE)[1])
+print(json.dumps(broken))
+"""
+    try:
+        end = await runner.run(job(source), silent)
+    finally:
+        await runner.close()
+    assert end.output == ["memory", "File too large", "Too many open files", 0]
+
+
+async def test_store_unavailable(tmp_path: Path, files: Any) -> None:
+    """A store that cannot keep an artifact fails the attempt, which may be tried again."""
+
+    async def refuse(*_: object) -> None:
+        raise StoreUnavailable
+
+    files.store = refuse
+    runner = CodeStepRunner(tmp_path / "refused", files, lambda: "art")
+    try:
+        end = await runner.run(job("echo > $WF_ARTIFACTS/a", Language.BASH), silent)
+    finally:
+        await runner.close()
+    assert "artifacts" in (end.error or "")
+    assert not end.permanent
+
+
+async def test_no_room(runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is an error of the attempt, which may be tried again."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.mkdir", full)
+    asked = job("echo 1", Language.BASH)
+    end = await runner.run(asked, silent)
+    monkeypatch.undo()
+    assert "No space left" in (end.error or "")
+    assert not end.permanent
+    assert alive(asked.execution_id) == []
+
+
+async def test_nothing_after_close(tmp_path: Path, files: Any) -> None:
+    """Closing ends what runs; the run returns an error, and no later run starts."""
+    import asyncio
+
+    runner = CodeStepRunner(tmp_path / "closed", files, lambda: "art")
+    asked = job("sleep 600", Language.BASH)
+    running = asyncio.ensure_future(runner.run(asked, silent))
+    while not alive(asked.execution_id):
+        await asyncio.sleep(0.01)
+    await runner.close()
+    assert "ended from outside" in ((await running).error or "")
+    assert alive(asked.execution_id) == []
+    assert list((tmp_path / "closed").iterdir()) == []
+    with pytest.raises(RuntimeError):
+        await runner.run(asked, silent)
