@@ -1,0 +1,145 @@
+"""
+Sending the content of an artifact, whole or one range of it, as something that cannot do harm.
+
+What a step left is a stranger's file: it goes out with a sandbox, is never sniffed, and is an
+attachment unless it can be previewed. Spec: artifacts; contract §6; RFC 9110 §14.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
+from urllib.parse import quote
+
+from attrs import frozen
+from starlette.responses import Response, StreamingResponse
+
+from adapters_http.json_text import dump_json
+from wfcore.model.artifact import Artifact
+
+Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
+"""The bytes [start, end) of the content; raises `NotFound` before the first one."""
+
+_ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
+_UNKNOWN = "application/octet-stream"
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9 ._()+-]")
+_SAFE_IN_EXTENDED = "!#$&+-.^_`|~"
+
+_SAFETY = {
+    "Accept-Ranges": "bytes",
+    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@frozen
+class Range:
+    """The bytes [start, end) of a file; never empty."""
+
+    start: int
+    end: int
+
+
+@frozen
+class Unsatisfiable:
+    """A range that has no byte in the file: 416."""
+
+
+def parse_range(header: str | None, size: int) -> Range | Unsatisfiable | None:
+    """
+    What a Range header asks of a file of *size* bytes. None: the whole file.
+
+    A header that is malformed, of another unit, or of several ranges counts as absent.
+    """
+    match = _ONE_RANGE.fullmatch(header or "")
+    if match is None:
+        return None
+    first, last = match.groups()
+    if not first:
+        return _suffix(int(last), size) if last else None
+    start, end = int(first), int(last) + 1 if last else size
+    if last and end <= start:
+        return None
+    return Range(start, min(end, size)) if start < size else Unsatisfiable()
+
+
+def _suffix(length: int, size: int) -> Range | Unsatisfiable | None:
+    if length == 0:
+        return Unsatisfiable()
+    return Range(max(size - length, 0), size) if size else None
+
+
+async def download_response(
+    artifact: Artifact,
+    range_header: str | None,
+    if_range: str | None,
+    read: Read,
+    *,
+    head: bool = False,
+) -> Response:
+    """
+    The answer with the content of *artifact*: 200, 206, or 416; with *head* without content.
+
+    Raises what *read* raises before its first chunk, `NotFound` above all.
+    """
+    etag = f'"{artifact.sha256}"'
+    asked = parse_range(range_header, artifact.size)
+    if if_range is not None and if_range.strip() != etag:
+        asked = None
+    headers = {**_SAFETY, "ETag": etag}
+    if isinstance(asked, Unsatisfiable):
+        return _unsatisfiable(artifact.size, headers)
+    part = asked or Range(0, artifact.size)
+    headers |= _described(artifact, part)
+    if asked:
+        headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{artifact.size}"
+    status = 206 if asked else 200
+    if head:
+        return Response(None, status, headers)
+    return StreamingResponse(await _begun(read(part.start, part.end)), status, headers)
+
+
+def _described(artifact: Artifact, part: Range) -> dict[str, str]:
+    return {
+        "Content-Type": _media_type(artifact.content_type),
+        "Content-Length": str(part.end - part.start),
+        "Content-Disposition": disposition(artifact.name, inline=artifact.previewable),
+    }
+
+
+def _media_type(given: str) -> str:
+    """A stranger's type, fit for a header; text without a charset is UTF-8, as is all of ours."""
+    if not _MEDIA_TYPE.fullmatch(given):
+        return _UNKNOWN
+    bare_text = given.startswith("text/") and ";" not in given
+    return f"{given}; charset=utf-8" if bare_text else given
+
+
+def _unsatisfiable(size: int, headers: dict[str, str]) -> Response:
+    headers |= {"Content-Range": f"bytes */{size}", "Content-Type": "application/json"}
+    return Response(dump_json({"error": "The range is outside of the file"}), 416, headers)
+
+
+async def _begun(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """*content* with its first chunk fetched: what is missing is known before the answer."""
+    first = await anext(content, b"")
+
+    async def all_of_it() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in content:
+            yield chunk
+
+    return all_of_it()
+
+
+def disposition(name: str, *, inline: bool = False) -> str:
+    """A Content-Disposition for any *name*: plain ASCII, and in full by RFC 8187 if it differs."""
+    label = re.split(r"[/\\]", name)[-1].encode("utf-8", "replace").decode() or "file"
+    plain = _UNSAFE_IN_NAME.sub("_", label)
+    kind = "inline" if inline else "attachment"
+    if plain == label:
+        return f'{kind}; filename="{plain}"'
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(label, safe=_SAFE_IN_EXTENDED)}"

@@ -1,0 +1,79 @@
+"""
+Counting requests and showing the counts as Prometheus text.
+
+One `Metrics` per application, with a registry of its own: nothing here is global. Called from the
+event loop only.
+"""
+
+from collections.abc import Mapping
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Requests by route, method and status, their durations by route, and this process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._requests = Counter(
+            "wfcore_http_requests",
+            "Requests answered.",
+            ("route", "method", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "wfcore_http_request_seconds",
+            "Time from a request's head to the end of its answer.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._bound: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def observe_request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """
+        Count one answered request.
+
+        *route* is a path template, never a path: each new one is kept for ever. For the same
+        reason all methods beyond the usual ones are one.
+        """
+        key = (route, method, status)
+        bound = self._bound.get(key)
+        if bound is None:
+            bound = self._bind(route, method if method in _METHODS else "other", status)
+            if method in _METHODS:
+                self._bound[key] = bound
+        bound[0].inc()
+        bound[1].observe(seconds)
+
+    def _bind(self, route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+        """Looking up children by labels costs more than counting: done once."""
+        return self._requests.labels(route, method, str(status)), self._seconds.labels(route)
+
+    def render(self, gauges: Mapping[str, float]) -> bytes:
+        """
+        Everything counted so far, and *gauges* as they are now.
+
+        A gauge's name may carry labels: `wfcore_executions{status="RUNNING"}`; names of one
+        family stand together.
+        """
+        lines: list[str] = []
+        family = ""
+        for name, value in gauges.items():
+            if name.partition("{")[0] != family:
+                family = name.partition("{")[0]
+                lines.append(f"# TYPE {family} gauge\n")
+            lines.append(f"{name} {float(value)!r}\n")
+        return generate_latest(self._registry) + "".join(lines).encode()

@@ -1,0 +1,204 @@
+"""
+The one-click pages: asking for a decision, showing one, showing an error. Spec: one-click rules.
+
+Plain HTML that works without scripts and loads nothing. Everything from outside is escaped by the
+templates; a nonce lets exactly the page's own style through.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attrs import frozen
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from adapters_http.json_text import dump_json
+from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
+from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Column, ColumnType
+
+MOST_ROWS = 20
+MOST_COLUMNS = 30
+LONGEST_CELL = 300
+LONGEST_COMMENT = 2_000
+
+_LAST_INSTANT = 253_402_300_799_000
+_UNITS = ((DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (SECOND, "second"))
+_DOORS = {
+    DecisionSource.API: "through the API",
+    DecisionSource.WEBHOOK: "through the approval webhook",
+    DecisionSource.LINK: "with the approval link",
+    DecisionSource.CONSOLE: "in the console",
+    DecisionSource.TIMEOUT: "automatically, because time ran out",
+}
+_PREFETCHING = ("purpose", "sec-purpose", "x-purpose", "x-moz")
+_AHEAD = ("prefetch", "preview", "prerender")
+
+
+class Page(NamedTuple):
+    """A page and the nonce of its style, to be sent with `PAGE_HEADERS`."""
+
+    html: str
+    nonce: str
+
+
+@frozen
+class Table:
+    """A group of rows as the page shows it: some rows, and how many there are."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    count: int
+
+
+def confirm_page(
+    approval: Approval,
+    verdict: Verdict,
+    *,
+    now: EpochMs,
+    api_key: str | None = None,
+    comment: str = "",
+    workflow_name: str = "",
+) -> Page:
+    """
+    The question whether *verdict* is meant. Its button is a GET of the same address that
+    keeps *api_key*, takes the comment along and adds `confirm=1`.
+    """
+    return _page(
+        "confirm.html",
+        approval=approval,
+        workflow=workflow_name or approval.workflow_id,
+        verb="Approve" if verdict is Verdict.APPROVE else "Reject",
+        approves=verdict is Verdict.APPROVE,
+        tables=[_table(group) for group in approval.groups],
+        expires=utc(approval.expires_at),
+        remaining=remaining(approval.expires_at - now),
+        api_key=api_key,
+        comment=comment,
+        longest_comment=LONGEST_COMMENT,
+    )
+
+
+def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:
+    """What was decided: by whom, when, through which door, with which comment."""
+    source = approval.decision_source
+    return _page(
+        "decided.html",
+        approval=approval,
+        workflow=workflow_name or approval.workflow_id,
+        status=approval.status.capitalize(),
+        decided=utc(approval.decided_at) if approval.decided_at is not None else None,
+        door=_DOORS[source] if source is not None else None,
+    )
+
+
+def error_page(status: int, message: str) -> Page:
+    """An error as a person may read it; the title is the status's own phrase."""
+    known = status in HTTPStatus.__members__.values()
+    title = HTTPStatus(status).phrase if known else "Error"
+    return _page("error.html", status=status, title=title, message=message)
+
+
+def PAGE_HEADERS(nonce: str) -> dict[str, str]:  # noqa: N802
+    """What goes out with a page. Reliability 22: nothing loaded, framed, kept or passed on."""
+    policy = (
+        "default-src 'none'",
+        f"style-src 'nonce-{nonce}'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+    return {
+        "Content-Security-Policy": "; ".join(policy),
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "X-Robots-Tag": "noindex",
+    }
+
+
+def may_decide(method: str, headers: Mapping[str, str]) -> bool:
+    """
+    Whether a request with `confirm=1` looks like a person's doing.
+
+    HEAD, prefetches and previews, and what another site embeds or opens, show the page again.
+    *headers* are looked up by lower-case names.
+    """
+    if method != "GET":
+        return False
+    hints = " ".join(headers.get(name, "") for name in _PREFETCHING).lower()
+    if any(word in hints for word in _AHEAD):
+        return False
+    if headers.get("sec-fetch-site", "").strip().lower() == "cross-site":
+        return False
+    return headers.get("sec-fetch-dest", "").strip().lower() in ("", "document", "empty")
+
+
+def utc(at: EpochMs) -> str:
+    """An instant as people write it, to the minute."""
+    seconds = min(at, _LAST_INSTANT) / 1_000
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def remaining(left_ms: int) -> str | None:
+    """A length of time in its two largest units; None: it is over."""
+    if left_ms <= 0:
+        return None
+    parts: list[str] = []
+    for size, name in _UNITS:
+        count, left_ms = divmod(left_ms, size)
+        if count:
+            parts.append(f"{count} {name}{'' if count == 1 else 's'}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "less than a second"
+
+
+def _table(group: Group) -> Table:
+    shown = group.items[:MOST_ROWS]
+    columns = (group.columns or _columns_of(shown))[:MOST_COLUMNS]
+    rows = tuple(tuple(_cell(row.get(one.key)) for one in columns) for row in shown)
+    return Table(group.title or group.name, columns, rows, len(group.items))
+
+
+def _columns_of(rows: Sequence[JsonObject]) -> tuple[Column, ...]:
+    """One column per key, in the order in which the rows bring them."""
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return tuple(Column(key, key, _type_of(rows, key)) for key in islice(keys, MOST_COLUMNS))
+
+
+def _type_of(rows: Sequence[JsonObject], key: str) -> ColumnType:
+    values = [row[key] for row in rows if row.get(key) is not None]
+    numbers = values and all(type(one) in (int, float) for one in values)
+    return ColumnType.NUMBER if numbers else ColumnType.STRING
+
+
+def _cell(value: Json) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else dump_json(value).decode()
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}…"
+
+
+def _page(template: str, **facts: Any) -> Page:
+    nonce = secrets.token_urlsafe(18)
+    return Page(_templates().get_template(template).render(nonce=nonce, **facts), nonce)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
