@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AlreadyDecided, Forbidden
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
@@ -48,6 +48,24 @@ async def read_approval(services: Services, who: Principal | None, approval_id: 
         async with services.store.view() as view:
             approval, _ = await approval_for(view, who, approval_id)
     return approval
+
+
+async def question_for(services: Services, who: Principal, approval_id: str) -> Approval:
+    """
+    One approval for somebody who may decide it; open or not. AP-10.
+
+    Raises `NotFound`, `Forbidden` (visible, but no approver).
+    """
+    approval = await read_approval(services, who, approval_id)
+    async with services.store.view() as view:
+        _, share = await approval_for(view, who, approval_id)
+    _require_approver(approval, who, share)
+    return approval
+
+
+def _require_approver(approval: Approval, who: Principal, share: Share | None) -> None:
+    if not is_approver(approval, who.account, share):
+        raise Forbidden("You are not an approver of this approval")
 
 
 async def approvals_of(
@@ -111,8 +129,8 @@ async def _decide(
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
         approval, share = await approval_for(unit, who, asked.approval_id)
-        if who is not None and not is_approver(approval, who.account, share):
-            raise Forbidden("You are not an approver of this approval")
+        if who is not None:
+            _require_approver(approval, who, share)
         voice = Voice(who.account.email if who else OPERATOR, asked.source, asked.comment)
         decided = decide(approval, asked.decision, voice, now).record
         run = await unit.executions.get(approval.execution_id)
