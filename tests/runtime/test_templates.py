@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters_runtime.expressions.calls import FILTERS
+from adapters_runtime.expressions.filters import FILTERS
 from adapters_runtime.expressions.predicates import PREDICATES
 from adapters_runtime.templates import MAX_RESULT, MiniJinjaTemplates
 from wfcore.errors import TemplateFailed
@@ -174,7 +174,7 @@ def test_the_result_may_have_a_megabyte_and_no_more() -> None:
 
 def test_templates_inside_lists_and_objects_are_rendered() -> None:
     """Keys stay as they are; every text below is a template."""
-    value = {"{{ a }}": ["{{ variables.limit }}", {"b": "{{ execution.id }}!"}, 1, None]}
+    value: Json = {"{{ a }}": ["{{ variables.limit }}", {"b": "{{ execution.id }}!"}, 1, None]}
     assert render(value) == {"{{ a }}": [100, {"b": "exec_1!"}, 1, None]}
 
 
