@@ -1,10 +1,12 @@
 """The audit log: who asked for what, from where, and why it was refused. Contract §7."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from attrs import frozen
 
 from wfcore.errors import AccountBlocked, StoreUnavailable, TooManyAttempts, Unauthenticated
+from wfcore.instants import EpochMs
 from wfcore.model.access import Principal
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.ports.store import Unit
@@ -75,6 +77,14 @@ async def note_denial(
         async with services.store.unit() as unit:
             unit.audit.append(entry)
             await unit.commit()
+
+
+async def read_audit(
+    services: Services, since: EpochMs, after_id: str | None, limit: int
+) -> Sequence[AuditEntry]:
+    """Entries from *since* on with an id above *after_id*, oldest first."""
+    async with services.store.view() as view:
+        return await view.audit.list(since, after_id, limit)
 
 
 def _reason(error: Unauthenticated | AccountBlocked | TooManyAttempts) -> str:

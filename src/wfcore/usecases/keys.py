@@ -109,6 +109,12 @@ async def rotate_key(
     return IssuedKey(rotated, text)
 
 
+async def find_key(services: Services, key_id: str) -> ApiKey | None:
+    """The key of that id, revoked or not."""
+    async with services.store.view() as view:
+        return await view.keys.get(key_id)
+
+
 async def list_keys(services: Services, account_id: str) -> Sequence[ApiKey]:
     """The keys of an account, newest first, with when they were last used."""
     async with services.store.view() as view:

@@ -1,0 +1,5 @@
+"""`python -m wfserver` is `wfcore`."""
+
+from wfserver.entry import main
+
+main()

@@ -1,0 +1,99 @@
+"""
+The command line: one group whose commands are imported only when they are called.
+
+`wfcore --help` reads the table below and nothing else, so that it is instant.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import click
+
+from wfserver.failures import EXPECTED, FAILED, USAGE, explain, status_of
+from wfserver.params import Group
+from wfserver.session import Session
+
+COMMANDS = {
+    "up": "Serve, with a first account, key and sample: the place to begin.",
+    "try": "Run the sample against the running server and watch.",
+    "run": "Run one workflow file here and now.",
+    "serve": "Serve the API.",
+    "doctor": "What works here, and what to install.",
+    "account": "Accounts: create, set, list.",
+    "key": "API keys: create, rotate, revoke, list.",
+    "workflow": "Workflows: apply, list, show, share, unshare, delete.",
+    "webhook": "Webhooks: create, set, list, delete.",
+    "execution": "Executions: start, list, show, cancel, redrive.",
+    "approval": "Approvals: list, show, approve, reject.",
+    "audit": "The audit log.",
+    "backup": "Write one archive of everything, while the server runs.",
+    "restore": "Fill an empty data folder from an archive.",
+}
+_MODULES = {"try": "trial", "restore": "backup"}
+
+
+class Commands(Group):
+    """Imports `wfserver.commands.<name>` when a command is asked for."""
+
+    shows_shared = True
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"wfserver.commands.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {close[0]}?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, name="wfcore", invoke_without_command=True)
+@click.version_option(package_name="wfcore", prog_name="wfcore", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """A workflow engine and its server. To begin: wfcore up"""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(USAGE)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what *arguments* say; the exit status. Says on stderr why something failed."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    session = Session()
+    try:
+        returned = cli.main(list(arguments), "wfcore", standalone_mode=False, obj=session)
+        sys.stdout.flush()
+        return returned if isinstance(returned, int) else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (*EXPECTED, KeyboardInterrupt) as error:
+        _say(explain(error), "--json" in arguments)
+        return status_of(error)
+
+
+def _say(message: str, as_json: bool) -> None:
+    click.echo("\n".join(f"error: {line}" for line in message.splitlines()), err=True)
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"error": message}, ensure_ascii=False))

@@ -1,0 +1,92 @@
+"""`wfcore account`: who may own workflows and keys."""
+
+import click
+
+from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.page import PageRequest
+from wfcore.usecases import accounts
+from wfcore.usecases.services import Services
+from wfcore.wire.converter import plain
+from wfcore.wire.views import account_view
+from wfserver import finding
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.params import Group, Member, limit, pass_session, password, read_password
+from wfserver.session import Session
+
+
+@click.group("account", cls=Group)
+def account_command() -> None:
+    """Accounts own workflows, keys and webhooks."""
+
+
+@account_command.command("create")
+@click.argument("email")
+@click.option("--plan", type=Member(Plan), default="FREE", show_default=True)
+@password
+@pass_session
+def create(session: Session, email: str, plan: Plan, password_stdin: bool) -> None:
+    """A new active account. With a password it may use the console."""
+    password = read_password(password_stdin)
+
+    async def job(services: Services) -> Account:
+        return await accounts.create_account(
+            services, email, plan, password, origin=AT_THE_COMMAND_LINE
+        )
+
+    _show(session, session.work(job, fresh=True))
+
+
+@account_command.command("set")
+@click.argument("account", metavar="ID-or-EMAIL")
+@click.option("--plan", type=Member(Plan), help="A downgrade disables webhooks over its number.")
+@click.option("--status", type=Member(AccountStatus), help="Only ACTIVE may use its keys.")
+@password
+@pass_session
+def set_(
+    session: Session,
+    account: str,
+    plan: Plan | None,
+    status: AccountStatus | None,
+    password_stdin: bool,
+) -> None:
+    """Change plan, status or password."""
+    if plan is None and status is None and not password_stdin:
+        raise click.UsageError("Nothing to change: give --plan, --status or --password-stdin")
+    password = read_password(password_stdin)
+
+    async def job(services: Services) -> Account:
+        found = await finding.account(services, account, "account")
+        return await accounts.set_account(
+            services,
+            found.id,
+            plan=plan,
+            status=status,
+            password=password,
+            origin=AT_THE_COMMAND_LINE,
+        )
+
+    _show(session, session.work(job))
+
+
+@account_command.command("list")
+@limit
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """All accounts, newest first."""
+    found = session.work(lambda services: accounts.list_accounts(services, PageRequest(1, limit)))
+    if session.json:
+        put_list([plain(account_view(one)) for one in found.rows], found.total)
+    else:
+        rows = [
+            (one.id, one.email, one.plan, one.status, instant(one.created_at)) for one in found.rows
+        ]
+        put_table(("id", "email", "plan", "status", "created"), rows, found.total)
+
+
+def _show(session: Session, account: Account) -> None:
+    document = plain(account_view(account))
+    if session.json:
+        put_json(document)
+    else:
+        put_fields(document)

@@ -1,0 +1,197 @@
+"""`wfcore execution`: start runs by hand, look at them, end them. The server does the work."""
+
+import asyncio
+import time
+
+import click
+
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageRequest
+from wfcore.rules.variables import parse_text
+from wfcore.usecases import executions, starting
+from wfcore.usecases.executions import REST
+from wfcore.usecases.services import Services
+from wfcore.usecases.starting import Started
+from wfcore.wire.converter import plain
+from wfcore.wire.views import execution_row, start_view, status_view
+from wfserver import finding
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_fields, put_json, put_list, put_table, shortened, span
+from wfserver.params import Group, Member, inputs, limit, pass_session
+from wfserver.session import Session
+
+_POLL_S = 0.1
+_PATIENCE_S = 3.0
+_OUTPUT = 200
+_ENDED_BADLY = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+
+
+@click.group("execution", cls=Group)
+def execution_command() -> None:
+    """Executions of workflows."""
+
+
+@execution_command.command("start")
+@click.argument("workflow")
+@inputs
+@click.option("--wait", is_flag=True, help="Until it ends, or rests at an approval.")
+@pass_session
+def start(
+    session: Session, workflow: str, given: tuple[tuple[str, str], ...], wait: bool
+) -> int | None:
+    """Start WORKFLOW (id or name). The running server does it."""
+
+    async def job(services: Services) -> tuple[Started, Execution | None]:
+        started = await _start(services, workflow, given)
+        return started, await _rest(session, services, started.execution_id) if wait else None
+
+    started, run = session.work(job)
+    if run is None:
+        _show_start(session, started)
+        return None
+    _show(session, run)
+    return 1 if run.status in _ENDED_BADLY else 0
+
+
+@execution_command.command("list")
+@click.option("--workflow", metavar="ID-or-NAME", help="Only of this workflow.")
+@click.option("--status", type=Member(ExecutionStatus), help="Only these.")
+@limit
+@pass_session
+def list_(
+    session: Session, workflow: str | None, status: ExecutionStatus | None, limit: int
+) -> None:
+    """Executions, newest first."""
+
+    async def job(services: Services) -> tuple[list[Execution], int]:
+        id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
+        page = PageRequest(1, limit)
+        found = await executions.list_executions(services, None, page, id, status)
+        return list(found.rows), found.total
+
+    rows, total = session.work(job)
+    if session.json:
+        put_list([plain(execution_row(run)) for run in rows], total)
+    else:
+        heads = ("id", "status", "steps", "by", "started", "took", "workflow")
+        put_table(heads, [_row(run) for run in rows], total)
+
+
+@execution_command.command("show")
+@click.argument("id")
+@pass_session
+def show(session: Session, id: str) -> None:
+    """One execution with the results of its steps."""
+    _show(session, session.work(lambda services: executions.read_execution(services, None, id)))
+
+
+@execution_command.command("cancel")
+@click.argument("id")
+@pass_session
+def cancel(session: Session, id: str) -> None:
+    """End it at once; running steps are killed."""
+    run = session.work(
+        lambda services: executions.cancel_execution(services, None, id, origin=AT_THE_COMMAND_LINE)
+    )
+    if session.json:
+        put_json(plain(status_view(run)))
+    else:
+        click.echo(f"{run.id} is {run.status}")
+
+
+@execution_command.command("redrive")
+@click.argument("id")
+@pass_session
+def redrive(session: Session, id: str) -> None:
+    """A new execution that begins at the first unfinished step of an ended one."""
+
+    async def job(services: Services) -> Started:
+        old = await executions.read_execution(services, None, id)
+        who = await finding.owner_of(services, old.owner_id)
+        return await starting.redrive(
+            services, who, id, source=TriggerSource.MANUAL, origin=AT_THE_COMMAND_LINE
+        )
+
+    _show_start(session, session.work(job))
+
+
+async def _start(services: Services, workflow: str, given: tuple[tuple[str, str], ...]) -> Started:
+    found = await finding.workflow(services, workflow)
+    declared = found.definition.variables
+    return await starting.start_execution(
+        services,
+        await finding.owner_of(services, found.workflow.owner_id),
+        found.workflow.id,
+        {name: parse_text(declared.get(name), text) for name, text in given},
+        source=TriggerSource.MANUAL,
+        origin=AT_THE_COMMAND_LINE,
+    )
+
+
+async def _rest(session: Session, services: Services, id: str) -> Execution:
+    """The execution when it rests. Says on stderr how far it is."""
+    said, asked_at, warned = "", time.monotonic(), False
+    while True:
+        run = await executions.read_execution(services, None, id)
+        if run.status in REST:
+            return run
+        view = status_view(run)
+        now = f"{view.status}  {view.completed_steps}/{view.total_steps}  {view.current_step or ''}"
+        if now != said and not session.json:
+            click.echo(now.rstrip(), err=True)
+            said = now
+        late = time.monotonic() - asked_at > _PATIENCE_S
+        if run.status is ExecutionStatus.PENDING and late and not warned:
+            click.echo("still PENDING: is a server running? (wfcore serve)", err=True)
+            warned = True
+        await asyncio.sleep(_POLL_S)
+
+
+def _show_start(session: Session, started: Started) -> None:
+    view = start_view(
+        started.execution_id, started.workflow_id, started.started_at, ExecutionStatus.PENDING
+    )
+    if session.json:
+        put_json(plain(view))
+    else:
+        put_fields({"id": view.execution_id, "status": view.status})
+
+
+def _show(session: Session, run: Execution) -> None:
+    view = status_view(run)
+    if session.json:
+        put_json(plain(view))
+        return
+    put_fields(
+        {
+            "id": view.execution_id,
+            "workflow": f"{view.workflow_name} ({view.workflow_id})",
+            "by": view.trigger_source,
+            "status": view.status,
+            "steps": f"{view.completed_steps} of {view.total_steps}",
+            "at": view.current_step,
+            "started": instant(view.started_at),
+            "ended": instant(view.completed_at) if view.completed_at else None,
+            "error": view.error,
+            "redrive of": view.redrive_of,
+        }
+    )
+    rows = [
+        (name, step.status, span(step.duration), step.error or _output(step.output))
+        for name, step in view.step_results.items()
+    ]
+    if rows:
+        click.echo()
+        put_table(("step", "status", "took", "output"), rows, len(rows))
+
+
+def _output(value: object) -> str:
+    return "" if value is None else shortened(value, _OUTPUT)
+
+
+def _row(run: Execution) -> tuple[object, ...]:
+    view = execution_row(run)
+    took = view.completed_at - view.started_at if view.completed_at else None
+    steps = f"{view.completed_steps}/{view.total_steps}"
+    by, at = view.trigger_source, instant(view.started_at)
+    return view.execution_id, view.status, steps, by, at, span(took), view.workflow_name

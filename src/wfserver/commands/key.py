@@ -1,0 +1,132 @@
+"""`wfcore key`: credentials for programs. A key's text is shown once and kept nowhere."""
+
+import click
+
+from wfcore.instants import DurationMs
+from wfcore.model.access import ApiKey, Scope
+from wfcore.rules.limits import ROTATION_OVERLAP
+from wfcore.usecases import keys
+from wfcore.usecases.keys import IssuedKey
+from wfcore.usecases.services import Services
+from wfserver import finding
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.params import Duration, Group, Member, pass_session
+from wfserver.session import Session
+from wfserver.shapes import key_json
+
+
+@click.group("key", cls=Group)
+def key_command() -> None:
+    """API keys. Give each connected system its own."""
+
+
+@key_command.command("create")
+@click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose key it is.")
+@click.option("--name", required=True, help="What it is for.")
+@click.option("--scope", "scopes", type=Member(Scope), multiple=True, required=True)
+@click.option("--expires-in", type=Duration(), metavar="DURATION", help="Like 72h; else never.")
+@pass_session
+def create(
+    session: Session,
+    account: str,
+    name: str,
+    scopes: tuple[Scope, ...],
+    expires_in: DurationMs | None,
+) -> None:
+    """A new key; --scope may be repeated."""
+
+    async def job(services: Services) -> IssuedKey:
+        owner = await finding.account(services, account)
+        return await keys.create_key(
+            services, owner.id, name, scopes, expires_in, origin=AT_THE_COMMAND_LINE
+        )
+
+    _show_once(session, session.work(job))
+
+
+@key_command.command("rotate")
+@click.argument("id")
+@click.option(
+    "--overlap",
+    type=Duration(),
+    default=f"{ROTATION_OVERLAP}ms",
+    show_default="24h",
+    help="How long the old secret stays good.",
+)
+@pass_session
+def rotate(session: Session, id: str, overlap: DurationMs) -> None:
+    """A new secret under the same id."""
+
+    async def job(services: Services) -> IssuedKey:
+        return await keys.rotate_key(services, id, overlap, origin=AT_THE_COMMAND_LINE)
+
+    _show_once(session, session.work(job))
+
+
+@key_command.command("revoke")
+@click.argument("id")
+@pass_session
+def revoke(session: Session, id: str) -> None:
+    """Refuse a key from the next request on."""
+
+    async def job(services: Services) -> ApiKey:
+        return await keys.revoke_key(services, id, origin=AT_THE_COMMAND_LINE)
+
+    key = session.work(job)
+    if session.json:
+        put_json(key_json(key))
+    else:
+        click.echo(f"{key.id} is revoked")
+
+
+@key_command.command("list")
+@click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose keys.")
+@pass_session
+def list_(session: Session, account: str) -> None:
+    """The keys of an account, newest first, with when they were last used."""
+
+    async def job(services: Services) -> list[ApiKey]:
+        owner = await finding.account(services, account)
+        return list(await keys.list_keys(services, owner.id))
+
+    found = session.work(job)
+    if session.json:
+        put_list([key_json(key) for key in found], len(found))
+    else:
+        put_table(
+            ("id", "name", "scopes", "last used", "expires"),
+            [
+                (key.id, key.name, _scopes(key), instant(key.last_used_at), _until(key))
+                for key in found
+            ],
+            len(found),
+        )
+
+
+def _show_once(session: Session, issued: IssuedKey) -> None:
+    if session.json:
+        put_json(key_json(issued.key, issued.text))
+        return
+    key = issued.key
+    put_fields(
+        {
+            "key": issued.text,
+            "id": key.id,
+            "name": key.name,
+            "scopes": _scopes(key),
+            "expires": _until(key),
+            "old until": instant(key.previous_until) if key.previous_until else None,
+        }
+    )
+    click.echo("The key is shown only now.", err=True)
+
+
+def _scopes(key: ApiKey) -> str:
+    return " ".join(sorted(key.scopes)) if len(key.scopes) < len(Scope) else "all"
+
+
+def _until(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {instant(key.revoked_at)}"
+    return instant(key.expires_at) if key.expires_at is not None else "never"

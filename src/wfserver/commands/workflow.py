@@ -1,0 +1,164 @@
+"""`wfcore workflow`: apply definitions, share and delete workflows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from wfcore.model.access import Permission, Share
+from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Workflow
+from wfcore.usecases import workflows
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows import Defined
+from wfcore.wire.converter import plain
+from wfcore.wire.views import workflow_view
+from wfserver import finding
+from wfserver.definition import read_definition
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.params import Group, Member, limit, pass_session
+from wfserver.session import Session
+from wfserver.shapes import share_json
+
+
+@click.group("workflow", cls=Group)
+def workflow_command() -> None:
+    """Workflows. WORKFLOW is an id or a name."""
+
+
+@workflow_command.command("apply")
+@click.argument("file")
+@click.option("--owner", required=True, metavar="ID-or-EMAIL", help="Whose workflow it is.")
+@pass_session
+def apply(session: Session, file: str, owner: str) -> None:
+    """Create a workflow, or update the owner's workflow of that name. FILE - is stdin."""
+    definition = read_definition(file)
+
+    async def job(services: Services) -> Workflow:
+        account = await finding.account(services, owner, "--owner")
+        return await workflows.apply_workflow(
+            services, account.id, definition, origin=AT_THE_COMMAND_LINE
+        )
+
+    applied = session.work(job)
+    document = {"id": applied.id, "name": applied.name, "version": applied.revision}
+    if session.json:
+        put_json(document)
+    else:
+        put_fields(document)
+
+
+@workflow_command.command("list")
+@limit
+@pass_session
+def list_(session: Session, limit: int) -> None:
+    """All workflows, by name."""
+    found = session.work(
+        lambda services: workflows.list_workflows(services, None, PageRequest(1, limit))
+    )
+    if session.json:
+        put_list([_json(one) for one in found.rows], found.total)
+    else:
+        rows = [_row(one) for one in found.rows]
+        put_table(("id", "name", "steps", "version", "updated", "owner"), rows, found.total)
+
+
+@workflow_command.command("show")
+@click.argument("workflow")
+@pass_session
+def show(session: Session, workflow: str) -> None:
+    """One workflow: its steps, variables and shares."""
+
+    async def job(services: Services) -> tuple[Defined, Sequence[Share]]:
+        found = await finding.workflow(services, workflow)
+        return found, await workflows.shares_of(services, found.workflow.id)
+
+    found, shares = session.work(job)
+    if session.json:
+        put_json({**_json(found), "shares": [share_json(share) for share in shares]})
+        return
+    put_fields(
+        {
+            "id": found.workflow.id,
+            "name": found.workflow.name,
+            "description": found.definition.description,
+            "owner": found.workflow.owner_id,
+            "version": found.workflow.revision,
+            "updated": instant(found.workflow.updated_at),
+            "variables": ", ".join(found.definition.variables),
+            "steps": " > ".join(step.name for step in found.definition.walk()),
+            "shared with": ", ".join(f"{one.account_id} {one.permission}" for one in shares),
+        }
+    )
+
+
+@workflow_command.command("share")
+@click.argument("workflow")
+@click.option("--with", "other", required=True, metavar="ID-or-EMAIL")
+@click.option("--permission", type=Member(Permission), required=True, help="Each includes less.")
+@pass_session
+def share(session: Session, workflow: str, other: str, permission: Permission) -> None:
+    """Let another account VIEW, EXECUTE or EDIT a workflow."""
+    shared = _share(session, workflow, other, permission)
+    if session.json:
+        put_json(shared)
+    else:
+        click.echo(f"{shared['accountId']} may {permission} {shared['workflowId']}")
+
+
+@workflow_command.command("unshare")
+@click.argument("workflow")
+@click.option("--with", "other", required=True, metavar="ID-or-EMAIL")
+@pass_session
+def unshare(session: Session, workflow: str, other: str) -> None:
+    """Take a share away. Webhooks that the account made there are disabled."""
+    shared = _share(session, workflow, other, None)
+    if session.json:
+        put_json(shared)
+    else:
+        click.echo(f"{shared['accountId']} has no share of {shared['workflowId']} any more")
+
+
+@workflow_command.command("delete")
+@click.argument("workflow")
+@pass_session
+def delete(session: Session, workflow: str) -> None:
+    """Delete a workflow. Its webhooks are disabled, its executions go on."""
+
+    async def job(services: Services) -> str:
+        found = await finding.workflow(services, workflow)
+        await workflows.delete_workflow(services, found.workflow.id, origin=AT_THE_COMMAND_LINE)
+        return found.workflow.id
+
+    id = session.work(job)
+    if session.json:
+        put_json({"ok": True, "id": id})
+    else:
+        click.echo(f"{id} is deleted")
+
+
+def _share(session: Session, workflow: str, other: str, permission: Permission | None) -> Any:
+    async def job(services: Services) -> dict[str, Any]:
+        found = await finding.workflow(services, workflow)
+        account = await finding.account(services, other, "--with")
+        await workflows.share_workflow(
+            services, found.workflow.id, account.id, permission, origin=AT_THE_COMMAND_LINE
+        )
+        return {
+            "workflowId": found.workflow.id,
+            "accountId": account.id,
+            "permission": permission,
+        }
+
+    return session.work(job)
+
+
+def _json(found: Defined) -> Any:
+    return plain(workflow_view(found.workflow, found.definition))
+
+
+def _row(found: Defined) -> tuple[object, ...]:
+    flow = found.workflow
+    steps = sum(1 for _ in found.definition.walk())
+    return flow.id, flow.name, steps, flow.revision, instant(flow.updated_at), flow.owner_id

@@ -1,0 +1,58 @@
+"""A workflow definition from a file: read, checked, and fit for the interpreters that are here."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from adapters_runtime.definition_text import load_definition_text, with_lines
+from adapters_runtime.languages import Interpreters
+from adapters_runtime.templates import MiniJinjaTemplates
+from wfcore.errors import InvalidDefinition
+from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.rules.definition import check_definition, language_problems
+from wfcore.rules.limits import SOURCE_BYTES
+
+STDIN = "-"
+
+
+def read_definition(file: str) -> Definition:
+    """
+    The definition in *file* (`-`: stdin).
+
+    Raises `InvalidDefinition` with every mistake, `OSError` where it cannot be read.
+    """
+    source = "stdin" if file == STDIN else file
+    return checked(_bytes_of(file), source)
+
+
+def checked(text: bytes, source: str) -> Definition:
+    """The definition that *text* holds. Raises `InvalidDefinition` with lines of *source*."""
+    document, lines = load_definition_text(text, source)
+    try:
+        definition = check_definition(document, MiniJinjaTemplates().problems)
+        if missing := language_problems(definition, cures(definition)):
+            raise InvalidDefinition(missing)
+    except InvalidDefinition as error:
+        raise with_lines(error, lines, source) from None
+    return definition
+
+
+def interpreters() -> Interpreters:
+    """The interpreters on this process's PATH."""
+    return Interpreters(os.environ.get("PATH") or os.defpath)
+
+
+def cures(definition: Definition) -> Mapping[Language, str]:
+    """What to install, for each language that *definition* uses and that cannot run here."""
+    used = {step.language for step in definition.walk() if isinstance(step, CodeStep)}
+    here = interpreters()
+    states = [here.find(language) for language in sorted(used)]
+    return {state.language: state.cure or "" for state in states if not state.available}
+
+
+def _bytes_of(file: str) -> bytes:
+    if file == STDIN:
+        return sys.stdin.buffer.read(SOURCE_BYTES + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(SOURCE_BYTES + 1)

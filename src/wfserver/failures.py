@@ -1,0 +1,67 @@
+"""What is said when a command fails: a line that names the mistake and its cure."""
+
+import errno
+
+import click
+
+from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable, WfError
+
+FAILED = 1
+USAGE = 2
+
+
+class Failed(Exception):
+    """The command could not do its work; the text says why and what helps."""
+
+
+EXPECTED = (WfError, Failed, OSError, click.ClickException, click.Abort)
+"""What a command may fail with. Anything else is a defect and shows its traceback."""
+
+
+def status_of(error: BaseException) -> int:
+    """The exit status: 2 where the command was called wrongly, else 1."""
+    return USAGE if isinstance(error, click.UsageError) else FAILED
+
+
+def explain(error: BaseException) -> str:
+    """What to say; one line, but for definitions: a line for each of their mistakes."""
+    match error:
+        case click.UsageError():
+            return _usage(error)
+        case click.ClickException():
+            return error.format_message()
+        case click.Abort() | KeyboardInterrupt():
+            return "aborted"
+        case InvalidDefinition():
+            return _mistakes(error)
+        case InvalidInput(field, fix):
+            return f"{field}: {fix}" if field else fix
+        case StoreUnavailable():
+            return f"{error}: {error.detail}" if error.detail else str(error)
+        case OSError():
+            return _system(error)
+        case _:
+            return str(error)
+
+
+def _usage(error: click.UsageError) -> str:
+    said = error.format_message().rstrip(".").replace("\n", " ")
+    path = error.ctx.command_path if error.ctx else "wfcore"
+    return f"{said} (see {path} --help)"
+
+
+def _mistakes(error: InvalidDefinition) -> str:
+    """`file:line: path: message`, so that editors find the place."""
+    lines = []
+    for problem in error.problems:
+        where = ":".join(str(part) for part in (error.source, problem.line) if part)
+        what = f"{problem.path}: {problem.message}" if problem.path else problem.message
+        lines.append(f"{where}: {what}" if where else what)
+    return "\n".join(lines)
+
+
+def _system(error: OSError) -> str:
+    said = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        said += "; make room on the disk"
+    return f"{error.filename}: {said}" if error.filename else said

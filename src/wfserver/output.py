@@ -1,0 +1,112 @@
+"""
+What commands print: one JSON document, or text that is compact on a terminal and plain in a pipe.
+
+Everything that came from users passes through `clean`: no control character of theirs reaches
+the terminal.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PIPE_WIDTH = 10_000
+_KEPT = "\n\t"
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Text goes here. Without a terminal: no colours, no wrapping."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+
+
+def clean(text: object) -> str:
+    """*text* without control characters, save line ends and tabs."""
+    return "".join(
+        ch if ch.isprintable() or ch in _KEPT else "\N{REPLACEMENT CHARACTER}" for ch in str(text)
+    )
+
+
+def shortened(value: Any, most: int) -> str:
+    """*value* as one line of at most *most* characters: text as it is, else JSON."""
+    text = value if isinstance(value, str) else as_json(value, indent=None)
+    text = clean(text).replace("\n", "⏎").replace("\t", " ")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def as_json(document: Any, indent: int | None = 2) -> str:
+    """*document* as JSON text that the stream's encoding can carry."""
+    can_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return json.dumps(document, indent=indent, ensure_ascii=not can_all)
+
+
+def put_json(document: Any, indent: int | None = 2) -> None:
+    """One JSON document on stdout."""
+    click.echo(as_json(document, indent))
+
+
+def put_list(rows: Sequence[Any], total: int) -> None:
+    """The JSON of a list."""
+    put_json({"items": list(rows), "total": total})
+
+
+def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int) -> None:
+    """
+    Rows under heads. The first column, an id, is never broken or cut.
+
+    Says how many more there are, and that there are none.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for at, head in enumerate(heads):
+        table.add_column(head, no_wrap=at == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    out = console()
+    if not table.row_count:
+        out.print("none")
+        return
+    out.print(table)
+    if total > table.row_count:
+        out.print(f"{table.row_count} of {total}; --limit shows more")
+
+
+def put_fields(fields: Mapping[str, object]) -> None:
+    """Names and values, aligned; what has no value is left out."""
+    wide = max(map(len, fields))
+    for name, value in fields.items():
+        if value is not None and value != "":
+            click.echo(f"{name:<{wide}}  {_cell(value)}")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return clean(value if isinstance(value, str) else str(value))
+
+
+def instant(at: int | None) -> str:
+    """An instant as people read it, in UTC."""
+    if at is None:
+        return "-"
+    return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def span(ms: int | None) -> str:
+    """A length of time as people read it."""
+    if ms is None:
+        return "-"
+    if ms < 1_000:
+        return f"{ms} ms"
+    return f"{ms / 1_000:.1f} s" if ms < 120_000 else f"{ms // 60_000} min"

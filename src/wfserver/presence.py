@@ -1,0 +1,59 @@
+"""Where the server of a data folder answers: noted when it does, for commands beside it."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from wfserver.settings import Settings
+
+FILE = "server.json"
+
+
+@contextmanager
+def presence(data: Path) -> Iterator["Presence"]:
+    """Something to note the URL with; the note goes when the server ends."""
+    note = Presence(data / FILE)
+    try:
+        yield note
+    finally:
+        note.clear()
+
+
+class Presence:
+    """The note of this process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def here(self, url: str) -> None:
+        """Write down that this process answers at *url*."""
+        fresh = self._path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps({"url": url, "pid": os.getpid()}) + "\n", "utf-8")
+        fresh.replace(self._path)
+
+    def clear(self) -> None:
+        """Take the note away, unless another server wrote its own over it."""
+        if _read(self._path).get("pid") == os.getpid():
+            self._path.unlink(missing_ok=True)
+
+
+def noted_url(data: Path) -> str | None:
+    """Where a server of this data folder said that it answers. It may have been killed since."""
+    url = _read(data / FILE).get("url")
+    return url if isinstance(url, str) else None
+
+
+def base_url(settings: Settings) -> str:
+    """The address to put in front of paths: the public one, the running one, or the default."""
+    own = f"http://{settings.host}:{settings.port}"
+    return settings.public_url or noted_url(settings.data) or own
+
+
+def _read(path: Path) -> dict[str, object]:
+    with suppress(OSError, ValueError):
+        note = json.loads(path.read_text("utf-8"))
+        if isinstance(note, dict):
+            return note
+    return {}

@@ -1,0 +1,64 @@
+"""One call of the command line: where the data is, how to answer, and the store to work on."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define
+
+from wfcore.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from wfcore.usecases.services import Services
+    from wfserver.compose import System
+    from wfserver.settings import Settings
+
+T = TypeVar("T")
+
+
+@define
+class Session:
+    """What the shared options said. `store` may hold a password: it is never shown."""
+
+    data: str | None = None
+    store: str | None = None
+    json: bool = False
+
+    def settings(self, **given: Any) -> "Settings":
+        """The settings of environment and options. Raises `InvalidInput`."""
+        from wfserver.settings import settings_from
+
+        return settings_from(data=self.data, store=self.store, **given)
+
+    def work(self, job: "Callable[[Services], Awaitable[T]]", *, fresh: bool = False) -> T:
+        """
+        Do *job* on the store, beside a server or without one. *fresh*: there may be none yet.
+
+        Raises what the job raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput`
+        where there is no data folder or the store's URL is unknown.
+        """
+
+        async def on_services(system: "System") -> T:
+            return await job(system.services)
+
+        return self.work_in(on_services, fresh=fresh)
+
+    def work_in(self, job: "Callable[[System], Awaitable[T]]", *, fresh: bool = False) -> T:
+        """Like `work`, for a job that wants the whole system."""
+        import asyncio
+
+        from wfserver.compose import open_system
+
+        settings = self.settings()
+        if not fresh and settings.store is None and not settings.data.is_dir():
+            raise InvalidInput("--data", f"there is no folder {settings.data}; wfcore up makes it")
+
+        async def within() -> T:
+            async with AsyncExitStack() as stack:
+                try:
+                    system = await stack.enter_async_context(open_system(settings))
+                except ValueError as error:
+                    raise InvalidInput("--store", str(error)) from None
+                return await job(system)
+
+        return asyncio.run(within())
