@@ -81,7 +81,7 @@ def malformed(text: str) -> None:
 
 @given(key_texts())
 def test_a_presented_key_shows_no_secret(key):
-    """AU-6: not in its repr, and what is stored is a hash."""
+    """SC-4: not in its repr, and what is stored is a hash."""
     presented = parse(key)
     assert presented.secret not in repr(presented)
     assert presented.secret[:-CHECKSUM_LENGTH] not in hash_secret(presented.secret)

@@ -82,7 +82,7 @@ def test_a_decided_approval_is_not_expired(approval, decision):
 
 @given(approvals(), decisions, voices)
 def test_every_decision_is_in_the_history(approval, decision, voice):
-    """AP-11: the history grows by one entry that says who, when, through which door and why."""
+    """AP-12: the history grows by one entry that says who, when, through which door and why."""
     decided = decide(approval, decision, voice, approval.created_at).record
     *earlier, entry = decided.history
     assert tuple(earlier) == approval.history

@@ -9,8 +9,10 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
+from wfcore.rules.approval import step_output
 from wfcore.rules.execution import MAX_RESUMES, may_resume
 from wfcore.rules.execution_machine import EXECUTION
+from wfcore.testing.strategies_runs import NO
 
 ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
 TERMINAL = frozenset(EventKind(f"execution.{status.lower()}") for status in EXECUTION.final)
@@ -29,7 +31,7 @@ def test_an_execution_whose_questions_are_answered_ends(walk):
 
 @given(walks())
 def test_events_are_numbered_without_gaps(walk):
-    """The log counts 1, 2, 3 ... and the record knows its last number."""
+    """EX-20: the log counts 1, 2, 3 ... and the record knows its last number."""
     numbers = [event.number for event in walk.events]
     assert numbers == list(range(1, len(numbers) + 1))
     assert walk.run.events == len(numbers)
@@ -46,7 +48,7 @@ def test_there_is_one_terminal_event_and_it_is_the_last(walk):
 
 @given(walks())
 def test_every_change_of_status_is_told(walk):
-    """The last `execution.*` event always names the status that the record has."""
+    """EX-20: the last `execution.*` event always names the status that the record has."""
     told = None
     for stage in walk.stages:
         for event in stage.outcome.events:
@@ -115,7 +117,7 @@ def test_a_lease_is_held_exactly_while_something_runs(walk):
 
 @given(walks())
 def test_the_record_itself_says_what_must_happen_next(walk):
-    """EX-16: until the end there is a due instant, a worker, or an open approval on record."""
+    """EX-19: until the end there is a due instant, a worker, or an open approval on record."""
     for stage in walk.stages:
         run = stage.after
         match run.status:
@@ -170,6 +172,33 @@ def test_each_approval_is_told_once_created_and_once_decided(walk):
     for id, approval in walk.approvals.items():
         decided = EventKind(f"approval.{approval.status.lower()}")
         assert told[id] == [EventKind.APPROVAL_CREATED, decided]
+
+
+@given(walks())
+def test_an_approval_pauses_and_its_approval_lets_go_on(walk):
+    """EX-4, EX-5: AWAITING_APPROVAL until people decide, then due at once with their rows."""
+    for stage in walk.stages[1:]:
+        if stage.after.status is S.AWAITING_APPROVAL:
+            waiting = [e.data for e in stage.outcome.events if e.kind == "approval.created"]
+            assert waiting[-1]["approvalId"] == waiting_for(stage.after)
+        if stage.did == "approve":
+            assert (stage.after.status, stage.after.due_at) == (S.RUNNING, stage.now)
+            approval = walk.approvals[waiting_for(stage.before)]
+            result = stage.after.step_results[approval.step_name]
+            assert (result.status, result.completed_at) == (StepStatus.COMPLETED, stage.now)
+            assert result.output == step_output(approval)
+
+
+@given(walks())
+def test_a_step_whose_when_is_false_is_skipped(walk):
+    """DF-8: it never starts, has no attempt, and counts as completed."""
+    for step in walk.definition.steps:
+        result = walk.run.step_results.get(step.name)
+        if result is not None and step.when == NO:
+            assert (result.status, result.attempts) == (StepStatus.SKIPPED, 0)
+            assert step.name not in {start.step_name for start in walk.starts}
+        elif result is not None:
+            assert result.status is not StepStatus.SKIPPED
 
 
 @given(walks())

@@ -63,7 +63,7 @@ def test_the_move_to_key_mode_is_one_way(webhook, changes):
 
 @given(webhooks())
 def test_a_bound_key_wins_over_a_secret(webhook):
-    """WH-10: signatures count only without a key; with neither the URL is the credential."""
+    """WH-11: signatures count only without a key; with neither the URL is the credential."""
     if webhook.api_key_id is not None:
         wanted = AuthMode.API_KEY
     else:

@@ -29,7 +29,7 @@ _FORM = re.compile(
 
 @frozen
 class Presented:
-    """A well-formed key as a caller sent it. Never shown, never stored."""
+    """A well-formed key as a caller sent it. Never shown, never stored. SC-4."""
 
     id: str
     secret: str

@@ -80,7 +80,7 @@ BY_END = Voice(None, None)
 
 def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -> Outcome[Approval]:
     """
-    The approval with its decision. AP-2 to AP-5.
+    The approval with its decision, which its history tells. AP-2 to AP-5, AP-12.
 
     Raises `AlreadyDecided` where it has one, or is past its expiry and somebody decides
     (AP-4, AP-6); `InvalidInput` where edited rows break a rule (AP-9), and decides nothing.

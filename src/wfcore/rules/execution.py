@@ -1,7 +1,8 @@
 """
 How a fact changes an execution: the fold over the machine. Contract §2.
 
-Every change of status is an event of its own, after the events of the fact that caused it.
+Every change of status is an event of its own, after the events of the fact that caused it;
+numbers have no gaps, and a terminal event is the last. EX-20.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

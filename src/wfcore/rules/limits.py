@@ -37,8 +37,10 @@ REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
 """Requests per minute and per day (None: unlimited) for each key. RL-1."""
 
 MAX_APPROVAL_ROWS = 10_000
+"""Rows in one group of an approval. LM-7."""
 MAX_COMMENT = 4_000
 MAX_NAME = 200
+"""Characters in a name. LM-8."""
 MAX_STEPS = 500
 """Steps in a definition. DF-1."""
 SOURCE_BYTES = 256 * KIB
@@ -47,6 +49,7 @@ MAX_ATTEMPTS = 100
 MAX_BACKOFF = 100
 ARTIFACTS_PER_EXECUTION = 200
 ARTIFACT_BYTES = 100 * MIB
+"""Files of one execution, and bytes of each. LM-9."""
 VARIABLE_ENV_BYTES = 100_000
 """A variable over this many bytes is only in the context file. CS-3."""
 

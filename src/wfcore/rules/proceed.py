@@ -3,7 +3,8 @@ From one fact to the next rest: fold, plan, fold again, until something must be 
 
 The one place where planner and machine meet. Pure; ids for new approvals come as a function
 argument. Everything it decides is stored in one unit, so between a step's end and the next
-step's beginning there is no state that a crash could catch.
+step's beginning there is no state that a crash could catch, and what it leaves says what
+must happen next. EX-19.
 """
 
 from collections.abc import Callable

@@ -17,7 +17,8 @@ from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
 
 def require_bound_key(webhook: Webhook, who: Principal) -> None:
     """
-    In key mode exactly the bound key, of the webhook's own account, opens the door. WH-1.
+    In key mode exactly the bound key, of the webhook's own account, opens the door; the
+    webhook's secret does not. WH-1, WH-11.
 
     Raises `Unauthenticated`.
     """

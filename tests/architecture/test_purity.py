@@ -1,0 +1,96 @@
+"""What each ring may import, how long a file may be, and what importing the core costs."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src"
+LONGEST = 400
+PURE = ("rules", "effects", "model", "machine", "errors", "instants")
+WAITING = ("ports", "usecases")
+IMPURE = frozenset(
+    {
+        *("asyncio", "concurrent", "logging", "multiprocessing", "os", "pathlib", "random"),
+        *("secrets", "signal", "socket", "sqlite3", "subprocess", "tempfile", "threading"),
+        *("time", "uuid"),
+    }
+)
+ADAPTERS = frozenset({"adapters_http", "adapters_store", "adapters_runtime", "wfserver"})
+CLOCKS = frozenset({"now", "utcnow", "today"})
+
+
+def files(*rings: str) -> list[Path]:
+    places = [SRC / "wfcore" / ring for ring in rings]
+    return [
+        path
+        for place in places
+        for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")])
+    ]
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level names of everything that *path* imports, at any depth of its code."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+@pytest.mark.parametrize("path", files(*PURE, *WAITING), ids=name)
+def test_the_core_reaches_no_clock_chance_or_world(path: Path):
+    """Time, ids and secrets are arguments or ports; a use case awaits ports and nothing else."""
+    assert not imports(path) & IMPURE
+
+
+@pytest.mark.parametrize("path", files(*PURE, *WAITING), ids=name)
+def test_the_core_asks_no_clock_of_a_date(path: Path):
+    """`datetime` is for calendars only: nobody calls `now` or `today` on it."""
+    calls = [n.func for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+    asked = [call for call in calls if isinstance(call, ast.Attribute) and call.attr in CLOCKS]
+    dates = [call for call in asked if isinstance(call.value, ast.Name)]
+    assert not [call for call in dates if call.value.id in ("datetime", "date")]
+
+
+@pytest.mark.parametrize("path", files(*PURE), ids=name)
+def test_pure_rings_await_nothing(path: Path):
+    """A rule is a plain function."""
+    waiting = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    assert not [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, waiting)]
+
+
+@pytest.mark.parametrize("path", files(*PURE, *WAITING, "wire"), ids=name)
+def test_the_core_needs_attrs_and_cattrs_only(path: Path):
+    """Beyond the standard library; cattrs in `wire` alone."""
+    allowed = {"wfcore", "attrs"} | ({"cattrs"} if "wire" in path.parts else set())
+    assert not imports(path) - sys.stdlib_module_names - allowed
+
+
+@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=name)
+def test_no_file_is_long(path: Path):
+    """One idea, one file: at most 400 lines."""
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_importing_the_core_pulls_in_no_adapter():
+    """A library user pays for the core alone: no adapter, no event loop, no test tool."""
+    modules = [
+        f"wfcore.{path.relative_to(SRC / 'wfcore').with_suffix('')}".replace("/", ".")
+        for path in files(*PURE, *WAITING)
+        if path.name != "__init__.py"
+    ]
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    unwanted = ADAPTERS | {"asyncio", "sqlite3", "hypothesis", "pytest", "starlette", "uvicorn"}
+    assert not unwanted & {module.partition(".")[0] for module in loaded.stdout.split()}
