@@ -1,0 +1,55 @@
+"""The ASGI application: the table of routes behind one pipeline. Can be mounted anywhere."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from adapters_http.ask import Context
+from adapters_http.config import HttpConfig
+from adapters_http.lookup import Lookup
+from adapters_http.metrics import Metrics
+from adapters_http.openapi import describe
+from adapters_http.pipeline import Pipeline
+from adapters_http.routes import ROUTES
+from wfcore.usecases.services import Services
+
+__all__ = ["HttpConfig", "create_app"]
+
+_LOOKUP = Lookup(ROUTES)
+
+
+class _Application(Starlette):
+    """Starlette, with the pipeline in place of its stack: it answers every error itself."""
+
+    context: Context
+
+    def build_middleware_stack(self) -> ASGIApp:
+        app: ASGIApp = Pipeline(self.router, _LOOKUP, self.context)
+        for factory, args, options in reversed(self.user_middleware):
+            app = factory(app, *args, **options)
+        return app
+
+
+def create_app(services: Services, config: HttpConfig | None = None) -> Starlette:
+    """
+    The HTTP interface over *services*.
+
+    Its lifespan enters `config.lifespan`; where the application is mounted into another one,
+    that one's own lifespan has to do it.
+    """
+    chosen = config or HttpConfig()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        if chosen.lifespan is None:
+            yield
+            return
+        async with chosen.lifespan():
+            yield
+
+    app = _Application(lifespan=lifespan)
+    app.context = Context(services, chosen, Metrics(), cache(lambda: describe(chosen)))
+    return app

@@ -1,0 +1,109 @@
+"""One request as doors and handlers see it: what was asked, by whom, and what came of it."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qsl
+
+from attrs import frozen
+from starlette.types import Scope
+
+from adapters_http.config import HttpConfig
+from adapters_http.metrics import Metrics
+from wfcore.errors import InvalidInput
+from wfcore.model.access import Principal
+from wfcore.model.json import JsonObject
+from wfcore.model.webhook import Webhook
+from wfcore.rules.rate import Quota
+from wfcore.usecases.auditing import Origin
+from wfcore.usecases.services import Services
+
+_MOST_FIELDS = 100
+
+
+@frozen
+class Context:
+    """What all requests share. `description` gives the text of the OpenAPI document."""
+
+    services: Services
+    config: HttpConfig
+    metrics: Metrics
+    description: Callable[[], bytes]
+
+
+class Ask:
+    """
+    `who`, `raw`, `json`, `body`, `quota` and `webhook` are filled in by the door on the way.
+
+    A handler may add to `headers`, which go out with a success.
+    """
+
+    who: Principal
+    """Set before the handler runs, on every route that asks for somebody."""
+    quota: Quota | None = None
+    webhook: Webhook | None = None
+    raw: bytes = b""
+    json: JsonObject
+    body: Any = None
+
+    def __init__(self, context: Context, scope: Scope, id: str) -> None:
+        self.context = context
+        self.services = context.services
+        self.scope = scope
+        self.request_id = id
+        self.params: dict[str, str] = {}
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        method: str = self.scope["method"]
+        return method
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where it came from, for the audit log. Never the query string."""
+        client = self.scope.get("client")
+        return Origin(self.scope["path"], client[0] if client else None, self.request_id)
+
+    def header_values(self, name: bytes) -> list[str]:
+        """Every value of one header; *name* in lower case."""
+        return [value.decode("latin-1") for key, value in self.scope["headers"] if key == name]
+
+    def header(self, name: bytes) -> str | None:
+        """The first value of one header; *name* in lower case."""
+        for key, value in self.scope["headers"]:
+            if key == name:
+                text: str = value.decode("latin-1")
+                return text
+        return None
+
+    @cached_property
+    def _query(self) -> list[tuple[str, str]]:
+        text = self.scope["query_string"]
+        if not text:
+            return []
+        try:
+            return parse_qsl(text.decode("latin-1"), True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise InvalidInput("query", f"at most {_MOST_FIELDS} parameters") from None
+
+    def query_values(self, name: str) -> list[str]:
+        """Every value of one query parameter."""
+        return [value for key, value in self._query if key == name]
+
+    def query(self, name: str) -> str | None:
+        """The first value of one query parameter."""
+        return next((value for key, value in self._query if key == name), None)
+
+    @property
+    def base_url(self) -> str:
+        """How clients reach this application, without a slash at the end."""
+        if self.context.config.public_url is not None:
+            return self.context.config.public_url.rstrip("/")
+        scope = self.scope
+        host = self.header(b"host")
+        if host is None:
+            server = scope.get("server") or ("127.0.0.1", 80)
+            host = f"{server[0]}:{server[1]}"
+        return f"{scope['scheme']}://{host}{scope.get('root_path', '')}"

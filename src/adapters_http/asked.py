@@ -1,0 +1,65 @@
+"""Reading what a request asks for in its query and headers, checked. Contract §6, §9."""
+
+from enum import StrEnum
+from hashlib import sha256
+from typing import TypeVar
+
+from adapters_http.ask import Ask
+from wfcore.errors import InvalidInput
+from wfcore.model.page import PageRequest
+from wfcore.rules.paging import page_request
+from wfcore.usecases.starting import Idempotency
+
+E = TypeVar("E", bound=StrEnum)
+LONGEST_WAIT_S = 60
+LONGEST_IDEMPOTENCY_KEY = 255
+
+
+def page(ask: Ask, sizes: tuple[int, int]) -> PageRequest:
+    """`page` and `size`. Raises `InvalidInput`."""
+    return page_request(ask.query("page"), ask.query("size"), sizes)
+
+
+def member(ask: Ask, name: str, kind: type[E]) -> E | None:
+    """A filter by an enum's value; an empty one counts as absent. Raises `InvalidInput`."""
+    text = ask.query(name)
+    if not text:
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(name, f"must be one of {', '.join(kind)}") from None
+
+
+def wait_ms(ask: Ask) -> int | None:
+    """`wait`, in seconds from 1 to 60; None: not asked for. Raises `InvalidInput`."""
+    text = ask.query("wait")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= LONGEST_WAIT_S):
+        raise InvalidInput("wait", f"must be a number of seconds from 1 to {LONGEST_WAIT_S}")
+    return int(text) * 1_000
+
+
+def idempotency(ask: Ask) -> Idempotency | None:
+    """The `Idempotency-Key` with a fingerprint of the body. Raises `InvalidInput`. IK-1."""
+    found = ask.header_values(b"idempotency-key")
+    if not found:
+        return None
+    key = found[0]
+    printable = key.isascii() and key.isprintable()
+    if len(found) > 1 or not printable or not 1 <= len(key) <= LONGEST_IDEMPOTENCY_KEY:
+        raise InvalidInput(
+            "Idempotency-Key", f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
+        )
+    return Idempotency(key, sha256(ask.raw).hexdigest())
+
+
+def last_event_id(ask: Ask) -> int:
+    """The number of the last event that a stream's reader saw. Raises `InvalidInput`."""
+    text = ask.header(b"last-event-id")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InvalidInput("Last-Event-ID", "must be the number of an event")
+    return int(text)

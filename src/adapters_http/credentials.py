@@ -1,0 +1,76 @@
+"""Where a request carries what it proves itself with. Spec: ways to carry the key; contract §6."""
+
+from urllib.parse import urlsplit
+
+from adapters_http.ask import Ask
+from wfcore.errors import Forbidden
+from wfcore.rules.limits import SESSION_MAX
+from wfcore.usecases.admission import Carried
+
+COOKIE = "wfcore_session"
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+def carried(ask: Ask) -> Carried:
+    """All three ways: Bearer, `X-API-Key`, and the query parameter `api_key`."""
+    authorization, x_api_key = [], []
+    for name, value in ask.scope["headers"]:
+        if name == b"authorization":
+            authorization.append(value.decode("latin-1"))
+        elif name == b"x-api-key":
+            x_api_key.append(value.decode("latin-1"))
+    query = ask.query_values("api_key") if ask.scope["query_string"] else ()
+    return Carried(authorization, x_api_key, query)
+
+
+def carried_in_headers(ask: Ask) -> Carried:
+    """The two ways that a download takes without a signature."""
+    return Carried(ask.header_values(b"authorization"), ask.header_values(b"x-api-key"))
+
+
+def session_token(ask: Ask) -> str | None:
+    """What the session cookie holds."""
+    for header in ask.header_values(b"cookie"):
+        for pair in header.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == COOKIE and value:
+                return value
+    return None
+
+
+def session_cookie(ask: Ask, token: str) -> tuple[bytes, bytes]:
+    """The header that keeps *token* in the browser; an empty one takes it away."""
+    parts = [
+        f"{COOKIE}={token}",
+        "Path=/",
+        f"Max-Age={SESSION_MAX // 1_000 if token else 0}",
+        "HttpOnly",
+        "SameSite=Lax",
+    ]
+    if ask.base_url.startswith("https:"):
+        parts.append("Secure")
+    return b"set-cookie", "; ".join(parts).encode("latin-1")
+
+
+def refuse_cross_site(ask: Ask) -> None:
+    """
+    Raises `Forbidden` where a change comes from somebody else's page. SE-3.
+
+    A request with neither `Origin` nor `Sec-Fetch-Site` is no browser's and passes.
+    """
+    if ask.method in _SAFE:
+        return
+    if "cross-site" in [value.strip().lower() for value in ask.header_values(b"sec-fetch-site")]:
+        raise Forbidden("Cross-site requests are refused")
+    own = {(ask.header(b"host") or "").lower(), urlsplit(ask.base_url).netloc.lower()}
+    for origin in ask.header_values(b"origin"):
+        if _host(origin) not in own:
+            raise Forbidden("Cross-site requests are refused")
+
+
+def _host(origin: str) -> str | None:
+    """`https://example.org` → `example.org`; None for what names no host, like `null`."""
+    try:
+        return urlsplit(origin.strip()).netloc.lower() or None
+    except ValueError:
+        return None

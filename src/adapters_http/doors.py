@@ -1,0 +1,127 @@
+"""
+Letting a request in, one function for each kind of door. They differ in what they look at
+first, never in the rules, which are the core's. Spec: authentication; contract §6, §7.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from adapters_http.ask import Ask
+from adapters_http.bodies import read_body
+from adapters_http.credentials import (
+    carried,
+    carried_in_headers,
+    refuse_cross_site,
+    session_token,
+)
+from adapters_http.json_text import parse_object
+from adapters_http.route import Auth, Route
+from wfcore.errors import AccountBlocked, Unauthenticated
+from wfcore.model.access import Principal, Scope
+from wfcore.usecases import admission
+from wfcore.usecases.auditing import note_denial
+from wfcore.usecases.sessions import session_of
+from wfcore.wire.converter import structured
+
+Door: TypeAlias = Callable[[Ask, Route, Receive], Awaitable[None]]
+
+
+async def _read(ask: Ask, route: Route, receive: Receive) -> None:
+    ask.raw = await read_body(receive, Headers(scope=ask.scope), route.body_limit)
+
+
+def _understand(ask: Ask, route: Route) -> None:
+    if route.body is not None:
+        ask.json = parse_object(ask.raw)
+        ask.body = structured(route.body, ask.json)
+
+
+async def _read_and_understand(ask: Ask, route: Route, receive: Receive) -> None:
+    if route.body is not None:
+        await _read(ask, route, receive)
+        _understand(ask, route)
+
+
+async def _admit(ask: Ask, route: Route) -> None:
+    assert route.scope is not None
+    admitted = await admission.admit(ask.services, carried(ask), route.scope, ask.origin)
+    ask.who, ask.quota = admitted.who, admitted.quota
+
+
+async def _by_key(ask: Ask, route: Route, receive: Receive) -> None:
+    await _admit(ask, route)
+    if route.body is not None:
+        await _read_and_understand(ask, route, receive)
+
+
+async def _by_key_after_body(ask: Ask, route: Route, receive: Receive) -> None:
+    await _read(ask, route, receive)
+    await _admit(ask, route)
+    _understand(ask, route)
+
+
+async def _by_webhook(ask: Ask, route: Route, receive: Receive) -> None:
+    webhook = await admission.find_webhook(ask.services, ask.params["id"])
+    ask.webhook = webhook
+    await _read(ask, route, receive)
+    ask.quota = await admission.admit_trigger(
+        ask.services, webhook, carried(ask), _signature(ask), ask.raw, ask.origin
+    )
+    ask.json = parse_object(ask.raw)
+
+
+def _signature(ask: Ask) -> str | None:
+    """The one signature; of two different ones none counts."""
+    found = set(ask.header_values(b"x-webhook-signature"))
+    return found.pop() if len(found) == 1 else None
+
+
+async def _by_session(ask: Ask, route: Route, receive: Receive) -> None:
+    refuse_cross_site(ask)
+    try:
+        ask.who = await session_of(ask.services, session_token(ask))
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(ask.services, "console.request", refusal, ask.origin)
+        raise
+    await _read_and_understand(ask, route, receive)
+
+
+async def _to_login(ask: Ask, route: Route, receive: Receive) -> None:
+    refuse_cross_site(ask)
+    await _read_and_understand(ask, route, receive)
+
+
+async def _to_download(ask: Ask, route: Route, receive: Receive) -> None:
+    """Only those without a signature; the handler looks at the others' signature."""
+    if ask.query("signature") is None:
+        ask.who = await _reader(ask)
+
+
+async def _reader(ask: Ask) -> Principal:
+    token = session_token(ask)
+    by_header = carried_in_headers(ask)
+    try:
+        if token and not (by_header.authorization or by_header.x_api_key):
+            return await session_of(ask.services, token)
+        return await admission.authenticate(ask.services, by_header, Scope.ARTIFACT_READ)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(ask.services, "artifact.download", refusal, ask.origin)
+        raise
+
+
+async def _open(ask: Ask, route: Route, receive: Receive) -> None:
+    """Nobody is asked, nothing is read."""
+
+
+DOORS: Mapping[Auth, Door] = {
+    Auth.OPEN: _open,
+    Auth.KEY: _by_key,
+    Auth.KEY_AFTER_BODY: _by_key_after_body,
+    Auth.TRIGGER: _by_webhook,
+    Auth.SESSION: _by_session,
+    Auth.LOGIN: _to_login,
+    Auth.DOWNLOAD: _to_download,
+}

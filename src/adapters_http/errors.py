@@ -1,0 +1,115 @@
+"""The one table from errors to statuses, and what an error looks like on the wire."""
+
+from collections.abc import Mapping
+
+from attrs import define, frozen
+
+from adapters_http.bodies import BodyTimeout
+from adapters_http.json_text import dump_json
+from wfcore import errors
+from wfcore.wire.converter import plain
+from wfcore.wire.shapes import ErrorView, RateLimitedView
+
+Headers = list[tuple[bytes, bytes]]
+
+
+@define
+class NoSuchPath(Exception):
+    """No row of the table has this path."""
+
+    def __str__(self) -> str:
+        return "Not found"
+
+
+@define
+class WrongMethod(Exception):
+    """The path is there, under other methods."""
+
+    allowed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"Method not allowed; allowed: {', '.join(self.allowed)}"
+
+
+# fmt: off
+STATUS: Mapping[type[Exception], int] = {
+    errors.InvalidInput:      400,
+    errors.InvalidDefinition: 400,
+    errors.Unauthenticated:   401,
+    errors.AccountBlocked:    403,
+    errors.Forbidden:         403,
+    errors.NotFound:          404,
+    NoSuchPath:               404,
+    WrongMethod:              405,
+    BodyTimeout:              408,
+    errors.Conflict:          409,
+    errors.TooLarge:          413,
+    errors.RateLimited:       429,
+    errors.TooManyAttempts:   429,
+    errors.StoreUnavailable:  503,
+}
+# fmt: on
+"""An error that is not here (nor a class above it) is a defect: 500, and nothing said."""
+
+_STORE_RETRY_S = 2
+
+
+@frozen
+class Refusal:
+    """A status, what to say, and headers that go with it."""
+
+    status: int
+    says: str
+    headers: Headers
+    body: bytes
+
+
+def refusal(error: Exception, also: Mapping[type[Exception], int]) -> Refusal | None:
+    """
+    What a caller is told of *error*; *also* are the row's own statuses. None: a defect.
+
+    The body of a 401 is the same for every cause. AU-6.
+    """
+    status = _status(type(error), also) or _status(type(error), STATUS)
+    if status is None:
+        return None
+    says = "The request body did not arrive in time" if status == 408 else str(error)
+    return Refusal(status, says, _headers(error), _body(error, says))
+
+
+def defect() -> Refusal:
+    """What a caller is told of a defect: nothing."""
+    says = "Internal error"
+    return Refusal(500, says, [], dump_json(plain(ErrorView(says))))
+
+
+def _status(kind: type[Exception], table: Mapping[type[Exception], int]) -> int | None:
+    return next((table[one] for one in kind.__mro__ if one in table), None)
+
+
+def _body(error: Exception, says: str) -> bytes:
+    if isinstance(error, errors.RateLimited):
+        view = RateLimitedView(says, error.window, error.limit, error.retry_after_s)
+        return dump_json(plain(view))
+    return dump_json(plain(ErrorView(says)))
+
+
+def _headers(error: Exception) -> Headers:
+    match error:
+        case errors.Unauthenticated():
+            return [(b"www-authenticate", b"Bearer")]
+        case WrongMethod(allowed):
+            return [(b"allow", ", ".join(allowed).encode())]
+        case errors.RateLimited(window, limit, retry_after_s):
+            return [
+                (b"retry-after", b"%d" % retry_after_s),
+                (b"x-ratelimit-limit", b"%d" % limit),
+                (b"x-ratelimit-remaining", b"0"),
+                (b"x-ratelimit-window", window.encode()),
+            ]
+        case errors.TooManyAttempts(retry_after_s):
+            return [(b"retry-after", b"%d" % retry_after_s)]
+        case errors.StoreUnavailable():
+            return [(b"retry-after", b"%d" % _STORE_RETRY_S)]
+        case _:
+            return []

@@ -1,0 +1,60 @@
+"""Approvals: reading and deciding. Spec: v1 approvals, approval-response endpoint."""
+
+from adapters_http.ask import Ask
+from adapters_http.asked import member, page
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.limits import APPROVAL_PAGE
+from wfcore.usecases import approvals
+from wfcore.usecases.approvals import Decide
+from wfcore.wire.shapes import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
+from wfcore.wire.views import (
+    approval_detail,
+    approval_page,
+    decision_view,
+    execution_approvals,
+)
+
+
+async def list_all(ask: Ask) -> ApprovalPage:
+    """The approvals that the caller may see, newest first, without their rows."""
+    status = member(ask, "status", ApprovalStatus)
+    found = await approvals.list_approvals(ask.services, ask.who, page(ask, APPROVAL_PAGE), status)
+    return approval_page(found)
+
+
+async def read(ask: Ask) -> ApprovalDetail:
+    """One approval with rows, columns and history."""
+    return approval_detail(await approvals.read_approval(ask.services, ask.who, ask.params["id"]))
+
+
+async def of_execution(ask: Ask) -> ExecutionApprovals:
+    """All approvals of one execution, without their rows."""
+    id = ask.params["executionId"]
+    return execution_approvals(await approvals.approvals_of(ask.services, ask.who, id))
+
+
+async def approve(ask: Ask) -> ApprovalDetail:
+    """Release the rows, edited or as they are."""
+    return await _decided(ask, Approve(ask.body.edited_items))
+
+
+async def reject(ask: Ask) -> ApprovalDetail:
+    """Stop the execution."""
+    return await _decided(ask, Reject())
+
+
+async def _decided(ask: Ask, decision: Approve | Reject) -> ApprovalDetail:
+    asked = Decide(ask.params["id"], decision, DecisionSource.API, ask.body.comment)
+    return approval_detail(await _decide(ask, asked))
+
+
+async def respond(ask: Ask) -> DecisionView:
+    """The decision of an external system."""
+    decision = Approve() if ask.body.decision is Verdict.APPROVE else Reject()
+    asked = Decide(ask.body.approval_id, decision, DecisionSource.WEBHOOK, ask.body.comment)
+    return decision_view(await _decide(ask, asked), ask.body.decision)
+
+
+async def _decide(ask: Ask, asked: Decide) -> Approval:
+    return await approvals.decide_approval(ask.services, ask.who, asked, ask.origin)

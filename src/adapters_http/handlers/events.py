@@ -1,0 +1,66 @@
+"""An execution's event log as server-sent events. Contract §9."""
+
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator
+
+from starlette.responses import Response, StreamingResponse
+
+from adapters_http.ask import Ask
+from adapters_http.asked import last_event_id
+from adapters_http.json_text import dump_json
+from wfcore.errors import WfError
+from wfcore.model.event import Event
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.usecases.executions import read_events
+from wfcore.wire.converter import plain
+from wfcore.wire.views import event_view
+
+HEARTBEAT_S = 15.0
+LOOK_MS = 1_000
+"""How often to look without a hint: it may be lost, or be another process's."""
+_MEDIA = "text/event-stream"
+
+
+async def follow(ask: Ask) -> Response:
+    """
+    The events after `Last-Event-ID`, then new ones as they come, until the terminal one.
+
+    Who has seen the terminal event gets 204, which tells an `EventSource` to stay away.
+    """
+    after = last_event_id(ask)
+    run, events = await read_events(ask.services, ask.who, ask.params["id"], after)
+    if run.status in EXECUTION.final and not events:
+        return Response(status_code=204)
+    if ask.method == "HEAD":
+        return Response(media_type=_MEDIA)
+    return StreamingResponse(_lines(ask, after), media_type=_MEDIA, headers=_UNBUFFERED)
+
+
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+
+
+async def _lines(ask: Ask, after: int) -> AsyncIterator[bytes]:
+    loop, id = get_running_loop(), ask.params["id"]
+    yield b"retry: 2000\n\n"
+    said = loop.time()
+    while True:
+        try:
+            run, events = await read_events(ask.services, ask.who, id, after)
+        except WfError:
+            return  # the reader comes back with Last-Event-ID and is told why
+        for event in events:
+            yield frame(event)
+            after, said = event.number, loop.time()
+        if run.status in EXECUTION.final and after >= run.events:
+            return
+        if loop.time() - said >= HEARTBEAT_S:
+            yield b": still there\n\n"
+            said = loop.time()
+        if not events:
+            await ask.services.wakeup.rest(id, LOOK_MS)
+
+
+def frame(event: Event) -> bytes:
+    """One event of the stream. JSON text has no line breaks, so it is one data line."""
+    data = dump_json(plain(event_view(event)))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.number, event.kind.encode(), data)

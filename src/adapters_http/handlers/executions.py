@@ -1,0 +1,45 @@
+"""Executions: reading and cancelling. Spec: v1 endpoints, executions."""
+
+from adapters_http.ask import Ask
+from adapters_http.asked import member, page, wait_ms
+from wfcore.model.execution import ExecutionStatus
+from wfcore.rules.limits import WORKFLOW_PAGE
+from wfcore.usecases import executions
+from wfcore.wire.shapes import ExecutionPage, ResultView, StatusView
+from wfcore.wire.views import execution_page, result_view, status_view
+
+
+async def list_all(ask: Ask) -> ExecutionPage:
+    """The caller's executions, newest first."""
+    found = await executions.list_executions(
+        ask.services,
+        ask.who,
+        page(ask, WORKFLOW_PAGE),
+        ask.query("workflowId") or None,
+        member(ask, "status", ExecutionStatus),
+    )
+    return execution_page(found)
+
+
+async def read(ask: Ask) -> StatusView:
+    """The status view; with `wait`, as soon as the execution rests."""
+    wait = wait_ms(ask)
+    if wait is None:
+        run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
+    else:
+        run = await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
+    return status_view(run)
+
+
+async def result(ask: Ask) -> ResultView:
+    """The result of an ended execution; with `wait`, as soon as there is one."""
+    wait = wait_ms(ask)
+    if wait is not None:
+        await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
+    return result_view(await executions.read_result(ask.services, ask.who, ask.params["id"]))
+
+
+async def cancel(ask: Ask) -> StatusView:
+    """End an execution at once."""
+    id = ask.params["id"]
+    return status_view(await executions.cancel_execution(ask.services, ask.who, id, ask.origin))

@@ -1,0 +1,68 @@
+"""
+The one-click approval link: a page that asks, a page that says what was decided.
+
+Spec: one-click link rules; contract §6 and §10. Only a person's click with `confirm=1` decides;
+every other way of opening the link just looks.
+"""
+
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, Response
+
+from adapters_http.ask import Ask
+from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, may_decide
+from wfcore.errors import AlreadyDecided, InvalidInput
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.limits import MAX_COMMENT
+from wfcore.usecases.approvals import Decide, decide_approval, question_for
+
+
+async def decide(ask: Ask) -> Response:
+    """The page for the link: the question, or what was decided (409: by somebody before)."""
+    verdict, comment = _verdict(ask.params["decision"]), _comment(ask)
+    approval = await question_for(ask.services, ask.who, ask.params["id"])
+    confirmed = ask.query("confirm") == "1" and may_decide(ask.method, Headers(scope=ask.scope))
+    if approval.status is not ApprovalStatus.PENDING:
+        return _page(decided_page(approval), 409 if confirmed else 200)
+    if not confirmed:
+        return _page(_question(ask, approval, verdict, comment), 200)
+    return await _decide(ask, approval, verdict, comment)
+
+
+async def _decide(ask: Ask, approval: Approval, verdict: Verdict, comment: str | None) -> Response:
+    decision = Approve() if verdict is Verdict.APPROVE else Reject()
+    asked = Decide(approval.id, decision, DecisionSource.LINK, comment)
+    try:
+        decided = await decide_approval(ask.services, ask.who, asked, ask.origin)
+    except AlreadyDecided:
+        return _page(decided_page(await question_for(ask.services, ask.who, approval.id)), 409)
+    return _page(decided_page(decided), 200)
+
+
+def _question(ask: Ask, approval: Approval, verdict: Verdict, comment: str | None) -> Page:
+    return confirm_page(
+        approval,
+        verdict,
+        now=ask.services.clock.deadline_now(),
+        api_key=ask.query("api_key"),
+        comment=comment or "",
+    )
+
+
+def _verdict(text: str) -> Verdict:
+    """`approve` or `reject` in any case. AP-11."""
+    try:
+        return Verdict(text.lower())
+    except ValueError:
+        raise InvalidInput("decision", "must be approve or reject") from None
+
+
+def _comment(ask: Ask) -> str | None:
+    comment = ask.query("comment")
+    if comment is not None and len(comment) > MAX_COMMENT:
+        raise InvalidInput("comment", f"must have at most {MAX_COMMENT} characters")
+    return comment or None
+
+
+def _page(page: Page, status: int) -> Response:
+    return HTMLResponse(page.html, status, PAGE_HEADERS(page.nonce))

@@ -1,0 +1,57 @@
+"""Workflows, and starting them. Spec: v1 endpoints, workflows."""
+
+from adapters_http.ask import Ask
+from adapters_http.asked import idempotency, page, wait_ms
+from wfcore.model.execution import ExecutionStatus
+from wfcore.rules.limits import WORKFLOW_PAGE
+from wfcore.usecases import executions, starting, workflows
+from wfcore.usecases.starting import Started
+from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
+from wfcore.wire.views import start_view, workflow_view
+
+REPLAYED = (b"idempotent-replayed", b"true")
+
+
+async def list_all(ask: Ask) -> WorkflowPage:
+    """The workflows that the key's owner sees, by name."""
+    found = await workflows.list_workflows(ask.services, ask.who, page(ask, WORKFLOW_PAGE))
+    items = [workflow_view(one.workflow, one.definition) for one in found.rows]
+    return WorkflowPage(items, found.total, found.page, found.size)
+
+
+async def read(ask: Ask) -> WorkflowView:
+    """One workflow with its definition."""
+    found = await workflows.read_workflow(ask.services, ask.who, ask.params["id"])
+    return workflow_view(found.workflow, found.definition)
+
+
+async def start(ask: Ask) -> StartView:
+    """Accept an execution; with `wait`, answer when it rests."""
+    wait = wait_ms(ask)
+    started = await starting.start_execution(
+        ask.services,
+        ask.who,
+        ask.params["id"],
+        ask.body.inputs,
+        monitored=ask.body.enable_monitoring,
+        idempotency=idempotency(ask),
+        origin=ask.origin,
+    )
+    if started.replayed:
+        ask.headers.append(REPLAYED)
+    return await _started(ask, started, wait)
+
+
+async def redrive(ask: Ask) -> StartView:
+    """Accept a new execution that goes on where an old one stopped."""
+    wait = wait_ms(ask)
+    started = await starting.redrive(ask.services, ask.who, ask.params["id"], origin=ask.origin)
+    return await _started(ask, started, wait)
+
+
+async def _started(ask: Ask, started: Started, wait: int | None) -> StartView:
+    status = ExecutionStatus.PENDING
+    if wait is not None:
+        run = await executions.wait_for_rest(ask.services, ask.who, started.execution_id, wait)
+        status = run.status
+    return start_view(started.execution_id, started.workflow_id, started.started_at, status)

@@ -1,0 +1,98 @@
+"""
+One row of the table of routes: everything that is to be said of one path and method.
+
+Authentication is declared here and nowhere inferred; a row without it cannot be built.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from attrs import Factory, field, frozen
+
+from adapters_http.ask import Ask
+from wfcore.model.access import Scope
+from wfcore.rules.limits import TRIGGER_BODY
+
+Handler: TypeAlias = Callable[[Ask], Awaitable[Any]]
+"""Gives a shape of `wfcore.wire.shapes`, or a Starlette response where it is no JSON."""
+
+
+class Auth(StrEnum):
+    """How a route lets somebody in, and in which order it looks at things."""
+
+    OPEN = "open"
+    """Nobody is asked."""
+    KEY = "key"
+    """Key, account, scope, rate; then the body."""
+    KEY_AFTER_BODY = "key_after_body"
+    """The body's size first, then as `KEY`. Contract §6: approval POST."""
+    TRIGGER = "trigger"
+    """Webhook, size, its own credentials, rate, active, JSON object. Contract §6."""
+    SESSION = "session"
+    """A console session; changes only from the console's own pages."""
+    LOGIN = "login"
+    """The door to a session: nobody yet, but no cross-site request."""
+    DOWNLOAD = "download"
+    """A signed link, else a key, else a session. No rate."""
+
+
+_WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOAD})
+
+
+@frozen
+class Query:
+    """A query parameter, for the description."""
+
+    name: str
+    about: str
+    schema: Mapping[str, Any] = Factory(lambda: {"type": "string"})
+
+
+@frozen
+class Route:
+    """
+    `scope`: what the key must hold (exactly the routes that take a key have one).
+    `body`: the shape of the body; None: no body is read. `returns`: the shape of a success.
+    `also`: errors that this row answers with another status than the rest.
+    `refuses`: further statuses, for the description.
+    """
+
+    method: str
+    path: str
+    auth: Auth
+    handler: Handler
+    summary: str
+    scope: Scope | None = None
+    body: type[Any] | None = None
+    body_limit: int = TRIGGER_BODY
+    status: int = 200
+    returns: type[Any] | None = None
+    media: str = "application/json"
+    query: tuple[Query, ...] = ()
+    headers: tuple[Query, ...] = ()
+    also: Mapping[type[Exception], int] = Factory(dict)
+    refuses: tuple[int, ...] = ()
+    names: tuple[str, ...] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.scope is not None) != (self.auth in _WITH_KEY):
+            raise ValueError(f"{self.method} {self.path}: {self.auth} and scope do not fit")
+        parts = self.path.split("/")
+        names = tuple(part[1:-1] for part in parts if part.startswith("{"))
+        object.__setattr__(self, "names", names)
+
+    @property
+    def html(self) -> bool:
+        """Whether people look at it: errors are pages, too."""
+        return self.media == "text/html"
+
+    @property
+    def limited(self) -> bool:
+        """Whether admitted requests count against a quota. RL-5."""
+        return self.auth in (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER)
+
+    @property
+    def id(self) -> str:
+        """A name for the operation: the handler's module and name."""
+        return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"

@@ -1,0 +1,162 @@
+"""
+THE table: one row per path and method. From it come the look-up, the description, and the
+tests that walk every row.
+"""
+
+from adapters_http.handlers import (
+    approvals,
+    artifacts,
+    events,
+    executions,
+    links,
+    operations,
+    sessions,
+    triggers,
+    webhooks,
+    workflows,
+)
+from adapters_http.route import Auth, Query, Route
+from wfcore.errors import AlreadyDecided, AlreadyFinished
+from wfcore.model.access import Scope
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import ExecutionStatus
+from wfcore.rules.limits import APPROVAL_BODY
+from wfcore.wire import requests, shapes
+
+
+def _number(default: int, largest: int | None = None) -> dict[str, object]:
+    cut = {"description": f"larger ones are cut to {largest}"} if largest else {}
+    return {"type": "integer", "minimum": 1, "default": default, **cut}
+
+
+PAGE = Query("page", "Page, counted from 1", _number(1))
+SIZE = Query("size", "Rows per page", _number(50, 200))
+APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
+WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
+STATUS = Query("status", "Only this status", {"type": "string", "enum": [*ExecutionStatus]})
+APPROVAL_STATUS = Query("status", "Only this status", {"type": "string", "enum": [*ApprovalStatus]})
+WAIT = Query(
+    "wait",
+    "Answer as soon as the execution rests, at the latest after this many seconds",
+    {"type": "integer", "minimum": 1, "maximum": 60},
+)
+ONCE = Query(
+    "Idempotency-Key",
+    "The same key within 24 h returns the first answer and starts nothing",
+    {"type": "string", "minLength": 1, "maxLength": 255},
+)
+LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type": "integer"})
+CONFIRM = Query("confirm", "1: decide now; else the confirmation page", {"const": "1"})
+COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
+EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
+SIGNATURE = Query("signature", "Of a signed link")
+
+# fmt: off
+ROUTES: tuple[Route, ...] = (
+    # Workflows
+    Route("GET", "/api/v1/workflows", Auth.KEY, workflows.list_all,
+          "List workflows", Scope.WORKFLOW_READ,
+          query=(PAGE, SIZE), returns=shapes.WorkflowPage),
+    Route("GET", "/api/v1/workflows/{id}", Auth.KEY, workflows.read,
+          "Read a workflow", Scope.WORKFLOW_READ,
+          returns=shapes.WorkflowView, refuses=(404,)),
+    Route("POST", "/api/v1/workflows/{id}/executions", Auth.KEY, workflows.start,
+          "Start an execution", Scope.WORKFLOW_EXECUTE, requests.StartBody,
+          status=202, query=(WAIT,), headers=(ONCE,), returns=shapes.StartView,
+          refuses=(404, 409)),
+
+    # Executions
+    Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
+          "List executions", Scope.EXECUTION_READ,
+          query=(WORKFLOW_ID, STATUS, PAGE, SIZE), returns=shapes.ExecutionPage),
+    Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
+          "Read an execution's status", Scope.EXECUTION_READ,
+          query=(WAIT,), returns=shapes.StatusView, refuses=(404,)),
+    Route("GET", "/api/v1/executions/{id}/result", Auth.KEY, executions.result,
+          "Read an execution's result", Scope.EXECUTION_READ,
+          query=(WAIT,), returns=shapes.ResultView, refuses=(404, 409)),
+    Route("POST", "/api/v1/executions/{id}/cancel", Auth.KEY, executions.cancel,
+          "Cancel an execution", Scope.EXECUTION_CANCEL, requests.NoBody,
+          returns=shapes.StatusView, also={AlreadyFinished: 404}),
+    Route("POST", "/api/v1/executions/{id}/redrive", Auth.KEY, workflows.redrive,
+          "Start again where an execution stopped", Scope.WORKFLOW_EXECUTE, requests.NoBody,
+          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404,)),
+    Route("GET", "/api/v1/executions/{id}/events", Auth.KEY, events.follow,
+          "Follow an execution", Scope.EXECUTION_READ,
+          headers=(LAST_EVENT,), media="text/event-stream", refuses=(204, 404)),
+
+    # Approvals
+    Route("GET", "/api/v1/approvals", Auth.KEY, approvals.list_all,
+          "List approvals", Scope.APPROVAL_RESPOND,
+          query=(APPROVAL_STATUS, PAGE, APPROVAL_SIZE), returns=shapes.ApprovalPage),
+    Route("GET", "/api/v1/approvals/{id}", Auth.KEY, approvals.read,
+          "Read an approval", Scope.APPROVAL_RESPOND,
+          returns=shapes.ApprovalDetail, refuses=(404,)),
+    Route("GET", "/api/v1/approvals/execution/{executionId}", Auth.KEY, approvals.of_execution,
+          "List the approvals of an execution", Scope.APPROVAL_RESPOND,
+          returns=shapes.ExecutionApprovals, refuses=(404,)),
+    Route("POST", "/api/v1/approvals/{id}/approve", Auth.KEY, approvals.approve,
+          "Approve", Scope.APPROVAL_RESPOND, requests.ApproveBody,
+          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
+    Route("POST", "/api/v1/approvals/{id}/reject", Auth.KEY, approvals.reject,
+          "Reject", Scope.APPROVAL_RESPOND, requests.RejectBody,
+          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
+
+    # Artifacts
+    Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,
+          "List an execution's artifacts", Scope.ARTIFACT_READ,
+          returns=shapes.ArtifactList, refuses=(404,)),
+    Route("GET", "/api/v1/executions/{id}/artifacts/{aid}", Auth.KEY, artifacts.read,
+          "Read an artifact's metadata", Scope.ARTIFACT_READ,
+          returns=shapes.ArtifactView, refuses=(404,)),
+    Route("GET", "/api/executions/{id}/artifacts/{aid}/download", Auth.DOWNLOAD, artifacts.download,
+          "Download an artifact", Scope.ARTIFACT_READ,
+          query=(EXPIRES, SIGNATURE), media="application/octet-stream", refuses=(206, 404, 416)),
+
+    # Webhook triggers: the canonical and the retained path
+    Route("POST", "/api/webhooks/{id}/trigger", Auth.TRIGGER, triggers.trigger,
+          "Trigger a workflow", Scope.WEBHOOK_TRIGGER,
+          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409)),
+    Route("POST", "/api/webhook-trigger/{id}", Auth.TRIGGER, triggers.trigger,
+          "Trigger a workflow (retained path)", Scope.WEBHOOK_TRIGGER,
+          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409)),
+
+    # Approval responses: by machine, and by a link for people
+    Route("POST", "/api/webhook-trigger/approval", Auth.KEY_AFTER_BODY, approvals.respond,
+          "Decide an approval", Scope.APPROVAL_RESPOND, requests.DecisionBody, APPROVAL_BODY,
+          returns=shapes.DecisionView, refuses=(404, 409)),
+    Route("GET", "/api/webhook-trigger/approval/{id}/{decision}", Auth.KEY, links.decide,
+          "Decide an approval by a link", Scope.APPROVAL_RESPOND,
+          query=(CONFIRM, COMMENT), media="text/html", refuses=(400, 404, 409)),
+
+    # Webhook management and sessions: the console's
+    Route("POST", "/api/webhooks", Auth.SESSION, webhooks.create,
+          "Create a webhook", body=requests.WebhookBody,
+          returns=shapes.WebhookView, refuses=(404, 409)),
+    Route("GET", "/api/webhooks", Auth.SESSION, webhooks.list_all,
+          "List webhooks", query=(PAGE, SIZE), returns=shapes.WebhookPage),
+    Route("PUT", "/api/webhooks/{id}", Auth.SESSION, webhooks.update,
+          "Change a webhook", body=requests.WebhookChangeBody,
+          returns=shapes.WebhookView, refuses=(404, 409)),
+    Route("DELETE", "/api/webhooks/{id}", Auth.SESSION, webhooks.delete,
+          "Delete a webhook", returns=shapes.WebhookDeleted, refuses=(404,)),
+    Route("GET", "/api/webhooks/{id}/stats", Auth.SESSION, webhooks.stats,
+          "Read a webhook's statistics", returns=shapes.StatsView, refuses=(404,)),
+    Route("POST", "/api/session", Auth.LOGIN, sessions.create,
+          "Sign in", body=requests.LoginBody, returns=shapes.SessionView),
+    Route("GET", "/api/session", Auth.SESSION, sessions.read,
+          "Read who is signed in", returns=shapes.SessionView),
+    Route("DELETE", "/api/session", Auth.SESSION, sessions.delete,
+          "Sign out", returns=shapes.DoneView),
+
+    # Operations
+    Route("GET", "/healthz", Auth.OPEN, operations.healthz,
+          "Is the process alive", returns=shapes.HealthView),
+    Route("GET", "/readyz", Auth.OPEN, operations.readyz,
+          "Is the store reachable", returns=shapes.HealthView),
+    Route("GET", "/metrics", Auth.OPEN, operations.metrics,
+          "Metrics in Prometheus text", media="text/plain"),
+    Route("GET", "/openapi.json", Auth.OPEN, operations.openapi,
+          "This description"),
+)
+# fmt: on
