@@ -106,7 +106,7 @@ def error_page(status: int, message: str) -> Page:
     return _page("error.html", status=status, title=title, message=message)
 
 
-def PAGE_HEADERS(nonce: str) -> dict[str, str]:  # noqa: N802
+def PAGE_HEADERS(nonce: str) -> dict[str, str]:
     """What goes out with a page. Reliability 22: nothing loaded, framed, kept or passed on."""
     policy = (
         "default-src 'none'",
