@@ -188,7 +188,7 @@ class Spawner:
         with theirs:
             self._program = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, _PACKAGES],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={},
                 cwd="/",
@@ -268,8 +268,9 @@ class _Watch(asyncio.Protocol):
 
     def _hear(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.END:
-            kept = {"stdout": self._kept[frames.STDOUT], "stderr": self._kept[frames.STDERR]}
-            self.end = Ended(**json.loads(payload), **kept)
+            how = json.loads(payload)
+            stdout, stderr = self._kept[frames.STDOUT], self._kept[frames.STDERR]
+            self.end = Ended(**how, stdout=stdout, stderr=stderr)
             self._over()
         elif kind in (frames.STDOUT, frames.STDERR):
             self._kept[kind] = payload

@@ -32,7 +32,7 @@ _CHUNK = 65_536
 _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
 _MOST_LOGGED = 1_048_576
-_NO_MORE = b"[no further lines are kept]\n"
+_NO_MORE = b"\n[no further lines are kept]\n"
 
 
 def supervise(door: socket.socket, spawner: int) -> None:
@@ -43,6 +43,7 @@ def supervise(door: socket.socket, spawner: int) -> None:
     *spawner* is a descriptor that becomes readable when the spawner is gone.
     """
     prctl(PR_SET_CHILD_SUBREAPER)
+    os.setpgid(0, 0)  # should a step stop us, the kernel wakes us when the spawner goes
     supervisor = _Supervisor(spawner)
     channel = _await_channel(door)
     if channel is not None:
@@ -74,7 +75,7 @@ class _Pipe:
         self._keep = 0
         self._kept = bytearray()
         self._unshown = bytearray()
-        self._shown = 0
+        self._logged = 0
         os.set_blocking(self.fd, False)
 
     @property
@@ -95,8 +96,8 @@ class _Pipe:
         self._kept += chunk
         if len(self._kept) > 2 * self._keep:
             del self._kept[: -self._keep]
-        if log and self._shown <= _MOST_LOGGED:
-            self._unshown += chunk
+        if log:
+            self._show(chunk)
         return bool(chunk)
 
     def lines(self, last: bool) -> bytes:
@@ -106,13 +107,15 @@ class _Pipe:
             end = len(self._unshown)  # a line without end is cut
         text = self._unshown[:end]
         del self._unshown[:end]
-        if not text:
-            return b""
-        self._shown += len(text)
-        if self._shown > _MOST_LOGGED:
-            self._unshown.clear()
-            text += _NO_MORE
-        return frames.frame(frames.LINES[self.stream], text)
+        return frames.frame(frames.LINES[self.stream], text) if text else b""
+
+    def _show(self, chunk: bytes) -> None:
+        room = _MOST_LOGGED - self._logged
+        if room >= 0:
+            self._unshown += chunk[:room]
+            self._logged += len(chunk)
+        if 0 <= room < len(chunk):
+            self._unshown += _NO_MORE
 
 
 class _Supervisor:

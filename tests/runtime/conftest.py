@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +11,7 @@ import pytest
 
 from adapters_runtime.code_step import CodeStepRunner
 from wfcore.errors import NotFound
+from wfcore.model.workflow import Language
 from wfcore.ports.files import StoredFile
 
 
@@ -56,8 +57,15 @@ async def runner(
     assert list((tmp_path / "steps").iterdir()) == []
 
 
-def missing(what: str) -> None:
-    """Skip the test because *what* is not installed; in CI that is a failure."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what} is missing")
-    pytest.skip(f"{what} is missing")
+@pytest.fixture
+def able(runner: CodeStepRunner) -> Callable[[Language], None]:
+    """Skips the test where a language cannot run here; in CI that is a failure."""
+
+    def check(language: Language) -> None:
+        state = runner.languages()[language]
+        if not state.available and os.environ.get("CI") == "true":
+            pytest.fail(f"{language} is missing: {state.cure}")
+        if not state.available:
+            pytest.skip(f"{language} is missing: {state.cure}")
+
+    return check

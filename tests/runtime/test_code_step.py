@@ -1,6 +1,7 @@
 """The step runner of this machine keeps the contract, in all seven languages."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
 from wfcore.testing.contracts.runner import RunnerContract
-from wfcore.testing.contracts.steps import alive, job, silent
+from wfcore.testing.contracts.steps import alive, job, silent, until
 
 HELLO = {
     Language.PYTHON: "import os; print('[\"' + os.environ['WF_VAR_who'] + '\"]')",
@@ -42,17 +43,6 @@ class TestCodeStepRunner(RunnerContract):
         )
         yield runner
         await runner.close()
-
-
-@pytest.fixture
-def able(runner: CodeStepRunner) -> Callable[[Language], None]:
-    from .conftest import missing
-
-    def check(language: Language) -> None:
-        if not runner.languages()[language].available:
-            missing(str(language))
-
-    return check
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -173,13 +163,10 @@ async def test_no_room(runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch) 
 
 async def test_nothing_after_close(tmp_path: Path, files: Any) -> None:
     """Closing ends what runs; the run returns an error, and no later run starts."""
-    import asyncio
-
     runner = CodeStepRunner(tmp_path / "closed", files, lambda: "art")
     asked = job("sleep 600", Language.BASH)
     running = asyncio.ensure_future(runner.run(asked, silent))
-    while not alive(asked.execution_id):
-        await asyncio.sleep(0.01)
+    await until(lambda: alive(asked.execution_id), within_s=20)
     await runner.close()
     assert "ended from outside" in ((await running).error or "")
     assert alive(asked.execution_id) == []

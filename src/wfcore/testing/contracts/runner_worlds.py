@@ -1,10 +1,10 @@
 """Of a step runner: what a step finds, and how what it says becomes its output."""
 
-import json
+import os
 
 import pytest
 
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
 from wfcore.testing.contracts.steps import Lines, job, silent
@@ -93,7 +93,11 @@ open("real", "w").write("1")
 
     async def test_context(self, runner: StepRunner) -> None:
         """The file at WF_CONTEXT holds the context."""
-        context = {"variables": {"ü": [1, None]}, "steps": {}, "execution": {"id": "exec_1"}}
+        context: JsonObject = {
+            "variables": {"ü": [1, None]},
+            "steps": {},
+            "execution": {"id": "exec_1"},
+        }
         source = "import os; print(open(os.environ['WF_CONTEXT']).read())"
         assert (await runner.run(job(source, context=context), silent)).output == context
 
@@ -146,13 +150,14 @@ print("no newline", end="")
 
         async def release(stream: str, lines: str) -> None:
             await said(stream, lines)
-            with open(json.loads(lines)["fifo"], "w") as fifo:
-                fifo.write("go")
+            fifo = os.open(lines.rstrip("\n"), os.O_WRONLY)
+            os.write(fifo, b"go")
+            os.close(fifo)
 
         source = """
-import json, os
+import os
 os.mkfifo("fifo")
-print(json.dumps({"fifo": os.path.abspath("fifo")}))
+print(os.path.abspath("fifo"))
 open("fifo").read()
 """
         end = await runner.run(job(source, log=True), release)

@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from wfcore.instants import DurationMs
@@ -61,6 +62,15 @@ class Lines:
     def of(self, stream: str) -> str:
         """All that came from one stream."""
         return "".join(lines for name, lines in self.calls if name == stream)
+
+
+async def until(holds: Callable[[], object], within_s: float) -> None:
+    """Return as soon as *holds*. Raises `TimeoutError` where it does not in time."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        await asyncio.sleep(0.01)
 
 
 def alive(marker: str) -> list[int]:

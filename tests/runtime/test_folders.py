@@ -1,0 +1,101 @@
+"""Steps' folders are private, and go whatever is in them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.folders import Folders, StepFolder, remove_tree
+
+
+def _deep(folder: Path) -> None:
+    """Deeper than a path can be long, and than Python can recurse."""
+    fd = os.open(folder, os.O_RDONLY)
+    for _ in range(1_500):
+        os.mkdir("d" * 20, dir_fd=fd)
+        below = os.open("d" * 20, os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(os.open("file", os.O_CREAT, dir_fd=fd))
+    os.close(fd)
+
+
+def _unwritable(folder: Path) -> None:
+    for name in ("a", "a/b", "a/b/c"):
+        (folder / name).mkdir()
+        (folder / name / "file").write_text("x")
+    for name in ("a/b/c", "a/b", "a", "."):
+        (folder / name).chmod(0)
+
+
+def _odd(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("/etc")
+    (folder / "dangling").symlink_to("nowhere")
+    os.close(os.open(os.fsencode(folder) + b"/\xff\n", os.O_CREAT))
+
+
+def _many(folder: Path) -> None:
+    for number in range(40):
+        (folder / str(number)).mkdir()
+        for name in range(50):
+            os.close(os.open(folder / str(number) / str(name), os.O_CREAT))
+
+
+@pytest.mark.parametrize("fill", [_deep, _unwritable, _odd, _many])
+def test_removal(tmp_path: Path, fill: "object") -> None:
+    """Deep, unwritable, odd or many: everything goes, and nothing behind a link does."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("x")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "to-outside").symlink_to(outside)
+    assert callable(fill)
+    fill(tree)
+    remove_tree(tree)
+    assert not os.path.lexists(tree)
+    assert (outside / "kept").read_text() == "x"
+
+
+def test_removal_of_a_link(tmp_path: Path) -> None:
+    """A folder that was replaced by a link: the link goes, its target stays."""
+    (tmp_path / "target").mkdir()
+    (tmp_path / "link").symlink_to("target")
+    remove_tree(tmp_path / "link")
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_private(tmp_path: Path) -> None:
+    """Nobody else can look into the folders of steps."""
+    folders = Folders(tmp_path / "steps")
+    folder = folders.next()
+    folder.make({folder.context: b"{}"})
+    made = [tmp_path / "steps", Path(folder.path), Path(folder.work), Path(folder.artifacts)]
+    assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
+    folders.close()
+
+
+def test_neighbours(tmp_path: Path) -> None:
+    """A second process on the same root leaves the first one's folders alone."""
+    first = Folders(tmp_path)
+    folder = first.next()
+    folder.make({})
+    script = f"""
+from pathlib import Path
+from adapters_runtime.folders import Folders
+folders = Folders(Path({str(tmp_path)!r}))
+folder = folders.next()
+folder.make({{}})
+print(folder.path)
+"""
+    left = subprocess.check_output([sys.executable, "-c", script], text=True).strip()
+    assert folder.exists()
+    assert StepFolder.at(left).exists()
+    Folders(tmp_path).close()
+    assert not StepFolder.at(left).exists()
+    assert folder.exists()
+    first.close()
+    assert list(tmp_path.iterdir()) == []

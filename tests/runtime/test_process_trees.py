@@ -1,0 +1,231 @@
+"""Whatever a step does to live on, nothing of it does. Reliability 8."""
+
+import asyncio
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime import process
+from adapters_runtime.code_step import CodeStepRunner
+from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import Lines, alive, job, silent, until
+
+FORK_AND_EXIT_FOR_EVER = """
+import os, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            if os.fork():
+                os._exit(0)
+time.sleep(600)
+"""
+WIDE = """
+import os, time
+for _ in range(7):
+    os.fork()
+os.setsid() if os.getpid() != os.getpgid(0) else None
+while True:
+    if os.fork() == 0:
+        time.sleep(0.05)
+        os._exit(0)
+    time.sleep(0.1)
+"""
+DEEP = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for _ in range(150):
+    if os.fork():
+        break
+    os.setsid()
+time.sleep(600)
+"""
+STOPPED = """
+import os, signal, time
+if os.fork() == 0:
+    os.setsid()
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(600)
+"""
+OWN_REAPER = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    os._exit(0)
+time.sleep(600)
+"""
+DAEMON = """
+import os, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "source", [FORK_AND_EXIT_FOR_EVER, WIDE, DEEP, STOPPED, OWN_REAPER], ids=str.split
+)
+async def test_horrors(runner: CodeStepRunner, source: str) -> None:
+    """Half a second after its timeout, a step that hides is dead all the same."""
+    asked = job(source, timeout_ms=700)
+    await runner.run(job("1"), silent)  # the interpreter is found, the spawner runs
+    begun = time.monotonic()
+    end = await runner.run(asked, silent)
+    took = time.monotonic() - begun
+    assert end.timed_out
+    assert alive(asked.execution_id) == []
+    assert took < 0.7 + 0.5
+
+
+@pytest.mark.parametrize("ends", ["", "time.sleep(600)"])
+async def test_killed_supervisor(runner: CodeStepRunner, ends: str) -> None:
+    """A step that kills its supervisor dies with all it started, before the run returns."""
+    asked = job(f"{DAEMON}\nos.kill(os.getppid(), signal.SIGKILL)\n{ends}")
+    end = await runner.run(asked, silent)
+    assert "watched over" in (end.error or "")
+    assert alive(asked.execution_id) == []
+
+
+async def test_stopped_supervisor(runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that stops its supervisor is ended by the spawner, some time after its timeout."""
+    monkeypatch.setattr(process, "_GRACE_S", 0.3)
+    asked = job(f"{DAEMON}\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)", timeout_ms=300)
+    end = await runner.run(asked, silent)
+    assert end.error
+    assert alive(asked.execution_id) == []
+
+
+async def test_stopped_spawner(runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With supervisor and spawner stopped, the runner goes on with a new spawner."""
+    monkeypatch.setattr(process, "_GRACE_S", 0.3)
+    await runner.run(job("true", Language.BASH), silent)
+    spawner = runner._spawner.pid
+    stop_both = f"os.kill({spawner}, signal.SIGSTOP)\nos.kill(os.getppid(), signal.SIGSTOP)"
+    asked = job(f"{DAEMON}\n{stop_both}\ntime.sleep(600)", timeout_ms=300)
+    end = await runner.run(asked, silent)
+    assert end.error
+    await until(lambda: not alive(asked.execution_id), within_s=1)
+    assert (await runner.run(job("echo 1", Language.BASH), silent)).output == 1
+    assert runner._spawner.pid != spawner
+
+
+async def test_killed_spawner(runner: CodeStepRunner) -> None:
+    """When the spawner is killed, running steps end as errors, and the next has a new one."""
+    said = Lines()
+    asked = job(f"{DAEMON}\nprint('on', flush=True)\ntime.sleep(600)", log=True)
+    running = asyncio.ensure_future(runner.run(asked, said))
+    await asyncio.wait_for(said.heard.wait(), 20)
+    spawner = runner._spawner.pid
+    assert spawner
+    os.kill(spawner, signal.SIGKILL)
+    end = await asyncio.wait_for(running, 1)
+    assert end.error
+    assert alive(asked.execution_id) == []
+    assert (await runner.run(job("echo 1", Language.BASH), silent)).output == 1
+    assert runner._spawner.pid != spawner
+
+
+async def test_killed_spare(runner: CodeStepRunner) -> None:
+    """A killed spare supervisor costs nothing but its place."""
+    await runner.run(job("true", Language.BASH), silent)
+    spawner = runner._spawner.pid
+    assert spawner
+    for _ in range(3):
+        await until(lambda: len(_children(spawner)) == 1, within_s=5)
+        (spare,) = _children(spawner)
+        os.kill(spare, signal.SIGKILL)
+        await until(partial(_is_gone, spawner, spare), within_s=5)
+        assert (await runner.run(job("echo 1", Language.BASH), silent)).output == 1
+
+
+async def test_closed_stdout(runner: CodeStepRunner) -> None:
+    """A step that closes stdout and stderr goes on to its own end."""
+    source = """
+import os, time
+os.close(1); os.close(2)
+time.sleep(0.2)
+open(os.environ["WF_OUTPUT"], "w").write("5")
+"""
+    assert (await runner.run(job(source), silent)).output == 5
+
+
+async def test_much_stderr(runner: CodeStepRunner) -> None:
+    """Of any amount of stderr the last 64 KiB are kept, and it does not fail the step."""
+    source = "import sys\nfor _ in range(50): sys.stderr.write('x' * 200_000)\nprint(1)"
+    end = await runner.run(job(source), silent)
+    assert (end.output, end.error) == (1, None)
+
+
+async def test_many_lines(runner: CodeStepRunner) -> None:
+    """Lines beyond 1 MiB of a stream are not kept, and the last of them says so."""
+    said = Lines()
+    source = "import sys\nfor _ in range(60): sys.stderr.write('x' * 99_999 + '\\n')\nprint(1)"
+    end = await runner.run(job(source, log=True), said)
+    assert end.output == 1
+    assert 900_000 < len(said.of("stderr")) < 1_400_000
+    assert said.of("stderr").endswith("[no further lines are kept]\n")
+
+
+async def test_clean_start(runner: CodeStepRunner) -> None:
+    """A step has three descriptors, a session of its own, default signals, no way to privilege."""
+    source = """
+import json, os
+facts = dict(line.split(":", 1) for line in open("/proc/self/status"))
+signals = [int(facts[name], 16) for name in ("SigBlk", "SigIgn")]
+python_ignores = 1 << 12 | 1 << 24
+print(json.dumps([
+    sorted(os.listdir("/proc/self/fd")), os.getsid(0) == os.getpid(),
+    signals[0], signals[1] & ~python_ignores, int(facts["NoNewPrivs"]),
+]))
+"""
+    end = await runner.run(job(source), silent)
+    assert end.output == [["0", "1", "2", "3"], True, 0, 0, 1]  # 3 is the listing's own
+
+
+async def test_broken_pipes(runner: CodeStepRunner) -> None:
+    """SIGPIPE ends a pipeline quietly, as everywhere."""
+    end = await runner.run(job('yes | head -1; echo "${PIPESTATUS[0]}"', Language.BASH), silent)
+    assert end.output == f"y\n{128 + signal.SIGPIPE}"
+
+
+async def test_nothing_accumulates(runner: CodeStepRunner, tmp_path: Path) -> None:
+    """After 200 steps there is no process, folder or descriptor more than after the first."""
+
+    async def some(number: int) -> None:
+        jobs = [job("echo x > $WF_ARTIFACTS/a; sleep 60 & echo 1", Language.BASH)] * number
+        ends = await asyncio.gather(*(runner.run(asked, silent) for asked in jobs))
+        assert {end.output for end in ends} == {1}
+
+    await some(20)
+    spawner = runner._spawner.pid
+    assert spawner
+    await until(lambda: len(_children(spawner)) == 1, within_s=5)
+    before = (_descriptors(os.getpid()), _descriptors(spawner))
+    for _ in range(10):
+        await some(20)
+    await until(lambda: len(_children(spawner)) == 1, within_s=5)
+    await asyncio.sleep(0)
+    assert (_descriptors(os.getpid()), _descriptors(spawner)) == before
+    assert [len(list(own.iterdir())) for own in (tmp_path / "steps").iterdir()] == [0]
+
+
+def _is_gone(parent: int, child: int) -> bool:
+    return child not in _children(parent)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
