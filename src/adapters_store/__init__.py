@@ -1,1 +1,55 @@
-"""Stores: where records, counters and artifact files are kept."""
+"""Stores, counters and artifact files, and the one call that opens them."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from adapters_store.counters import SqliteCounters
+from adapters_store.files import LocalFiles
+from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sqlite import SqliteStore
+from wfcore.ports.counters import Counters
+from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.store import Store
+
+__all__ = ["Opened", "open_store"]
+
+SQLITE = "sqlite:///"
+
+
+@frozen
+class Opened:
+    """What keeps everything, and in words where. `store` and `counters` are to be closed."""
+
+    store: Store
+    counters: Counters
+    files: ArtifactFiles
+    location: str
+
+
+async def open_store(url: str | None, data_dir: Path) -> Opened:
+    """
+    Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
+
+    Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
+    ours to use, `StoreUnavailable`.
+    """
+    files = LocalFiles(data_dir / "artifacts")
+    if url == "memory:":
+        return Opened(MemoryStore(), MemoryCounters(), files, "memory")
+    path = data_dir / "wfcore.db" if url is None else _path_of(url)
+    store = await SqliteStore.open(path)
+    try:
+        counters = await SqliteCounters.open(data_dir / "counters.db")
+    except BaseException:
+        await store.close()
+        raise
+    return Opened(store, counters, files, str(path))
+
+
+def _path_of(url: str) -> Path:
+    if url.startswith(SQLITE) and len(url) > len(SQLITE):
+        return Path(url.removeprefix(SQLITE))
+    raise ValueError(
+        f"{url!r} names no store; use sqlite:///PATH (sqlite:////PATH from the root) or memory:"
+    )

@@ -6,13 +6,11 @@ in the event loop; lists in threads of their own. A reader never waits for the w
 """
 
 import asyncio
-import fcntl
-import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from adapters_store.alone import alone
 from adapters_store.sql import claims, records, runs
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.desk import Desk
@@ -30,21 +28,73 @@ from wfcore.ports.store import Slots
 class SqliteUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
+    __slots__ = ("_desk", "_workers")
+
     def __init__(self, desk: Desk, workers: Workers) -> None:
-        self.commit = desk.commit
-        self.accounts = records.Accounts(desk)
-        self.keys = records.Keys(desk)
-        self.sessions = records.Sessions(desk)
-        self.workflows = records.Workflows(desk)
-        self.definitions = records.Definitions(desk)
-        self.shares = records.Shares(desk)
-        self.executions = runs.Executions(desk, workers.ended)
-        self.approvals = runs.Approvals(desk)
-        self.artifacts = runs.Artifacts(desk)
-        self.webhooks = records.Webhooks(desk)
-        self.replays = records.Replays(desk)
-        self.events = runs.Events(desk)
-        self.audit = records.Audit(desk)
+        self._desk = desk
+        self._workers = workers
+
+    async def __aenter__(self) -> "SqliteUnit":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What was not committed was only collected: nothing to undo."""
+
+    async def commit(self) -> None:
+        """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
+        await self._desk.commit()
+
+    @property
+    def accounts(self) -> records.Accounts:
+        return records.Accounts(self._desk)
+
+    @property
+    def keys(self) -> records.Keys:
+        return records.Keys(self._desk)
+
+    @property
+    def sessions(self) -> records.Sessions:
+        return records.Sessions(self._desk)
+
+    @property
+    def workflows(self) -> records.Workflows:
+        return records.Workflows(self._desk)
+
+    @property
+    def definitions(self) -> records.Definitions:
+        return records.Definitions(self._desk)
+
+    @property
+    def shares(self) -> records.Shares:
+        return records.Shares(self._desk)
+
+    @property
+    def executions(self) -> runs.Executions:
+        return runs.Executions(self._desk, self._workers.ended)
+
+    @property
+    def approvals(self) -> runs.Approvals:
+        return runs.Approvals(self._desk)
+
+    @property
+    def artifacts(self) -> runs.Artifacts:
+        return runs.Artifacts(self._desk)
+
+    @property
+    def webhooks(self) -> records.Webhooks:
+        return records.Webhooks(self._desk)
+
+    @property
+    def replays(self) -> records.Replays:
+        return records.Replays(self._desk)
+
+    @property
+    def events(self) -> runs.Events:
+        return runs.Events(self._desk)
+
+    @property
+    def audit(self) -> records.Audit:
+        return records.Audit(self._desk)
 
 
 class SqliteStore:
@@ -67,15 +117,13 @@ class SqliteStore:
         await asyncio.to_thread(_prepare_alone, path)
         return cls(path)
 
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[SqliteUnit]:
+    def unit(self) -> SqliteUnit:
         """A unit of work."""
-        yield SqliteUnit(Desk(self._reads, self._writer), self._workers)
+        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
 
-    @asynccontextmanager
-    async def view(self) -> AsyncIterator[SqliteUnit]:
+    def view(self) -> SqliteUnit:
         """A read-only look."""
-        yield SqliteUnit(Desk(self._reads, self._writer), self._workers)
+        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
 
     async def enlist(self, worker: str) -> None:
         """Hold the worker's lock until this store is closed or the process ends."""
@@ -121,19 +169,7 @@ class SqliteStore:
 def _prepare_alone(path: Path) -> None:
     """Prepare the file while no other process does the same."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(path.parent / "workers"):
+        with alone(path.parent):
             prepare(path)
     except OSError as error:
         raise StoreUnavailable(detail=str(error)) from error
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from adapters_store.counters import SqliteCounters
+from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sqlite import SqliteStore
 from wfcore.ports.counters import Counters
+from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
-from wfcore.testing.contracts import CountersContract, StoreContract
+from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
 
 
 class TestMemoryStore(StoreContract):
@@ -34,3 +37,17 @@ class TestSqliteStore(StoreContract):
         store = await SqliteStore.open(tmp_path / "wfcore.db")
         yield store
         await store.close()
+
+
+class TestSqliteCounters(CountersContract):
+    @pytest.fixture
+    async def counters(self, tmp_path: Path) -> AsyncIterator[Counters]:
+        counters = await SqliteCounters.open(tmp_path / "counters.db")
+        yield counters
+        await counters.close()
+
+
+class TestLocalFiles(FilesContract):
+    @pytest.fixture
+    def files(self, tmp_path: Path) -> ArtifactFiles:
+        return LocalFiles(tmp_path / "artifacts")

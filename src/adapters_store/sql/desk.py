@@ -8,7 +8,7 @@ is read by the writer behind the unit's own writes, which are then taken back.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from attrs import evolve, field, frozen
+from attrs import define, field
 
 from adapters_store.sql.connection import Cursor
 from adapters_store.sql.kinds import Fetch, Key, Kind, Row, Write
@@ -19,6 +19,11 @@ from wfcore.errors import Stale
 from wfcore.model.page import Page, PageRequest
 
 R = TypeVar("R")
+
+
+_ADD = "INSERT INTO events (execution_id, number, at, kind, data) VALUES (?, ?, ?, ?, ?)"
+LOGS = [_ADD + ", (?, ?, ?, ?, ?)" * more for more in range(4)]
+"""Texts that add one event, two, three, four."""
 
 
 def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
@@ -39,7 +44,7 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
     return rows
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Desk:
     """One unit's view of the database. `drafts` hold what it put; None: deleted."""
 
@@ -85,6 +90,14 @@ class Desk:
         self.writes.extend(writes)
         self.changed.add(table)
 
+    def log(self, values: tuple[Any, ...]) -> None:
+        """Collect an event; events of one unit that follow one another are one statement."""
+        if self.writes and self.writes[-1][0] in LOGS[:-1]:
+            sql, earlier, _ = self.writes.pop()
+            self.writes.append((LOGS[LOGS.index(sql) + 1], earlier + values, None))
+        else:
+            self.write("events", (LOGS[0], values, None))
+
     def draft(self, table: str, key: Key, record: Any, size: int = 0) -> None:
         """What a read of *key* shows from now on. *size* > 0: worth remembering after commit."""
         self.drafts[table, key] = record
@@ -93,8 +106,7 @@ class Desk:
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
         self.write(kind.table, kind.put(record))
-        stored: Any = evolve(cast("Any", record), version=cast("Any", record).version + 1)
-        self.draft(kind.table, kind.key_of(record), stored)
+        self.draft(kind.table, kind.key_of(record), kind.bumped(record))
 
     def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
         """Collect a deletion."""

@@ -6,9 +6,10 @@ What has changed is seen by comparing with the record that was loaded at the sam
 """
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import bumper_of, reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row, Write
 from wfcore.model.execution import Execution, StepResult
 
@@ -49,7 +50,7 @@ _OWN_ROWS = ("version", "worker", "fence", "due_at", "variables", "step_results"
 _write_head = writer_of(Execution, _OWN_ROWS)
 _write_step = writer_of(StepResult, ["output"])
 _read_execution = reader_of(Execution)
-_read_step = reader_of(StepResult)
+bumped = bumper_of(Execution)
 
 
 def decode(row: Row) -> Execution:
@@ -59,19 +60,16 @@ def decode(row: Row) -> Execution:
     data.update(version=version, worker=worker, fence=fence, due_at=due_at)
     data["output"] = None if output is None else value_of(output)
     data["variables"] = {} if variables is None else value_of(variables)
-    data["step_results"] = {}
-    run = _read_execution(data)
-    if steps is not None:
-        object.__setattr__(run, "step_results", dict(_results(steps)))
-    return run
+    data["step_results"] = {} if steps is None else dict(_results(steps))
+    return _read_execution(data)
 
 
-def _results(steps: str) -> Iterator[tuple[str, StepResult]]:
+def _results(steps: str) -> Iterator[tuple[str, Any]]:
     """Name and result in the order of their positions."""
     for _, body, *output in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
         name = body.pop("name")
         body["output"] = output[0] if output else None
-        yield name, _read_step(body)
+        yield name, body
 
 
 FETCH = Fetch(
@@ -82,49 +80,62 @@ FETCH = Fetch(
 def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
     """
     The writes that store *run* over *base* (what is stored at its version, None: unknown), and
-    how much text that is.
+    how many characters that are.
     """
-    found = [_head(run, base)]
-    if base is None or base.variables is not run.variables:
-        found.append((PUT_VARIABLES, (run.id, text_of(run.variables)), None))
-    found.extend(_steps_writes(run, base))
-    return found, sum(len(text) for _, values, _ in found for text in values if type(text) is str)
-
-
-def _head(run: Execution, base: Execution | None) -> Write:
+    body = text_of(_write_head(run))
     output = None if run.output is None else text_of(run.output)
-    last = (run.fence, run.version + 1, text_of(_write_head(run)), output, run.id)
+    found, size = _step_writes(run, base)
+    found.insert(0, _head(run, base, body, output))
+    size += len(body) + len(output or "")
+    if base is None or base.variables is not run.variables:
+        variables = text_of(run.variables)
+        found.append((PUT_VARIABLES, (run.id, variables), None))
+        size += len(variables)
+    return found, size
+
+
+def _head(run: Execution, base: Execution | None, body: str, output: str | None) -> Write:
+    last = (run.fence, run.version + 1, body, output, run.id)
     stale = ("executions", run.id)
     if run.version and base is not None and _place(base) == _place(run):
         return STAY, (*last, run.version), stale
+    status, *place, secrets = _place(run)
+    values = (status.value, *place, 1 if secrets else 0, *last)
     if run.version:
-        return MOVE, (*_place(run), *last, run.version), stale
-    return INSERT, (*_place(run), *last), stale
+        return MOVE, (*values, run.version), stale
+    return INSERT, values, stale
 
 
-def _place(run: Execution) -> tuple[Any, ...]:
-    """Every column that an index or a filter looks at."""
-    return (
-        run.status.value,
-        run.completed_at,
-        run.due_at,
-        run.worker,
-        run.owner_id,
-        run.workflow_id,
-        run.accepted_at,
-        1 if run.secrets else 0,
-    )
+_place = attrgetter(
+    "status",
+    "completed_at",
+    "due_at",
+    "worker",
+    "owner_id",
+    "workflow_id",
+    "accepted_at",
+    "secrets",
+)
+"""Every column that an index or a filter looks at."""
 
 
-def _steps_writes(run: Execution, base: Execution | None) -> Iterator[Write]:
+def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
+    """Write the step results that differ; all anew where the order does not go on."""
     known: Mapping[str, StepResult] = {} if base is None else base.step_results
-    if run.version and (base is None or list(run.step_results)[: len(known)] != list(known)):
-        yield DROP_STEPS, (run.id,), None
+    found: list[Write] = []
+    size = 0
+    if run.version and (base is None or not _goes_on(known, run.step_results)):
+        found.append((DROP_STEPS, (run.id,), None))
         known = {}
     for position, (name, result) in enumerate(run.step_results.items()):
         stored = known.get(name)
-        if stored is result or (stored is not None and stored == result):
-            continue
-        body = {"name": name, **_write_step(result)}
-        values = (run.id, position, text_of(body), text_of(result.output))
-        yield PUT_STEP, values, None
+        if stored is not result and stored != result:
+            body, output = text_of({"name": name, **_write_step(result)}), text_of(result.output)
+            found.append((PUT_STEP, (run.id, position, body, output), None))
+            size += len(body) + len(output)
+    return found, size
+
+
+def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:
+    """Whether *results* begins with the names of *known*."""
+    return len(known) <= len(results) and all(map(eq, known, results))

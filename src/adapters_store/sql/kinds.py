@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import field, frozen
 
-from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import bumper_of, reader_of, text_of, value_of, writer_of
 from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -62,6 +62,7 @@ class Kind(Generic[R]):
     delete: str = field(init=False)
     encode: Callable[[R], dict[str, Any]] = field(init=False)
     structure: Callable[[Any], R] = field(init=False)
+    bumped: Callable[[R], R] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         set_ = object.__setattr__
@@ -85,6 +86,7 @@ class Kind(Generic[R]):
         set_(self, "delete", f"DELETE FROM {self.table} WHERE {found}")
         set_(self, "encode", writer_of(self.type, ["version"]))
         set_(self, "structure", reader_of(self.type))
+        set_(self, "bumped", bumper_of(self.type))
 
     def key_of(self, record: R) -> Key:
         """The values of the key."""

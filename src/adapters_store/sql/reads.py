@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from attrs import field, frozen
+from attrs import define, field
 
 from adapters_store.sql.connection import (
     AsyncConnection,
@@ -34,7 +34,7 @@ CACHE_CHARACTERS = 32 * 1024 * 1024
 ENTRY_CHARACTERS = 256 * 1024
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Known:
     """A decoded record, its row where that is what is compared, and about how large it is."""
 
@@ -44,12 +44,12 @@ class Known:
     row: Row | None = None
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Cache:
     """Decoded records by table and key, bounded by the size of their texts."""
 
     entries: dict[tuple[str, Key], Known] = field(factory=dict)
-    filled: list[int] = field(factory=lambda: [0])
+    filled: int = 0
 
     def get(self, table: str, key: Key) -> Known | None:
         """What is known under that key; the caller compares versions."""
@@ -61,15 +61,15 @@ class Cache:
         if known.size > ENTRY_CHARACTERS:
             return
         self.entries[table, key] = known
-        self.filled[0] += known.size
-        while self.filled[0] > CACHE_CHARACTERS:
+        self.filled += known.size
+        while self.filled > CACHE_CHARACTERS:
             self.forget(*next(iter(self.entries)))
 
     def forget(self, table: str, key: Key) -> None:
         """Remember no more."""
         old = self.entries.pop((table, key), None)
         if old is not None:
-            self.filled[0] -= old.size
+            self.filled -= old.size
 
 
 class Reads:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import define
 
 from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
 from adapters_store.sql.desk import Desk
@@ -47,7 +47,7 @@ write_audit = writer_of(AuditEntry, [])
 read_audit = reader_of(AuditEntry)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Accounts:
     desk: Desk
 
@@ -66,7 +66,7 @@ class Accounts:
         self.desk.put(ACCOUNTS, record)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Keys:
     desk: Desk
 
@@ -82,7 +82,7 @@ class Keys:
         self.desk.put(KEYS, record)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Sessions:
     desk: Desk
 
@@ -96,7 +96,7 @@ class Sessions:
         self.desk.delete(SESSIONS, (id,), (SESSIONS.delete, (id,), None))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Workflows:
     desk: Desk
 
@@ -125,7 +125,7 @@ class Workflows:
         self.desk.write("shares", ("DELETE FROM shares WHERE workflow_id = ?", (record.id,), None))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Definitions:
     desk: Desk
 
@@ -136,7 +136,7 @@ class Definitions:
         self.desk.put(DEFINITIONS, record)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Shares:
     desk: Desk
 
@@ -155,7 +155,7 @@ class Shares:
         self.desk.delete(SHARES, key, (SHARES.delete, key, None))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Webhooks:
     desk: Desk
 
@@ -196,7 +196,7 @@ class Webhooks:
         self.desk.write("webhook_tallies", (ADD_TALLY, values, None))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Replays:
     desk: Desk
 
@@ -212,7 +212,7 @@ class Replays:
         self.desk.writes[-1] = (REPLACE_REPLAY, values, stale)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Audit:
     desk: Desk
 

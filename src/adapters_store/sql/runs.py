@@ -4,12 +4,12 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import define
 
 from adapters_store.sql import execution_rows
 from adapters_store.sql.bodies import text_of, value_of
 from adapters_store.sql.desk import Desk
-from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, decode
+from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS
 from adapters_store.sql.queries import Listing, query
 from wfcore.instants import EpochMs
@@ -48,7 +48,7 @@ Ended = Callable[[Collection[str]], Sequence[str]]
 """Of these workers, those whose process has ended."""
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Executions:
     desk: Desk
     ended: Ended
@@ -100,9 +100,8 @@ class Executions:
         self.desk.write("executions", *writes)
         if len(writes) > 1:
             self.desk.changed.add("step_results")
-        stored = evolve(record, version=record.version + 1)
         known = self.desk.reads.cache.get("executions", key) if base is not None else None
-        self.desk.draft("executions", key, stored, size + (known.size if known else 0))
+        self.desk.draft("executions", key, bumped(record), size + (known.size if known else 0))
 
     def _base(self, record: Execution) -> Execution | None:
         """What is stored at the record's version, where that is known."""
@@ -125,7 +124,7 @@ async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:
     return None if found is None else EpochMs(found)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Approvals:
     desk: Desk
 
@@ -169,7 +168,7 @@ class Approvals:
             self.desk.write("approval_approvers", (sql, (name, record.id), None))
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Artifacts:
     desk: Desk
 
@@ -185,7 +184,7 @@ class Artifacts:
         self.desk.put(ARTIFACTS, record)
 
 
-@frozen(eq=False)
+@define(eq=False)
 class Events:
     desk: Desk
 
@@ -199,7 +198,5 @@ class Events:
         ]
 
     def append(self, event: Event) -> None:
-        sql = "INSERT INTO events (execution_id, number, at, kind, data) VALUES (?, ?, ?, ?, ?)"
         data = text_of(event.data) if event.data else "{}"
-        values = (event.execution_id, event.number, event.at, event.kind.value, data)
-        self.desk.write("events", (sql, values, None))
+        self.desk.log((event.execution_id, event.number, event.at, event.kind.value, data))

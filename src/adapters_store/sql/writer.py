@@ -7,9 +7,10 @@ does not harm the others. A waiter that goes away changes nothing: its job is do
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -34,30 +35,11 @@ BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 
 
-@frozen(eq=False)
-class Waiting:
-    """A job and the future that waits for it."""
+Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
+"""A job and the future that waits for it."""
 
-    job: Job[Any]
-    future: asyncio.Future[Any]
-
-
-@frozen(eq=False)
-class End:
-    """How a job ended: with *value*, or with *error*."""
-
-    waiting: Waiting
-    value: Any = None
-    error: BaseException | None = None
-
-    def tell(self) -> None:
-        """Wake the waiter, if it still waits."""
-        if self.waiting.future.done():
-            return
-        if self.error is None:
-            self.waiting.future.set_result(self.value)
-        else:
-            self.waiting.future.set_exception(self.error)
+End = tuple["asyncio.Future[Any]", Any, BaseException | None]
+"""How a job ended: with a value, or with an error."""
 
 
 @frozen(eq=False)
@@ -73,7 +55,8 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._gathered: list[Waiting] = []
+        self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._closed = False
         self._thread = Thread(target=self._work, name="wfcore-writer", daemon=True)
@@ -84,35 +67,48 @@ class Writer:
         future: asyncio.Future[T] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoreUnavailable(detail="the store is closed"))
-        else:
-            self._queue.put(Waiting(job, future))
+            return future
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append((job, future))
         return future
+
+    def _hand_over(self) -> None:
+        """
+        Give the thread what one turn of the event loop brought, at once.
+
+        Handing over one by one would have both threads fight for the interpreter's lock.
+        """
+        if self._gathered:
+            self._queue.put(self._gathered)
+            self._gathered = []
 
     async def close(self) -> None:
         """Do what was handed in, then end the thread."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
         going = True
         while going:
-            batch = self._next_batch()
-            going = None not in batch
-            waiting = [item for item in batch if item is not None]
-            if waiting:
-                self._report(self._carry_out(waiting))
+            batch, going = self._next_batch()
+            if batch:
+                self._report(self._carry_out(batch))
         self._drop_connection()
 
-    def _next_batch(self) -> list[Waiting | None]:
-        batch = [self._queue.get()]
-        try:
-            while len(batch) < BATCH:
-                batch.append(self._queue.get_nowait())
-        except Empty:
-            pass
-        return batch
+    def _next_batch(self) -> tuple[list[Waiting], bool]:
+        """All jobs that wait, and whether more may come."""
+        batch: list[Waiting] = []
+        while True:
+            jobs = self._queue.get()
+            if jobs is None:
+                return batch, False
+            batch += jobs
+            if len(batch) >= BATCH or self._queue.empty():
+                return batch, True
 
     def _report(self, ends: Sequence[End]) -> None:
         if not self._loop.is_closed():
@@ -127,12 +123,12 @@ class Writer:
             except Failed as failed:
                 cursor.execute("ROLLBACK")
                 if len(batch) == 1:
-                    return [End(batch[0], error=failed.cause)]
+                    return [(batch[0][1], None, failed.cause)]
                 return _apart(cursor, batch)
         except DriverError as error:
             self._drop_connection()
             unavailable = StoreUnavailable(detail=detail_of(error))
-            return [End(waiting, error=unavailable) for waiting in batch]
+            return [(future, None, unavailable) for _, future in batch]
 
     def _cursor(self) -> Cursor:
         if self._connection is None:
@@ -147,14 +143,21 @@ class Writer:
 
 
 def _tell(ends: Sequence[End]) -> None:
-    for end in ends:
-        end.tell()
+    """Wake everybody who still waits."""
+    for future, value, error in ends:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
 
 
 def _together(cursor: Cursor, batch: Sequence[Waiting]) -> list[End]:
     """The usual case: nobody fails, so nobody needs a savepoint."""
     cursor.execute("BEGIN IMMEDIATE")
-    ends = [End(waiting, _run(cursor, waiting.job)) for waiting in batch]
+    with _failing():
+        ends: list[End] = [(future, job(cursor), None) for job, future in batch]
     cursor.execute("COMMIT")
     return ends
 
@@ -168,19 +171,23 @@ def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> list[End]:
 
 
 def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
+    job, future = waiting
     cursor.execute("SAVEPOINT job")
     try:
-        end = End(waiting, _run(cursor, waiting.job))
+        with _failing():
+            end: End = (future, job(cursor), None)
     except Failed as failed:
         cursor.execute("ROLLBACK TO job")
-        end = End(waiting, error=failed.cause)
+        end = (future, None, failed.cause)
     cursor.execute("RELEASE job")
     return end
 
 
-def _run(cursor: Cursor, job: Job[T]) -> T:
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Tell what is wrong with a job (`Failed`) from what is wrong with the database."""
     try:
-        return job(cursor)
+        yield
     except UniqueTaken as error:
         raise Failed(Stale(kind=str(error))) from error
     except BadJob as error:

@@ -1,0 +1,110 @@
+"""
+The content of artifacts in a local folder: `<root>/<execution>/<artifact>`.
+
+A file is complete and on disk before it has its name; links are never followed.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from wfcore.errors import NotFound, StoreUnavailable
+from wfcore.ports.files import StoredFile
+
+CHUNK = 64 * 1024
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+class LocalFiles:
+    """Satisfies `wfcore.ports.files.ArtifactFiles` under *root*, which is made when needed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        """Copy *content* to its place, durably. Raises `StoreUnavailable`."""
+        return await asyncio.to_thread(self._store, execution_id, artifact_id, content)
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        """The bytes [*start*, *end*) in chunks of 64 KiB. Raises `NotFound`."""
+        descriptor = await asyncio.to_thread(self._open, storage_key)
+        try:
+            while start < end:
+                size = min(CHUNK, end - start)
+                chunk = await asyncio.to_thread(os.pread, descriptor, size, start)
+                if not chunk:
+                    return
+                start += len(chunk)
+                yield chunk
+        finally:
+            os.close(descriptor)
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """Delete every file of an execution. Raises `StoreUnavailable`."""
+        await asyncio.to_thread(self._delete, self.root / _checked(execution_id))
+
+    def _store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        folder = self.root / _checked(execution_id)
+        part = folder / f".{_checked(artifact_id)}.part"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            size, sha256 = _copy(content, part)
+            part.replace(folder / artifact_id)
+            _flush_folder(folder)
+            _flush_folder(self.root)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise StoreUnavailable(detail=f"artifact: {error}") from error
+        return StoredFile(f"{execution_id}/{artifact_id}", size, sha256)
+
+    def _open(self, storage_key: str) -> int:
+        execution_id, _, artifact_id = storage_key.partition("/")
+        path = self.root / _checked(execution_id) / _checked(artifact_id)
+        try:
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise NotFound("artifact") from error
+        except OSError as error:
+            raise StoreUnavailable(detail=f"artifact: {error}") from error
+
+    def _delete(self, folder: Path) -> None:
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreUnavailable(detail=f"artifact: {error}") from error
+
+
+def _checked(name: str) -> str:
+    """*name*, if it is a plain file name of ours. Raises `NotFound`."""
+    if not _NAME.fullmatch(name):
+        raise NotFound("artifact")
+    return name
+
+
+def _copy(content: BinaryIO, path: Path) -> tuple[int, str]:
+    """Copy to a file that must not be there already; its size and SHA-256."""
+    path.unlink(missing_ok=True)
+    digest, size = hashlib.sha256(), 0
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+        while chunk := content.read(CHUNK):
+            digest.update(chunk)
+            size += file.write(chunk)
+        os.fsync(file.fileno())
+    return size, digest.hexdigest()
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
