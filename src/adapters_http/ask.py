@@ -1,7 +1,6 @@
 """One request as doors and handlers see it: what was asked, by whom, and what came of it."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -45,6 +44,7 @@ class Ask:
     raw: bytes = b""
     json: JsonObject
     body: Any = None
+    _fields: list[tuple[str, str]] | None = None
 
     def __init__(self, context: Context, scope: Scope, id: str) -> None:
         self.context = context
@@ -60,7 +60,7 @@ class Ask:
         method: str = self.scope["method"]
         return method
 
-    @cached_property
+    @property
     def origin(self) -> Origin:
         """Where it came from, for the audit log. Never the query string."""
         client = self.scope.get("client")
@@ -78,23 +78,18 @@ class Ask:
                 return text
         return None
 
-    @cached_property
-    def _query(self) -> list[tuple[str, str]]:
-        text = self.scope["query_string"]
-        if not text:
-            return []
-        try:
-            return parse_qsl(text.decode("latin-1"), True, max_num_fields=_MOST_FIELDS)
-        except ValueError:
-            raise InvalidInput("query", f"at most {_MOST_FIELDS} parameters") from None
-
     def query_values(self, name: str) -> list[str]:
-        """Every value of one query parameter."""
-        return [value for key, value in self._query if key == name]
+        """Every value of one query parameter. Raises `InvalidInput` for too many of them."""
+        if not self.scope["query_string"]:
+            return []
+        if self._fields is None:
+            self._fields = _parsed(self.scope["query_string"])
+        return [value for key, value in self._fields if key == name]
 
     def query(self, name: str) -> str | None:
         """The first value of one query parameter."""
-        return next((value for key, value in self._query if key == name), None)
+        values = self.query_values(name)
+        return values[0] if values else None
 
     @property
     def base_url(self) -> str:
@@ -107,3 +102,10 @@ class Ask:
             server = scope.get("server") or ("127.0.0.1", 80)
             host = f"{server[0]}:{server[1]}"
         return f"{scope['scheme']}://{host}{scope.get('root_path', '')}"
+
+
+def _parsed(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query.decode("latin-1"), True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise InvalidInput("query", f"at most {_MOST_FIELDS} parameters") from None

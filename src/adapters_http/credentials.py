@@ -19,8 +19,7 @@ def carried(ask: Ask) -> Carried:
             authorization.append(value.decode("latin-1"))
         elif name == b"x-api-key":
             x_api_key.append(value.decode("latin-1"))
-    query = ask.query_values("api_key") if ask.scope["query_string"] else ()
-    return Carried(authorization, x_api_key, query)
+    return Carried(authorization, x_api_key, ask.query_values("api_key"))
 
 
 def carried_in_headers(ask: Ask) -> Carried:

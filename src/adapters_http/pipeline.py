@@ -9,6 +9,8 @@ object: they are most of the traffic.
 import re
 import traceback
 from contextlib import suppress
+from itertools import count
+from secrets import token_hex
 from time import perf_counter
 from typing import Any
 
@@ -47,6 +49,8 @@ class Pipeline:
         self._rest = rest
         self._lookup = lookup
         self._context = context
+        self._prefix = token_hex(8)
+        self._count = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,8 +69,7 @@ class Pipeline:
                 text = value.decode("latin-1")
                 if _REQUEST_ID.fullmatch(text):
                     return str(text)
-        services = self._context.services
-        return services.ids.new("req", services.clock.now())
+        return f"req_{self._prefix}{next(self._count):08x}"
 
 
 async def _exchange(
