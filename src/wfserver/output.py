@@ -24,9 +24,8 @@ def console(*, stderr: bool = False) -> "Console":
     """Text goes here. Without a terminal: no colours, no wrapping."""
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False)
 
 
 def clean(text: object) -> str:

@@ -2,24 +2,27 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from wfserver.output import clean, console, shortened
+from wfserver.output import clean, shortened
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _CELL = 40
 Group = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 
-def put_groups(groups: Sequence[Group]) -> None:
+def put_groups(groups: Sequence[Group], out: "Console") -> None:
     """Each group of `reviewableGroups` as a table."""
     for group in groups:
-        _put_group(group, group["items"])
+        _put_group(group, group["items"], out)
 
 
-def _put_group(group: Group, rows: Sequence[Mapping[str, Any]]) -> None:
+def _put_group(group: Group, rows: Sequence[Mapping[str, Any]], out: "Console") -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -33,7 +36,7 @@ def _put_group(group: Group, rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(Text(name), justify="right" if right else "left")
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column["key"]))) for column in columns))
-    console().print(table)
+    out.print(table)
 
 
 def _columns(group: Group, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -49,7 +52,9 @@ def _cell(value: Any) -> str:
     return "" if value is None else shortened(value, _CELL)
 
 
-def ask(groups: Sequence[Group], question: str) -> tuple[bool, dict[str, Rows] | None]:
+def ask(
+    groups: Sequence[Group], question: str, out: "Console"
+) -> tuple[bool, dict[str, Rows] | None]:
     """
     Yes, no, or first edit: whether to approve, and `editedItems` where rows were changed.
 
@@ -57,35 +62,32 @@ def ask(groups: Sequence[Group], question: str) -> tuple[bool, dict[str, Rows] |
     """
     edited: dict[str, Rows] | None = None
     while True:
-        answer = click.prompt(f"{question} [y]es, [n]o, [e]dit", prompt_suffix=": ").strip().lower()
+        answer = _prompt(f"{question} [y]es, [n]o, [e]dit: ", out).strip().lower()
         if answer in ("y", "yes"):
             return True, edited
         if answer in ("n", "no"):
             return False, None
         if answer in ("e", "edit"):
-            edited = _edit(groups, edited)
+            edited = edited or {one["name"]: [dict(row) for row in one["items"]] for one in groups}
+            for group in groups:
+                _edit(group, edited[group["name"]], out)
 
 
-def _edit(groups: Sequence[Group], before: dict[str, Rows] | None) -> dict[str, Rows]:
-    edited = before or {group["name"]: [dict(row) for row in group["items"]] for group in groups}
-    for group in groups:
-        _edit_group(group, edited[group["name"]])
-    return edited
-
-
-def _edit_group(group: Group, rows: Rows) -> None:
-    click.echo("KEY COLUMN VALUE changes a value, drop KEY leaves a row out, Enter is done")
-    while True:
-        line = click.prompt(
-            clean(group["name"]), default="", show_default=False, prompt_suffix="> "
-        )
-        if not line.strip():
-            return
+def _edit(group: Group, rows: Rows, out: "Console") -> None:
+    out.print("KEY COLUMN VALUE changes a value, drop KEY leaves a row out, Enter is done")
+    while line := _prompt(f"{clean(group['name'])}> ", out).strip():
         try:
             _apply(line, group, rows)
+            _put_group(group, rows, out)
         except ValueError as error:
-            click.echo(f"  {error}")
-        _put_group(group, rows)
+            out.print(f"  {error}")
+
+
+def _prompt(words: str, out: "Console") -> str:
+    answer: str = click.prompt(
+        words, default="", show_default=False, prompt_suffix="", err=out.stderr
+    )
+    return answer
 
 
 def _apply(line: str, group: Group, rows: Rows) -> None:

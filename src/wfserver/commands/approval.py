@@ -10,7 +10,7 @@ from wfcore.usecases.approvals import Decide
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, approval_view
 from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.output import console, instant, put_fields, put_json, put_list, put_table
 from wfserver.params import Group, Member, limit, pass_session
 from wfserver.review import put_groups
 from wfserver.session import Session
@@ -94,7 +94,7 @@ def _show(session: Session, approval: Approval) -> None:
             "comment": approval.comment,
         }
     )
-    put_groups(plain(approval_detail(approval))["reviewableGroups"])
+    put_groups(plain(approval_detail(approval))["reviewableGroups"], console())
 
 
 def _row(one: Approval) -> tuple[object, ...]:

@@ -1,0 +1,115 @@
+"""`wfcore run`: one workflow here and now, without server or store."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wfcore.errors import InvalidInput
+from wfcore.model.approval import Approval
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.release import released_rows
+from wfcore.rules.variables import parse_text
+from wfcore.wire.converter import plain
+from wfcore.wire.views import approval_detail, result_view
+from wfserver.definition import read_definition
+from wfserver.local import Decision, Watcher, run_here
+from wfserver.output import as_json, clean, console, put_json, span
+from wfserver.params import Command, inputs, pass_session
+from wfserver.progress import Progress
+from wfserver.review import ask, put_groups
+from wfserver.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_NOBODY = "nobody is here to decide; give --approve or --reject"
+
+
+@click.command("run", cls=Command)
+@click.argument("file")
+@inputs
+@click.option("--approve", "answer", flag_value="approve", help="Approve whatever is asked.")
+@click.option("--reject", "answer", flag_value="reject", help="Reject whatever is asked.")
+@click.option(
+    "--artifacts",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep the artifacts in this folder.",
+)
+@pass_session
+def run_command(
+    session: Session,
+    file: str,
+    given: tuple[tuple[str, str], ...],
+    answer: str | None,
+    artifacts: Path | None,
+) -> int:
+    """Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin."""
+    definition = read_definition(file)
+    values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
+    seat = _Seat(console(stderr=True), answer, quiet=session.json)
+    watcher = Watcher(seat.tell, seat.decide, artifacts)
+    with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
+        try:
+            run = asyncio.run(run_here(Path(folder), definition, values, watcher))
+        finally:
+            seat.progress.pause()
+    _show(session, run, seat.out)
+    return 0 if run.status is ExecutionStatus.COMPLETED else 1
+
+
+class _Seat:
+    """The one who looks on, at this terminal."""
+
+    def __init__(self, out: "Console", answer: str | None, quiet: bool) -> None:
+        self.out = out
+        self.progress = Progress(out)
+        self._answer = answer
+        self._quiet = quiet
+
+    def tell(self, event: Event) -> None:
+        if not self._quiet:
+            self.progress.tell(event)
+
+    def decide(self, approval: Approval) -> Decision:
+        if self._answer is not None:
+            return Approve() if self._answer == "approve" else Reject()
+        if not sys.stdin.isatty():
+            click.echo(f"error: {approval.step_name}: {_NOBODY}", err=True)
+            return None
+        self.progress.pause()
+        return self._asked(approval)
+
+    def _asked(self, approval: Approval) -> Decision:
+        groups = plain(approval_detail(approval))["reviewableGroups"]
+        put_groups(groups, self.out)
+        while True:
+            approved, edited = ask(groups, clean(approval.message or approval.step_name), self.out)
+            if not approved:
+                return Reject()
+            if edited is None:
+                return Approve()
+            try:
+                released_rows(approval, edited)
+                return Approve(edited)
+            except InvalidInput as refusal:
+                click.echo(f"error: {refusal}", err=True)
+
+
+def _show(session: Session, run: Execution, out: "Console") -> None:
+    view = result_view(run)
+    if session.json:
+        put_json(plain(view))
+        return
+    style = "green" if run.status is ExecutionStatus.COMPLETED else "red"
+    why = f": {clean(view.error)}" if view.error else ""
+    out.print(f"{run.status} in {span(view.duration)}{why}", style=style)
+    if view.output is not None:
+        output = view.output
+        click.echo(clean(output) if isinstance(output, str) else as_json(output))

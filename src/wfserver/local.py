@@ -1,0 +1,117 @@
+"""One workflow here and now: the real dispatcher and runner over a store in memory."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from wfcore.instants import DurationMs
+from wfcore.model.access import Plan, Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.json import Json
+from wfcore.model.workflow import Definition
+from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.usecases.accounts import create_account
+from wfcore.usecases.approvals import Decide, approvals_of, decide_approval
+from wfcore.usecases.artifacts import list_artifacts
+from wfcore.usecases.executions import cancel_execution, read_events
+from wfcore.usecases.services import Services
+from wfcore.usecases.starting import start_execution
+from wfcore.usecases.workflows import apply_workflow
+from wfserver.compose import System, engine, new_runner, open_system
+from wfserver.settings import Settings
+
+_LOOK_MS = 50
+_OWNER = "you@localhost"
+
+Decision = Approve | Reject | None
+"""None: nobody is there to decide."""
+
+
+@frozen
+class Watcher:
+    """Who looks on: is told each event, asked at each approval, and given each artifact."""
+
+    tell: Callable[[Event], None]
+    decide: Callable[[Approval], Decision]
+    artifacts: Path | None = None
+
+
+async def run_here(
+    folder: Path, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
+) -> Execution:
+    """
+    Run *definition* to its end, with *folder* for what is transient.
+
+    Where nobody can decide an approval, the execution is cancelled. Raises `InvalidInput`.
+    """
+    settings = Settings(folder, "memory:", drain_ms=DurationMs(0))
+    async with open_system(settings) as system:
+        services = system.services
+        owner = Principal(await create_account(services, _OWNER, Plan.PRO))
+        workflow = await apply_workflow(services, owner.account.id, definition)
+        started = await start_execution(
+            services,
+            owner,
+            workflow.id,
+            inputs,
+            source=TriggerSource.MANUAL,
+            monitored=True,
+        )
+        async with engine(system, new_runner(system)):
+            run = await _watch(services, started.execution_id, watcher)
+        if watcher.artifacts is not None:
+            await _keep_artifacts(system, run.id, watcher.artifacts)
+        return run
+
+
+async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
+    last = 0
+    while True:
+        run, events = await read_events(services, None, id, last)
+        for event in events:
+            watcher.tell(event)
+            last = event.number
+        if events:
+            continue
+        if run.status in EXECUTION.final:
+            return run
+        if run.status is ExecutionStatus.AWAITING_APPROVAL:
+            await _decide(services, id, watcher)
+        else:
+            await services.wakeup.rest(id, _LOOK_MS)
+
+
+async def _decide(services: Services, id: str, watcher: Watcher) -> None:
+    for approval in await approvals_of(services, None, id):
+        if approval.status is ApprovalStatus.PENDING:
+            decision = watcher.decide(approval)
+            if decision is None:
+                await cancel_execution(services, None, id)
+                return
+            await decide_approval(
+                services, None, Decide(approval.id, decision, DecisionSource.CONSOLE)
+            )
+
+
+async def _keep_artifacts(system: System, id: str, folder: Path) -> None:
+    """Copy the artifacts to *folder*, each under the last part of its name; none is replaced."""
+    for artifact in await list_artifacts(system.services, None, id):
+        with _new_file(folder, artifact).open("xb") as copy:
+            async for chunk in system.services.files.read(artifact.storage_key, 0, artifact.size):
+                copy.write(chunk)
+
+
+def _new_file(folder: Path, artifact: Artifact) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = Path(artifact.name).name
+    target = folder / name
+    number = 2
+    while target.exists() or target.is_symlink():
+        target = folder / f"{number}-{name}"
+        number += 1
+    return target
