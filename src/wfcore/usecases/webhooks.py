@@ -83,13 +83,13 @@ async def create_webhook(
 
 async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
     """
-    One more active webhook within the plan. The account's record is put unchanged, so that
-    of two units that both saw room only one is stored.
+    One more active webhook within the plan. The account's record is read first and put
+    unchanged, so that of two units that both saw room only one is stored.
     """
-    others = [one for one in await unit.webhooks.all_of_owner(owner.id) if one.id != webhook_id]
     current = await unit.accounts.get(owner.id)
     if current is None:
         raise NotFound("Account")
+    others = [one for one in await unit.webhooks.all_of_owner(owner.id) if one.id != webhook_id]
     rules.require_room(current.plan, others)
     unit.accounts.put(current)
 
