@@ -1,0 +1,139 @@
+"""
+Backup and restore: one tar of a database copy, the artifacts and the key of download links.
+
+The database is copied first: an artifact is stored before the record that names it, so each one
+that the copy names is there (unless retention deleted it meanwhile). Quota counters are left out.
+"""
+
+import io
+import json
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wfcore.ports.store import Store
+from wfserver.compose import SIGNING_KEY_FILE
+from wfserver.failures import Failed
+
+FORMAT = {"format": "wfcore-backup", "version": 1}
+MANIFEST = "backup.json"
+DATABASE = "wfcore.db"
+ARTIFACTS = "artifacts"
+_PART = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
+_MEMBER = re.compile(
+    rf"{re.escape(DATABASE)}|{re.escape(SIGNING_KEY_FILE)}|{ARTIFACTS}/{_PART}/{_PART}"
+)
+
+
+async def back_up(store: Store, data: Path, file: Path) -> int:
+    """
+    Write the archive *file* (mode 600), complete or not at all; its size in bytes.
+
+    Raises `Failed` where *file* is there already, `StoreUnavailable`, `OSError`.
+    """
+    _require_new(file)
+    with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
+        copy = Path(folder) / DATABASE
+        await store.backup(str(copy))
+        return _write(Path(folder) / "part.tar", copy, data, file)
+
+
+def _require_new(file: Path) -> None:
+    if os.path.lexists(file):
+        raise Failed(f"{file} exists already; give another name")
+
+
+def _write(part: Path, database: Path, data: Path, file: Path) -> int:
+    """Pack, and give the archive its name only when it is whole; its size."""
+    with open(part, "xb", opener=_private) as raw, tarfile.open(fileobj=raw, mode="w") as tar:
+        manifest = json.dumps(FORMAT).encode()
+        about = tarfile.TarInfo(MANIFEST)
+        about.size = len(manifest)
+        tar.addfile(about, io.BytesIO(manifest))
+        tar.add(database, DATABASE)
+        tar.add(data / SIGNING_KEY_FILE, SIGNING_KEY_FILE)
+        for path in sorted((data / ARTIFACTS).glob("*/*")):
+            name = path.relative_to(data).as_posix()
+            if _MEMBER.fullmatch(name) and path.is_file() and not path.is_symlink():
+                _add(tar, path, name)
+        tar.close()
+        raw.flush()
+        os.fsync(raw.fileno())
+    os.link(part, file)
+    return file.stat().st_size
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """Add a file, unless retention has deleted it since it was listed."""
+    try:
+        tar.add(path, name, recursive=False)
+    except FileNotFoundError:
+        return
+
+
+@contextmanager
+def unpacked(file: Path, data: Path) -> Iterator[Path]:
+    """
+    A folder beside *data* with what the archive holds. On leaving without an error it becomes
+    *data*, which must not be there or be empty; after an error nothing is left.
+
+    Raises `Failed` where *data* is in use or the archive is none of ours.
+    """
+    if os.path.lexists(data) and (not data.is_dir() or any(data.iterdir())):
+        raise Failed(f"{data} is not empty; give an empty or new folder with --data")
+    data.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{data.name}-", dir=data.parent))
+    try:
+        _extract(file, folder)
+        yield folder
+        folder.replace(data)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _extract(file: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(file, mode="r:") as tar:
+            _check_manifest(tar, file)
+            for member in tar:
+                _extract_member(tar, member, folder)
+    except tarfile.TarError as error:
+        raise Failed(f"{file} is no whole backup of wfcore: {error}") from None
+    if not (folder / DATABASE).is_file() or not (folder / SIGNING_KEY_FILE).is_file():
+        raise Failed(f"{file} is no whole backup of wfcore: it lacks {DATABASE} or the key")
+
+
+def _check_manifest(tar: tarfile.TarFile, file: Path) -> None:
+    first = tar.next()
+    content = tar.extractfile(first) if first and first.name == MANIFEST else None
+    try:
+        manifest = json.loads(content.read(1_024)) if content else None
+    except ValueError:
+        manifest = None
+    if manifest != FORMAT:
+        raise Failed(f"{file} is no backup of wfcore")
+
+
+def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Only regular files under names that a backup has: nothing else can be meant well."""
+    if member.name == MANIFEST:
+        return
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None or not _MEMBER.fullmatch(member.name):
+        raise Failed(
+            f"the archive holds {member.name!r}, which no backup does; nothing was restored"
+        )
+    target = folder / member.name
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(target, "xb", opener=_private) as file:
+        shutil.copyfileobj(content, file)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

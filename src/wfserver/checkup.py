@@ -1,0 +1,114 @@
+"""What works on this machine and with this store, and what to do about the rest."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from adapters_store.sql.migrate import migrations
+from wfcore.errors import InvalidInput, WfError
+from wfcore.model.page import PageRequest
+from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
+from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks import list_webhooks
+from wfserver.compose import System
+from wfserver.failures import explain
+from wfserver.session import Session
+
+_LITTLE_DISK = 1 << 30
+_NO_DISK = 64 << 20
+_PAGE = 200
+_NO_AI = "AI steps are not in this version"
+
+
+@frozen
+class Check:
+    """One answer. *essential*: nothing works without it."""
+
+    name: str
+    ok: bool
+    detail: str
+    cure: str | None = None
+    essential: bool = False
+
+
+def checks(session: Session) -> Sequence[Check]:
+    """All checks but those of languages and isolation."""
+    data = session.settings().data
+    found = [_program(), _folder(data), _disk(data)]
+    found += _store(session, data) if found[1].ok else []
+    return [*found, Check("providers", True, _NO_AI)]
+
+
+def _program() -> Check:
+    from importlib.metadata import version
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Check("wfcore", True, f"{version('wfcore')} on Python {python}")
+
+
+def _folder(data: Path) -> Check:
+    if not data.exists():
+        return Check("data", True, f"{data} is not there yet; wfcore up makes it")
+    if not data.is_dir():
+        cure = "give another folder with --data"
+        return Check("data", False, f"{data} is no folder", cure, essential=True)
+    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+        cure = f"let this user write to it: chown {os.geteuid()} {data}"
+        return Check("data", False, f"{data} cannot be written", cure, essential=True)
+    if data.stat().st_mode & 0o077:
+        cure = f"chmod 700 {data}"
+        return Check("data", False, f"{data} can be read by other users", cure)
+    return Check("data", True, str(data))
+
+
+def _disk(data: Path) -> Check:
+    there = next(folder for folder in (data, *data.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    detail = f"{free / (1 << 30):.1f} GiB free"
+    cure = None if free >= _LITTLE_DISK else "make room; steps and artifacts need it"
+    return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
+
+
+def _store(session: Session, data: Path) -> list[Check]:
+    if session.settings().store is None and not data.exists():
+        return [Check("store", True, "not made yet")]
+    try:
+        return session.work_in(_open_store)
+    except (WfError, OSError) as error:
+        return [Check("store", False, explain(error), _cure(error), essential=True)]
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, InvalidInput):
+        return "correct the URL"
+    return "wfcore restore fills an empty data folder from a backup"
+
+
+async def _open_store(system: System) -> list[Check]:
+    """Opening has read the whole file already; `ping` writes something durably."""
+    await system.services.store.ping()
+    schema = migrations()[-1][0]
+    kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, sound, writable"
+    return [Check("store", True, f"{system.location}: {kind}"), await _webhooks(system.services)]
+
+
+async def _webhooks(services: Services) -> Check:
+    listed: list[Webhook] = []
+    page = PageRequest(1, _PAGE)
+    while (found := await list_webhooks(services, None, page)).rows:
+        listed += found.rows
+        page = PageRequest(page.page + 1, _PAGE)
+    active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
+    bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
+    if not bare:
+        return Check("webhooks", True, f"{len(active)} active")
+    return Check(
+        "webhooks",
+        False,
+        f"OPEN TO ALL, without key or secret: {', '.join(bare)}",
+        "wfcore webhook delete ID, then create it with --key",
+    )

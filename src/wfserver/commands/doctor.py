@@ -1,0 +1,72 @@
+"""`wfcore doctor`: what works here, and what to install."""
+
+from collections.abc import Mapping
+
+import attrs
+import click
+
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import LanguageState
+from wfserver.checkup import checks
+from wfserver.definition import interpreters
+from wfserver.isolation import isolation
+from wfserver.output import clean, console, put_json
+from wfserver.params import Command, pass_session
+from wfserver.session import Session
+
+
+@click.command("doctor", cls=Command)
+@pass_session
+def doctor_command(session: Session) -> int:
+    """Check store, languages and isolation. Exit status 1: something essential fails."""
+    found = checks(session)
+    languages = interpreters().states()
+    level = isolation()
+    ok = all(check.ok or not check.essential for check in found)
+    if session.json:
+        put_json(
+            {
+                "ok": ok,
+                "checks": [attrs.asdict(check) for check in found],
+                "languages": {name.value: _state(state) for name, state in languages.items()},
+                "isolation": attrs.asdict(level),
+            }
+        )
+        return 0 if ok else 1
+    for check in found:
+        bad = "red" if check.essential else "yellow"
+        _line(check.ok, bad, check.name, check.detail, check.cure)
+    _line(not level.lacks, "yellow", "isolation", level.summary, level.cure)
+    _put_languages(languages)
+    return 0 if ok else 1
+
+
+def _state(state: LanguageState) -> dict[str, object]:
+    return {
+        "available": state.available,
+        "path": state.path,
+        "version": state.version,
+        "cure": state.cure,
+    }
+
+
+def _put_languages(languages: Mapping[Language, LanguageState]) -> None:
+    click.echo()
+    for name, state in languages.items():
+        found = "  ".join(filter(None, (state.version, state.path))) or "what is on PATH"
+        _line(state.available, "yellow", name, found if state.available else "missing", state.cure)
+
+
+def _line(ok: bool, bad: str, name: str, detail: str, cure: str | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(no_wrap=True)
+    row.add_column(no_wrap=True, min_width=10)
+    row.add_column(overflow="fold")
+    mark = Text("✔", "green") if ok else Text("✘" if bad == "red" else "!", bad)
+    row.add_row(mark, name, Text(clean(detail)))
+    if cure and not ok:
+        row.add_row("", "", Text(f"→ {cure}", bad))
+    console().print(row)
