@@ -26,7 +26,7 @@ time.sleep(600)
 """
 WIDE = """
 import os, time
-for _ in range(7):
+for _ in range(5):
     os.fork()
 os.setsid() if os.getpid() != os.getpgid(0) else None
 while True:
@@ -38,7 +38,7 @@ while True:
 DEEP = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-for _ in range(150):
+for _ in range(60):
     if os.fork():
         break
     os.setsid()
