@@ -69,6 +69,7 @@ async def _serve(
                 host=settings.host,
                 port=settings.port,
                 timeout_graceful_shutdown=_LAST_ANSWERS_S,
+                log_config=None,
             )
             server = _Server(config, lambda: on_ready(ServerInfo(url, system, runner)))
             server.obey(asyncio.get_running_loop())
