@@ -1,0 +1,105 @@
+"""The table of routes, the look-up made from it, and the description made from it."""
+
+import json
+
+import pytest
+from openapi_spec_validator import validate
+
+from adapters_http.app import HttpConfig
+from adapters_http.handlers import operations
+from adapters_http.lookup import Lookup
+from adapters_http.openapi import document
+from adapters_http.route import Auth, Route
+from adapters_http.routes import ROUTES
+from wfcore.model.access import Scope
+
+V1 = {
+    ("GET", "/api/v1/workflows", Scope.WORKFLOW_READ),
+    ("GET", "/api/v1/workflows/{id}", Scope.WORKFLOW_READ),
+    ("POST", "/api/v1/workflows/{id}/executions", Scope.WORKFLOW_EXECUTE),
+    ("GET", "/api/v1/executions", Scope.EXECUTION_READ),
+    ("GET", "/api/v1/executions/{id}", Scope.EXECUTION_READ),
+    ("GET", "/api/v1/executions/{id}/result", Scope.EXECUTION_READ),
+    ("POST", "/api/v1/executions/{id}/cancel", Scope.EXECUTION_CANCEL),
+    ("GET", "/api/v1/approvals", Scope.APPROVAL_RESPOND),
+    ("GET", "/api/v1/approvals/{id}", Scope.APPROVAL_RESPOND),
+    ("GET", "/api/v1/approvals/execution/{executionId}", Scope.APPROVAL_RESPOND),
+    ("POST", "/api/v1/approvals/{id}/approve", Scope.APPROVAL_RESPOND),
+    ("POST", "/api/v1/approvals/{id}/reject", Scope.APPROVAL_RESPOND),
+    ("GET", "/api/v1/executions/{id}/artifacts", Scope.ARTIFACT_READ),
+    ("GET", "/api/v1/executions/{id}/artifacts/{aid}", Scope.ARTIFACT_READ),
+}
+OPEN = {"/healthz", "/readyz", "/metrics", "/openapi.json"}
+
+
+def test_the_fourteen_v1_endpoints_are_there_with_their_scopes():
+    """Every v1 endpoint of the specification is a row with the scope that it names. AU-4."""
+    rows = {(route.method, route.path, route.scope) for route in ROUTES}
+    assert rows >= V1
+    assert len(V1) == 14
+
+
+def test_nothing_is_open_that_should_not_be():
+    """Only health, metrics and the description ask for nobody; each v1 row takes a key. AU-8."""
+    assert {route.path for route in ROUTES if route.auth is Auth.OPEN} == OPEN
+    v1 = [route for route in ROUTES if route.path.startswith("/api/v1/")]
+    assert {route.auth for route in v1} == {Auth.KEY}
+
+
+def test_a_row_without_authentication_cannot_be_built():
+    """Authentication is declared on every row, and a key needs its scope. AU-4."""
+    with pytest.raises(TypeError):
+        Route("GET", "/x", handler=operations.healthz, summary="x")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="do not fit"):
+        Route("GET", "/x", Auth.KEY, operations.healthz, "x")
+    with pytest.raises(ValueError, match="do not fit"):
+        Route("GET", "/x", Auth.OPEN, operations.healthz, "x", Scope.WORKFLOW_READ)
+
+
+def test_two_rows_for_one_door_are_refused():
+    """A path and method stand once in the table."""
+    row = Route("GET", "/x/{id}", Auth.OPEN, operations.healthz, "x")
+    with pytest.raises(ValueError, match="two rows"):
+        Lookup([row, row])
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_row_is_found(route: Route):
+    """The look-up finds each row by its path, with the values of its parameters."""
+    path = route.path
+    for at, name in enumerate(route.names):
+        path = path.replace(f"{{{name}}}", f"v{at}")
+    methods, values = Lookup(ROUTES).find(path)
+    assert methods[route.method] is route
+    assert values == [f"v{at}" for at in range(len(route.names))]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "/api", "/api/v1/", "/api/v1/workflows/", "/api/v1/workflows//executions", "//healthz",
+     "/api/v1/workflows/a\0b", "/api/v1/workflows/a\nb", "/HEALTHZ", "/api/v1/executions/a/b/c/d"],
+)  # fmt: skip
+def test_what_is_no_path_of_the_table_is_not_found(path: str):
+    """Empty, unprintable and surplus segments lead nowhere."""
+    assert not Lookup(ROUTES).find(path)[0]
+
+
+def test_approval_is_no_webhook():
+    """The static path of approval responses goes before the retained trigger path."""
+    lookup = Lookup(ROUTES)
+    assert lookup.find("/api/webhook-trigger/approval")[0]["POST"].auth is Auth.KEY_AFTER_BODY
+    assert lookup.find("/api/webhook-trigger/wh_1")[0]["POST"].auth is Auth.TRIGGER
+
+
+def test_the_description_is_valid_openapi():
+    """The document is OpenAPI 3.1 and has every row with a name of its own."""
+    described = json.loads(json.dumps(document(HttpConfig(public_url="https://wf.example.org"))))
+    validate(described)
+    operations_of = [op for path in described["paths"].values() for op in path.values()]
+    assert len(operations_of) == len(ROUTES)
+    assert len({op["operationId"] for op in operations_of}) == len(ROUTES)
+    start = described["components"]["schemas"]["StartBody"]
+    assert start["additionalProperties"] is False
+    status = described["components"]["schemas"]["StatusView"]
+    assert "completedAt" not in status["required"]
+    assert {"error", "statusReason", "stepResults"} <= set(status["required"])

@@ -1,0 +1,233 @@
+"""The real application on a real server and socket, over a real store, with httpx as client."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from attrs import define
+
+from adapters_http.app import HttpConfig, create_app
+from adapters_http.protocol import server_config
+from adapters_runtime.wakeups import Wakeups
+from adapters_store.memory import MemoryCounters, MemoryStore
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    ApprovalStep,
+    CodeStep,
+    Column,
+    ColumnType,
+    Definition,
+    GroupSpec,
+    Language,
+    Step,
+)
+from wfcore.ports.runtime import LeftFile, StepEnd
+from wfcore.testing.fakes import (
+    CountingIds,
+    CountingTokens,
+    ManualClock,
+    PathTemplates,
+    PlainPasswords,
+)
+from wfcore.usecases import accounts, keys, running, webhooks, workflows
+from wfcore.usecases.keys import IssuedKey
+from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks import NewWebhook
+
+PASSWORD = "correct horse battery staple"
+ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
+
+
+def code(name: str = "fetch", **more: Any) -> CodeStep:
+    return CodeStep(name, Language.BASH, ":", **more)
+
+
+def review(rows: Json = ROWS, **more: Any) -> ApprovalStep:  # type: ignore[assignment]
+    """An approval over rows with a key, a read-only column and a number."""
+    columns = (
+        Column("id", "Order", ColumnType.NUMBER, editable=False),
+        Column("amount", "Amount", ColumnType.NUMBER, required=True),
+    )
+    group = GroupSpec("refunds", "Refunds", rows, columns, row_key="id")
+    return ApprovalStep("review", "Please review", groups=(group,), **more)
+
+
+@define
+class World:
+    """A served application, its services, and what nearly every test does first."""
+
+    services: Services
+    clock: ManualClock
+    url: str
+    http: httpx.AsyncClient
+    ann: Account
+    key: IssuedKey
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return bearer(self.key.text)
+
+    async def account(self, name: str, plan: Plan = Plan.PRO) -> Account:
+        return await accounts.create_account(
+            self.services, f"{name}@example.org", plan, password=PASSWORD
+        )
+
+    async def new_key(self, account: Account | None = None, *scopes: Scope) -> IssuedKey:
+        owner = account or self.ann
+        return await keys.create_key(self.services, owner.id, "key", scopes or tuple(Scope))
+
+    async def workflow(
+        self, *steps: Step, name: str = "flow", owner: Account | None = None, **more: Any
+    ) -> str:
+        chosen = steps or (code(),)
+        written = tuple({"name": step.name, "kind": "code"} for step in chosen)
+        definition = Definition(name, chosen, written, **more)
+        who = owner or self.ann
+        return (await workflows.apply_workflow(self.services, who.id, definition)).id
+
+    async def start(self, workflow_id: str, **inputs: Json) -> str:
+        answer = await self.post(f"/api/v1/workflows/{workflow_id}/executions", {"inputs": inputs})
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["executionId"])
+
+    async def run(self, *ends: StepEnd) -> None:
+        """Be the worker: claim the one due execution, and end its steps like this."""
+        (lease,) = await running.claim(self.services, "w1", 1)
+        jobs = list(await running.begin(self.services, lease))
+        for end in ends:
+            (job,) = jobs
+            jobs = list(
+                await running.complete_step(self.services, lease, job.step_name, end)
+            )
+
+    async def finished(self, output: Json = None, **inputs: Json) -> str:
+        """A COMPLETED execution of one step."""
+        execution_id = await self.start(await self.workflow(), **inputs)
+        await self.run(StepEnd(output))
+        return execution_id
+
+    async def paused(self, **step: Any) -> tuple[str, str]:
+        """An execution that waits at an approval, and the approval's id."""
+        execution_id = await self.start(await self.workflow(review(**step)))
+        await self.run()
+        answer = await self.get(f"/api/v1/approvals/execution/{execution_id}")
+        return execution_id, str(answer.json()["approvals"][0]["id"])
+
+    async def with_artifact(self, name: str = "report.txt", content: bytes = b"hello") -> tuple[str, str]:
+        """An execution that left one file, and the artifact's id."""
+        from io import BytesIO
+
+        execution_id = await self.start(await self.workflow())
+        id = self.services.ids.new("art", self.services.clock.now())
+        stored = await self.services.files.store(execution_id, id, BytesIO(content))
+        file = LeftFile(
+            id, name, stored.storage_key, stored.size, "text/plain", stored.sha256, False
+        )
+        await self.run(StepEnd(None, files=(file,)))
+        return execution_id, id
+
+    async def webhook(self, workflow_id: str | None = None, **more: Any) -> str:
+        """A webhook bound to the key, unless *more* says otherwise."""
+        target = workflow_id or await self.workflow()
+        fields = {"api_key_id": self.key.key.id, **more}
+        new = NewWebhook(target, "hook", **fields)
+        return (await webhooks.create_webhook(self.services, Principal(self.ann), new)).id
+
+    async def sign_in(self, name: str = "ann") -> dict[str, str]:
+        """The headers of a console session."""
+        body = {"email": f"{name}@example.org", "password": PASSWORD}
+        answer = await self.http.post("/api/session", json=body)
+        assert answer.status_code == 200, answer.text
+        self.http.cookies.clear()
+        return {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+    async def get(self, path: str, **more: Any) -> httpx.Response:
+        return await self.http.get(path, **{"headers": self.bearer, **more})
+
+    async def post(self, path: str, json: Any = None, **more: Any) -> httpx.Response:
+        return await self.http.post(path, json=json, **{"headers": self.bearer, **more})
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which ends at once instead of at its next look at a flag."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up, self.enough = asyncio.Event(), asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        self.up.set()
+        await self.enough.wait()
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[str]:
+    """The base URL of *app*, served on a free port."""
+    config = server_config(
+        app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=2
+    )
+    server = _Server(config)
+    task = asyncio.create_task(server.serve())
+    await server.up.wait()
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.enough.set()
+        await task
+
+
+@asynccontextmanager
+async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Services]:
+    yield Services(
+        store=MemoryStore(),
+        counters=MemoryCounters(),
+        files=MemoryFiles(),
+        clock=clock,
+        ids=CountingIds(),
+        tokens=CountingTokens(),
+        passwords=PlainPasswords(),
+        templates=PathTemplates(),
+        wakeup=Wakeups(),
+        signing_key=b"k" * 32,
+    )
+
+
+class MemoryFiles:
+    def __init__(self):
+        self.kept = {}
+    async def store(self, execution_id, artifact_id, content):
+        from hashlib import sha256
+        from wfcore.ports.files import StoredFile
+        data = content.read()
+        self.kept[artifact_id] = data
+        return StoredFile(artifact_id, len(data), sha256(data).hexdigest())
+    async def read(self, storage_key, start, end):
+        if storage_key not in self.kept:
+            from wfcore.errors import NotFound
+            raise NotFound("Artifact")
+        yield self.kept[storage_key][start:end]
+
+
+@asynccontextmanager
+async def a_world(folder: Path, config: HttpConfig) -> AsyncIterator[World]:
+    """Ann, her key with every scope, and a served application over an empty store."""
+    clock = ManualClock()
+    async with (
+        services_over(folder, clock) as services,
+        serving(create_app(services, config)) as url,
+        httpx.AsyncClient(base_url=url, timeout=20) as http,
+    ):
+        ann = await accounts.create_account(services, "ann@example.org", Plan.PRO, PASSWORD)
+        key = await keys.create_key(services, ann.id, "key", tuple(Scope))
+        yield World(services, clock, url, http, ann, key)
