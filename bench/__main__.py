@@ -1,0 +1,109 @@
+"""
+`python -m bench [SECONDS]`: one table of ratios, all measured in this run on this machine.
+
+Absolute figures depend on the machine and are printed for orientation; the ratios are what
+this project promises. A row that misses its promise is marked, and the exit status is 1.
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from attrs import define, field
+from rich.console import Console
+from rich.table import Table
+
+from bench import http, spawn, writer
+from bench.load import request
+
+CLIENTS = 32
+
+
+@define
+class Report:
+    """Rows as they come, and whether all promises were kept."""
+
+    table: Table = field(factory=lambda: Table("what", "measured", "against", "ratio", "wanted"))
+    kept: bool = True
+
+    def ratio(self, what: str, got: float, against: float, unit: str, wanted: float) -> None:
+        """*got* in relation to *against*: at least *wanted*."""
+        self._row(what, f"{got:,.0f} {unit}", f"{against:,.0f} {unit}", got / against, wanted)
+
+    def _row(self, what: str, got: str, against: str, ratio: float, wanted: float) -> None:
+        good = ratio >= wanted
+        self.kept &= good
+        mark = "" if good else "  ✗"
+        self.table.add_row(what, got, against, f"{ratio:.2f}", f"≥ {wanted}{mark}")
+
+    def most(self, what: str, got: float, unit: str, wanted: float, against: str = "") -> None:
+        """*got* must not be over *wanted*."""
+        good = got <= wanted
+        self.kept &= good
+        mark = "" if good else "  ✗"
+        self.table.add_row(what, f"{got:,.2f} {unit}", against, "", f"≤ {wanted} {unit}{mark}")
+
+    def plain(self, what: str, got: str, against: str = "") -> None:
+        """A figure without a promise."""
+        self.table.add_row(what, got, against, "", "")
+
+
+def http_rows(report: Report, seconds: float, folder: Path) -> None:
+    seeded = http.seed(folder)
+    with http.bare() as yardstick, http.http_alone(folder) as server:
+        bare = http.measured(yardstick, CLIENTS, seconds, lambda: request("GET", "/"))
+        poll = http.measured(server, CLIENTS, seconds, http.polls(server, seeded))
+        post = request("POST", "/", body=b'{"inputs":{}}')
+        bare_post = http.measured(yardstick, CLIENTS, seconds, lambda: post)
+        start = http.measured(server, CLIENTS, seconds, http.starts(seeded))
+        trigger = http.measured(server, CLIENTS, seconds, http.triggers(seeded))
+    unit = "req/s"
+    report.ratio("status poll / bare endpoint", poll.per_second, bare.per_second, unit, 0.35)
+    report.ratio("durable start / bare", start.per_second, bare_post.per_second, unit, 0.22)
+    report.ratio("webhook trigger / bare", trigger.per_second, bare_post.per_second, unit, 0.22)
+
+
+def writer_rows(report: Report, seconds: float) -> None:
+    bare = asyncio.run(writer.bare_group_commit(seconds, CLIENTS))
+    moved = asyncio.run(writer.transitions(seconds, CLIENTS))
+    report.ratio("durable transition / bare writer", moved, bare, "tx/s", 0.5)
+
+
+def spawn_rows(report: Report) -> None:
+    medians = asyncio.run(spawn.measure(40))
+    for name, value in medians.items():
+        if name.endswith("_overhead"):
+            report.most(f"step overhead, {name.removesuffix('_overhead')}", value, "ms", 3)
+
+
+def engine_rows(report: Report, seconds: float, folder: Path) -> None:
+    seeded = http.seed(folder)
+    with http.whole(folder) as server:
+        report.most("time to readiness", server.ready_s, "s", 1)
+        report.most("memory, idle", server.memory_mb(), "MB", 90)
+        for name in ("bash-1", "bash-3", "python-1"):
+            for clients in (1, 8, 32):
+                done = http.executions(server, seeded, name, clients, seconds)
+                report.plain(
+                    f"executions, {name}, {clients} clients",
+                    f"{done.per_second:,.0f}/s",
+                    f"{done.cpu_ms:.1f} CPU ms each, p50 {done.p50_ms:.1f} ms",
+                )
+        report.plain("memory, after the load", f"{server.memory_mb():.0f} MB")
+
+
+def main() -> int:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
+    report, console = Report(), Console()
+    with tempfile.TemporaryDirectory() as folder, console.status("measuring"):
+        http_rows(report, seconds, Path(folder, "http"))
+        writer_rows(report, seconds)
+        spawn_rows(report)
+        engine_rows(report, seconds, Path(folder, "engine"))
+    console.print(report.table)
+    return 0 if report.kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

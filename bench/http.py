@@ -1,0 +1,159 @@
+"""The HTTP rows: polls, starts and triggers against the bare endpoint; whole executions."""
+
+import asyncio
+import itertools
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from bench.load import Load, load, request
+from bench.servers import Server, running
+from wfcore.model.access import Account, Plan, Principal, Scope
+from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.usecases import accounts, keys, webhooks, workflows
+from wfcore.usecases.services import Services
+from wfserver.compose import open_system
+from wfserver.settings import settings_from
+
+KEYS = 60
+"""Keys to share the load: one key of the largest plan may do 6,000 requests a minute."""
+
+
+@frozen
+class Seeded:
+    """What the requests need to name."""
+
+    keys: Sequence[str]
+    workflows: dict[str, str]
+    hooks: Sequence[tuple[str, str]]
+
+
+def seed(data: Path) -> Seeded:
+    """An account of the largest plan with keys, webhooks and workflows of one and three steps."""
+    return asyncio.run(_seed(data))
+
+
+async def _seed(data: Path) -> Seeded:
+    async with open_system(settings_from({}, data=str(data))) as system:
+        services = system.services
+        account = await accounts.create_account(services, "bench@example.org", Plan.ENTERPRISE)
+        issued = [
+            await keys.create_key(services, account.id, f"key {n}", tuple(Scope))
+            for n in range(KEYS)
+        ]
+        made = {
+            f"{language}-{count}": await _workflow(services, account, language, count)
+            for language in (Language.BASH, Language.PYTHON)
+            for count in (1, 3)
+        }
+        hooks = []
+        for one in issued:
+            new = webhooks.NewWebhook(made["bash-1"], "hook", one.key.id)
+            hook = await webhooks.create_webhook(services, Principal(account), new)
+            hooks.append((hook.id, one.text))
+    return Seeded([one.text for one in issued], made, hooks)
+
+
+async def _workflow(services: Services, account: Account, language: Language, count: int) -> str:
+    source = ":" if language is Language.BASH else "pass"
+    steps = tuple(CodeStep(f"s{n}", language, source) for n in range(count))
+    definition = Definition(f"{language}-{count}", steps, ())
+    return (await workflows.apply_workflow(services, account.id, definition)).id
+
+
+@contextmanager
+def bare() -> Iterator[Server]:
+    with running(["-m", "bench.bare", "{port}"], "/") as server:
+        yield server
+
+
+@contextmanager
+def http_alone(data: Path) -> Iterator[Server]:
+    with running(["-m", "bench.servers", str(data), "{port}"]) as server:
+        yield server
+
+
+@contextmanager
+def whole(data: Path) -> Iterator[Server]:
+    argv = ["-m", "wfserver", "--data", str(data), "serve", "--port", "{port}"]
+    with running(argv) as server:
+        yield server
+
+
+def call(
+    server: Server, method: str, path: str, key: str, body: object = None
+) -> dict[str, object]:
+    """One request, answered as JSON."""
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}{path}",
+        method=method,
+        data=json.dumps(body).encode() if body is not None else None,
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        found: dict[str, object] = json.load(answer)
+    return found
+
+
+def rotating(requests: Sequence[bytes]) -> Callable[[], bytes]:
+    """The next of *requests*, for ever."""
+    around = itertools.cycle(requests)
+    return lambda: next(around)
+
+
+def polls(server: Server, seeded: Seeded) -> Callable[[], bytes]:
+    start = f"/api/v1/workflows/{seeded.workflows['bash-1']}/executions"
+    run = call(server, "POST", start, seeded.keys[0], {"inputs": {}})
+    path = f"/api/v1/executions/{run['executionId']}"
+    return rotating([request("GET", path, key) for key in seeded.keys])
+
+
+def starts(seeded: Seeded) -> Callable[[], bytes]:
+    path = f"/api/v1/workflows/{seeded.workflows['bash-1']}/executions"
+    return rotating([request("POST", path, key, b'{"inputs":{}}') for key in seeded.keys])
+
+
+def triggers(seeded: Seeded) -> Callable[[], bytes]:
+    return rotating(
+        [
+            request("POST", f"/api/webhooks/{hook}/trigger", key, b'{"order":"A-1"}')
+            for hook, key in seeded.hooks
+        ]
+    )
+
+
+def measured(server: Server, clients: int, seconds: float, ask: Callable[[], bytes]) -> Load:
+    """A load that must succeed: refused requests would make the figure a lie."""
+    load(server.port, clients, min(seconds, 0.3), ask)
+    result = load(server.port, clients, seconds, ask)
+    if result.bad:
+        raise SystemExit(f"{result.bad} of {result.bad + result.good} requests failed")
+    return result
+
+
+@frozen
+class Throughput:
+    per_second: float
+    cpu_ms: float
+    p50_ms: float
+
+
+def executions(
+    server: Server, seeded: Seeded, name: str, clients: int, seconds: float
+) -> Throughput:
+    """Executions completed, by clients that each start one and wait for its end."""
+    path = f"/api/v1/workflows/{seeded.workflows[name]}/executions?wait=30"
+    requests = [request("POST", path, key, b'{"inputs":{}}') for key in seeded.keys]
+    load(server.port, clients, 0.5, rotating(requests))
+    cpu, began = server.cpu_s(), time.perf_counter()
+    result = load(server.port, clients, seconds, rotating(requests))
+    took = time.perf_counter() - began
+    used = server.cpu_s() - cpu
+    if result.bad:
+        raise SystemExit(f"{result.bad} executions were refused")
+    return Throughput(result.good / took, used / result.good * 1_000, result.percentile(0.5))
