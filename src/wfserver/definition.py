@@ -26,12 +26,17 @@ def read_definition(file: str) -> Definition:
     return checked(_bytes_of(file), source)
 
 
-def checked(text: bytes, source: str) -> Definition:
-    """The definition that *text* holds. Raises `InvalidDefinition` with lines of *source*."""
+def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
+    """
+    The definition that *text* holds, with *runs_here* only if its languages can run here.
+
+    Raises `InvalidDefinition` with lines of *source*.
+    """
     document, lines = load_definition_text(text, source)
     try:
         definition = check_definition(document, MiniJinjaTemplates().problems)
-        if missing := language_problems(definition, cures(definition)):
+        missing = language_problems(definition, cures(definition)) if runs_here else ()
+        if missing:
             raise InvalidDefinition(missing)
     except InvalidDefinition as error:
         raise with_lines(error, lines, source) from None

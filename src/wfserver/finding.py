@@ -36,7 +36,7 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
     try:
         return await read_workflow(services, None, id_or_name)
     except NotFound:
-        named = await _named(services, id_or_name)
+        named = await workflows_named(services, id_or_name)
     if not named:
         fix = f"none has the id or name {id_or_name!r}; wfcore workflow list shows them"
         raise InvalidInput("workflow", fix)
@@ -46,7 +46,8 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
     return named[0]
 
 
-async def _named(services: Services, name: str) -> list[Defined]:
+async def workflows_named(services: Services, name: str) -> list[Defined]:
+    """All workflows of that name, of whatever owner."""
     found: list[Defined] = []
     page = PageRequest(1, _PAGE)
     while True:

@@ -1,0 +1,28 @@
+"""`wfcore serve`: the API, in the foreground."""
+
+import click
+
+from wfserver.listening import serve
+from wfserver.output import put_json
+from wfserver.params import Command, pass_session
+from wfserver.serve import ServerInfo
+from wfserver.session import Session
+
+
+@click.command("serve", cls=Command)
+@click.option("--host", metavar="ADDRESS", help="[env WFCORE_HOST; default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="[env WFCORE_PORT; default: 8000]")
+@click.option("--public-url", metavar="URL", help="How clients reach it, if not at its address.")
+@pass_session
+def serve_command(
+    session: Session, host: str | None, port: int | None, public_url: str | None
+) -> None:
+    """Serve until Ctrl-C or SIGTERM; running steps may end first."""
+
+    def ready(info: ServerInfo) -> None:
+        if session.json:
+            put_json({"url": info.url, "store": info.system.location})
+        else:
+            click.echo(f"wfcore serves {info.system.location} at {info.url}")
+
+    serve(session.settings(host=host, port=port, public_url=public_url), ready)
