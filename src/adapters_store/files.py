@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
+from adapters_store.private import make_private
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import StoredFile
 
@@ -53,7 +54,7 @@ class LocalFiles:
         folder = self.root / _checked(execution_id)
         part = folder / f".{_checked(artifact_id)}.part"
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             size, sha256 = _copy(content, part)
             part.replace(folder / artifact_id)
             _flush_folder(folder)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from adapters_store.alone import alone
+from adapters_store.private import alone
 from adapters_store.sql import claims, records, runs
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.desk import Desk

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from attrs import field, frozen
 
+from adapters_store.private import make_private
 from wfcore.errors import StoreUnavailable
 
 
@@ -27,7 +28,7 @@ class Workers:
         if worker in self.held:
             return
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.folder)
             while (lock := self._locked(worker)) is None:
                 pass
         except OSError as error:

@@ -61,14 +61,9 @@ def connect_reader(path: Path) -> Connection:
 
 
 def connect_counters(path: Path) -> Connection:
-    """
-    A connection whose commits survive the process, and a power cut but for the last moments.
-
-    Small pages: a count is a few bytes, and every commit writes whole pages.
-    """
+    """A connection whose commits survive the process, in a power cut all but the last moments."""
     return _prepared(
         connect(path, busy_s=READER_BUSY_S),
-        "PRAGMA page_size = 1024",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = NORMAL",
     )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from adapters_store.alone import alone
+from adapters_store.private import alone
 from adapters_store.sql.connection import (
     Connection,
     DriverError,
@@ -45,13 +45,17 @@ ADD = """INSERT INTO counts (sort, subject, kind, begins, ends, admitted, last_a
 
 @cache
 def _take_sql(windows: int) -> str:
-    rows = ", ".join(["(?, ?, ?, ?)"] * windows)
-    return f"""WITH asked (kind, begins, ends, lim) AS (VALUES {rows})
-        INSERT INTO counts (sort, subject, kind, begins, ends, admitted, last_at)
-        SELECT ?, ?, kind, begins, ends, 1, ? FROM asked WHERE NOT EXISTS (
-            SELECT 1 FROM asked a JOIN counts c ON c.sort = ? AND c.subject = ?
-                AND c.kind = a.kind AND c.begins = a.begins WHERE c.admitted >= a.lim)
-        ON CONFLICT (sort, subject, kind, begins)
+    """Values: sort, subject, now; then kind, begin, end, limit of each window."""
+    firsts = [4 + 4 * number for number in range(windows)]
+    rows = ", ".join(f"(?{n}, ?{n + 1}, ?{n + 2})" for n in firsts)
+    free = " AND ".join(
+        f"""NOT EXISTS (SELECT 1 FROM counts WHERE sort = ?1 AND subject = ?2
+        AND kind = ?{n} AND begins = ?{n + 1} AND admitted >= ?{n + 3})"""
+        for n in firsts
+    )
+    return f"""INSERT INTO counts (sort, subject, kind, begins, ends, admitted, last_at)
+        SELECT ?1, ?2, w.column1, w.column2, w.column3, 1, ?3 FROM (VALUES {rows}) w
+        WHERE {free} ON CONFLICT (sort, subject, kind, begins)
         DO UPDATE SET admitted = admitted + 1, last_at = excluded.last_at
         RETURNING kind, admitted"""
 
@@ -66,13 +70,12 @@ def take(
     connection: Connection, sort: str, subject: str, windows: Sequence[Window], now: EpochMs
 ) -> tuple[int, ...] | None:
     """Count one in every window and say the counts; None: one was full, nothing was counted."""
-    values: list[object] = []
+    values: list[object] = [sort, subject, now]
     for window in windows:
         limit = UNLIMITED if window.limit is None else window.limit
         if limit <= 0:
             return None
         values += (window.kind, window.start, window.end, limit)
-    values += (sort, subject, now, sort, subject)
     counts = dict(connection.execute(_take_sql(len(windows)), values).fetchall())
     return tuple(counts[window.kind] for window in windows) if counts else None
 

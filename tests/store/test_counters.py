@@ -1,0 +1,123 @@
+"""The counters' file: several processes, restarts, damage, and a disk that cannot be written."""
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from adapters_store.counters import SqliteCounters
+from adapters_store.sql import connection
+from store.conftest import Start
+from wfcore.instants import SECOND, EpochMs
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.counters import day, minute
+
+TAKE_MANY = """
+import asyncio, sys
+from pathlib import Path
+from adapters_store.counters import SqliteCounters
+from adapters_store.sql import connection
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.counters import day, minute
+
+connection.READER_BUSY_S = 30  # four processes on a slow machine: none gives up
+
+async def main():
+    counters = await SqliteCounters.open(Path(sys.argv[1]))
+    sys.stdin.readline()
+    taken = [await counters.take("k", (minute(300), day(10_000)), NOW) for _ in range(250)]
+    print(sum(each.admitted for each in taken))
+    await counters.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SqliteCounters]:
+    """Counters that wait only a moment for a lock."""
+    monkeypatch.setattr(connection, "READER_BUSY_S", 0.01)
+    counters = await SqliteCounters.open(tmp_path / "counters.db")
+    yield counters
+    await counters.close()
+
+
+def filed(path: Path) -> list[int]:
+    """The counts that are in the file."""
+    with closing(sqlite3.connect(path)) as database:
+        return [row[0] for row in database.execute("SELECT admitted FROM counts")]
+
+
+async def test_four_processes_admit_exactly_the_limit(tmp_path: Path, start: Start) -> None:
+    """Of 1,000 tries from 4 processes exactly 300 are admitted, and a restart grants none."""
+    path = tmp_path / "counters.db"
+    await (await SqliteCounters.open(path)).close()
+    processes = [start(TAKE_MANY, path) for _ in range(4)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    admitted = [int(process.communicate(timeout=60)[0]) for process in processes]
+    assert sum(admitted) == 300
+    counters = await SqliteCounters.open(path)
+    assert counters.damaged is None
+    assert not (await counters.take("k", (minute(300), day(10_000)), NOW)).admitted
+    await counters.close()
+
+
+@pytest.mark.parametrize("content", [os.urandom(8_192), b"SQLite format 3\0" + b"x" * 5_000])
+async def test_a_damaged_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
+    """Counting begins anew, and the damaged file is kept and named."""
+    path = tmp_path / "counters.db"
+    path.write_bytes(content)
+    counters = await SqliteCounters.open(path)
+    assert counters.damaged == str(path) + ".damaged"
+    assert Path(counters.damaged).read_bytes() == content  # noqa: ASYNC240
+    assert (await counters.take("k", (minute(1),), NOW)).admitted
+    await counters.close()
+    again = await SqliteCounters.open(path)
+    assert again.damaged is None
+    assert not (await again.take("k", (minute(1),), NOW)).admitted
+    await again.close()
+
+
+async def test_a_foreign_file_is_not_written(tmp_path: Path) -> None:
+    """Somebody else's database under that name is moved aside, too."""
+    path = tmp_path / "counters.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE theirs (x)")
+    counters = await SqliteCounters.open(path)
+    assert counters.damaged is not None
+    with closing(sqlite3.connect(counters.damaged)) as database:
+        names = database.execute("SELECT name FROM sqlite_master").fetchall()
+    assert names == [("theirs",)]
+    await counters.close()
+
+
+async def test_counting_goes_on_while_the_file_cannot_be_written(
+    counters: SqliteCounters, tmp_path: Path
+) -> None:
+    """On top of what the file says, and what was counted meanwhile gets into the file."""
+    path, windows = tmp_path / "counters.db", (minute(5), day(100))
+    assert (await counters.take("k", windows, NOW)).counts == (1, 1)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for count in (2, 3):
+            assert (await counters.take("k", windows, NOW)).counts == (count, count)
+        assert await counters.last_used("k") == NOW
+        assert not (await counters.take("k", (minute(3), day(100)), NOW)).admitted
+        assert (await counters.strike("s", (minute(1),), NOW)).admitted
+        assert not (await counters.strike("s", (minute(1),), NOW)).admitted
+        other.execute("ROLLBACK")
+    assert filed(path) == [1, 1]
+    later = EpochMs(NOW + SECOND)
+    assert (await counters.take("k", windows, later)).counts == (4, 4)
+    assert sorted(filed(path)) == [1, 4, 4]
+    assert (await counters.take("k", windows, later)).counts == (5, 5)
+    assert (await counters.take("k", windows, later)).full == ("minute",)
+    assert (await counters.struck("s", (minute(1),))).full == ("minute",)

@@ -1,0 +1,193 @@
+"""The SQLite store over the end of a process, and with several processes on one file."""
+
+from pathlib import Path
+
+from adapters_store.sqlite import SqliteStore
+from store.conftest import Start
+from wfcore.instants import EpochMs
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import Slots
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.keeping import keep
+
+PREAMBLE = """
+import asyncio, sys
+from pathlib import Path
+from attrs import evolve
+from adapters_store.sqlite import SqliteStore
+from wfcore.errors import Stale
+from wfcore.ports.store import Slots
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+"""
+
+COMMIT_FOR_EVER = (
+    PREAMBLE
+    + """
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    async def one(client):
+        for number in range(10**9):
+            id = f"exec_{client}_{number}"
+            await keep(store, make.execution(id), make.event(1, id))
+            print(id, flush=True)
+    await asyncio.gather(*(one(client) for client in range(8)))
+asyncio.run(main())
+"""
+)
+
+BUMP = (
+    PREAMBLE
+    + """
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    won = 0
+    while won < 50:
+        async with store.unit() as unit:
+            run = await unit.executions.get("exec_1")
+            unit.executions.put(evolve(run, events=run.events + 1))
+            try:
+                await unit.commit()
+                won += 1
+            except Stale:
+                pass
+    await store.close()
+asyncio.run(main())
+"""
+)
+
+CLAIM = (
+    PREAMBLE
+    + """
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    while taken := await store.claim(sys.argv[2], make.NOW, make.NOW + 1, Slots(1000), 2):
+        for run in taken:
+            print(run.id, flush=True)
+    await store.close()
+asyncio.run(main())
+"""
+)
+
+HOLD = (
+    PREAMBLE
+    + """
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    await store.enlist("w1")
+    await store.claim("w1", make.NOW, make.NOW + 10**9, Slots(10), 10)
+    print("held", flush=True)
+    sys.stdin.read()
+asyncio.run(main())
+"""
+)
+
+LIST_AND_END = (
+    PREAMBLE
+    + """
+from wfcore.ports.records import ExecutionFilter
+from wfcore.model.page import PageRequest
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    async with store.view() as view:
+        print((await view.executions.list(ExecutionFilter(), PageRequest())).total)
+    await store.close()
+asyncio.run(main())
+"""
+)
+
+
+async def test_what_was_committed_survives_a_kill(tmp_path: Path, start: Start) -> None:
+    """Every commit that returned before kill -9 is there afterwards, whole."""
+    path = tmp_path / "wfcore.db"
+    process = start(COMMIT_FOR_EVER, path)
+    assert process.stdout is not None
+    told = [process.stdout.readline().strip() for _ in range(200)]
+    process.kill()
+    told += process.stdout.read().split()
+    store = await SqliteStore.open(path)
+    async with store.view() as view:
+        for id in told:
+            assert await view.executions.get(id) is not None
+            assert len(await view.events.of_execution(id, 0, 9)) == 1
+    await store.close()
+
+
+async def test_no_update_is_lost_between_processes(store: SqliteStore, start: Start) -> None:
+    """Compare-and-set holds over processes, and each sees what the others stored."""
+    await keep(store, make.execution(events=0))
+    processes = [start(BUMP, store.path) for _ in range(2)]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    async with store.view() as view:
+        run = await view.executions.get("exec_1")
+    assert run is not None
+    assert (run.events, run.version) == (100, 101)
+
+
+async def test_processes_share_out_what_is_due(store: SqliteStore, start: Start) -> None:
+    """Each execution is claimed by one worker of one process."""
+    await keep(store, *(make.execution(f"e{n}", owner_id=f"acc_{n % 5}") for n in range(100)))
+    processes = [start(CLAIM, store.path, f"w{number}") for number in range(3)]
+    told = [process.communicate(timeout=60)[0].split() for process in processes]
+    everything = [id for ids in told for id in ids]
+    assert sorted(everything) == sorted(f"e{n}" for n in range(100))
+
+
+async def test_the_end_of_a_worker_is_seen_at_once(store: SqliteStore, start: Start) -> None:
+    """While its process lives a worker keeps its lease; killed, it is abandoned at once."""
+    await keep(store, make.execution())
+    process = start(HOLD, store.path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    async with store.view() as view:
+        assert list(await view.executions.abandoned(NOW, 9)) == []
+        process.kill()
+        process.wait()
+        assert [run.id for run in await view.executions.abandoned(NOW, 9)] == ["exec_1"]
+    assert list((store.path.parent / "workers").iterdir()) == []
+
+
+async def test_an_enlisted_worker_of_this_process_lives(store: SqliteStore) -> None:
+    """One's own workers are alive, also for another store on the same file."""
+    await keep(store, make.execution())
+    await store.enlist("odd/../name")
+    await store.claim("odd/../name", NOW, EpochMs(NOW + 1), Slots(1), 1)
+    other = await SqliteStore.open(store.path)
+    for each in (store, other):
+        async with each.view() as view:
+            assert list(await view.executions.abandoned(NOW, 9)) == []
+    await store.close()
+    async with other.view() as view:
+        assert len(await view.executions.abandoned(NOW, 9)) == 1
+    await other.close()
+
+
+async def test_a_program_that_closed_its_store_ends(tmp_path: Path, start: Start) -> None:
+    """No thread of a closed store keeps its process from ending."""
+    process = start(LIST_AND_END, tmp_path / "wfcore.db")
+    assert process.communicate(timeout=30)[0] == "0\n"
+    assert process.returncode == 0
+
+
+async def test_a_store_sees_what_another_one_changed(store: SqliteStore) -> None:
+    """No decoded record outlives a change that came from elsewhere."""
+    records = [make.execution(), make.account(), make.share(), make.approval(), make.key()]
+    other = await SqliteStore.open(store.path)
+    await keep(store, *records)
+    async with store.view() as view, other.view() as others:
+        for version in (1, 2, 3):
+            assert (await view.executions.get("exec_1")).version == version  # type: ignore[union-attr]
+            assert (await view.accounts.get("acc_1")).version == version  # type: ignore[union-attr]
+            assert (await view.approvals.get("appr_1")).version == version  # type: ignore[union-attr]
+            run, account = await others.executions.get("exec_1"), await others.accounts.get("acc_1")
+            approval = await others.approvals.get("appr_1")
+            await keep(other, run, account, approval)
+        async with other.unit() as unit:
+            unit.executions.purge("exec_1")
+            await unit.commit()
+        assert await view.executions.get("exec_1") is None
+        assert await view.approvals.get("appr_1") is None
+        assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 0
+    await other.close()

@@ -1,0 +1,268 @@
+"""Whose file it is, what it may be used for, and what happens when it cannot be written."""
+# ruff: noqa: ASYNC240 - nothing else runs in the loop of a test
+
+import asyncio
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from adapters_store.sql import connection, migrate, writer
+from adapters_store.sqlite import SqliteStore
+from store.conftest import Start
+from wfcore.errors import StoreRefused, StoreUnavailable
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+
+
+def write_database(path: Path, *statements: str) -> None:
+    """Make a database by hand."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def pragma(path: Path, name: str) -> int:
+    """A number from the file's header."""
+    with closing(sqlite3.connect(path)) as database:
+        return int(database.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+async def refused(path: Path) -> str:
+    """Why *path* is refused; it must be left as it was."""
+    before = path.read_bytes()
+    with pytest.raises(StoreRefused) as refusal:
+        await SqliteStore.open(path)
+    assert path.read_bytes() == before
+    assert str(path) in str(refusal.value)
+    return str(refusal.value)
+
+
+async def test_a_file_of_another_application_is_refused(tmp_path: Path) -> None:
+    """Tables without our mark, or another mark, are not ours."""
+    path = tmp_path / "other.db"
+    write_database(path, "CREATE TABLE theirs (x)")
+    assert "another application" in await refused(path)
+    write_database(path, "PRAGMA application_id = 77")
+    assert "0x4d" in await refused(path)
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    """Some text is not a database."""
+    path = tmp_path / "notes.txt"
+    path.write_text("what I wanted to say " * 500)
+    assert "no SQLite database" in await refused(path)
+
+
+async def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """A file that a newer program migrated is not touched by an older one."""
+    path = tmp_path / "wfcore.db"
+    await (await SqliteStore.open(path)).close()
+    write_database(path, "PRAGMA user_version = 9999")
+    assert "9999 is newer" in await refused(path)
+
+
+async def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    """A page that was overwritten is found before the file is used."""
+    path = tmp_path / "wfcore.db"
+    store = await SqliteStore.open(path)
+    await keep(store, *(make.execution(f"e{n}", variables={"x": "x" * 500}) for n in range(200)))
+    await store.close()
+    with path.open("r+b") as file:
+        file.seek(4096 * 30)
+        file.write(os.urandom(4096 * 20))
+    assert "damaged" in await refused(path)
+
+
+async def test_an_empty_file_is_taken(tmp_path: Path) -> None:
+    """A file of no bytes belongs to nobody."""
+    path = tmp_path / "wfcore.db"
+    path.touch()
+    store = await SqliteStore.open(path)
+    await store.ping()
+    await store.close()
+
+
+async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    """Files are made with mode 600, folders with 700."""
+    path = tmp_path / "data" / "wfcore.db"
+    store = await SqliteStore.open(path)
+    await store.enlist("w1")
+    await keep(store, make.execution())
+    for file in path.parent.rglob("*"):
+        mode = 0o700 if file.is_dir() else 0o600
+        assert stat.S_IMODE(file.stat().st_mode) == mode, file
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    await store.close()
+
+
+async def test_a_new_migration_keeps_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older file is brought to the newest schema, number by number, with its records."""
+    path = tmp_path / "wfcore.db"
+    store = await SqliteStore.open(path)
+    await keep(store, make.execution())
+    await store.close()
+    newest = migrate.migrations()[-1][0]
+    assert pragma(path, "user_version") == newest
+    assert pragma(path, "application_id") == migrate.APPLICATION_ID
+    more = [*migrate.migrations(), (newest + 1, "CREATE TABLE a (x);\nCREATE TABLE b (y);\n")]
+    monkeypatch.setattr(migrate, "migrations", lambda: more)
+    store = await SqliteStore.open(path)
+    async with store.view() as view:
+        assert await view.executions.get("exec_1") is not None
+    await store.close()
+    assert pragma(path, "user_version") == newest + 1
+
+
+async def test_a_migration_that_fails_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A migration is one transaction together with its number."""
+    path = tmp_path / "wfcore.db"
+    await (await SqliteStore.open(path)).close()
+    newest = migrate.migrations()[-1][0]
+    broken = (newest + 1, "CREATE TABLE a (x);\nCREATE TABLE accounts (y);\n")
+    more = [*migrate.migrations(), broken]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda: more)
+        with pytest.raises(StoreUnavailable):
+            await SqliteStore.open(path)
+    assert pragma(path, "user_version") == newest
+    await (await SqliteStore.open(path)).close()
+
+
+async def test_a_copy_is_made_while_writing_goes_on(store: SqliteStore, tmp_path: Path) -> None:
+    """A backup is a whole database of one moment, private, and opens as a store."""
+    copy = tmp_path / "copy" / "backup.db"
+    copy.parent.mkdir()
+
+    async def write(number: int) -> None:
+        await keep(store, make.execution(f"e{number}"), make.event(1, f"e{number}"))
+
+    await asyncio.gather(*(write(n) for n in range(40)))
+    await asyncio.gather(store.backup(str(copy)), *(write(n) for n in range(40, 80)))
+    assert [file.name for file in copy.parent.iterdir()] == ["backup.db"]
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    copied = await SqliteStore.open(copy)
+    async with copied.view() as view:
+        found = await view.executions.list(ExecutionFilter(), PageRequest(1, 200))
+        assert found.total >= 40
+        for run in found.rows:
+            assert len(await view.events.of_execution(run.id, 0, 9)) == 1
+    await copied.close()
+    with pytest.raises(StoreUnavailable):
+        await store.backup(str(tmp_path / "missing" / "backup.db"))
+
+
+async def test_a_lock_held_by_another_stops_writes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another program holds the write lock, reads go on; then writes do again."""
+    hasty = partial(connection.connect, busy_s=0.01)
+    monkeypatch.setattr(writer, "connect_writer", hasty)
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    await keep(store, make.execution("before"))
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            await keep(store, make.execution("during"))
+        async with store.view() as view:
+            assert await view.executions.get("before") is not None
+            assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 1
+        other.execute("ROLLBACK")
+    await keep(store, make.execution("during"))
+    await store.close()
+
+
+async def test_a_read_only_file_can_be_read_and_recovers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writes to a read-only database are refused until it is writable; reads go on."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "connect_writer", lambda path: connection.connect(path, "ro"))
+        for attempt in (store.ping(), keep(store, make.execution()), store.extend("w", make.NOW)):
+            with pytest.raises(StoreUnavailable):
+                await attempt
+        async with store.view() as view:
+            assert await view.executions.get("exec_1") is None
+    await store.ping()
+    await keep(store, make.execution())
+    await store.close()
+
+
+FILL_THE_DISK = """
+import asyncio, resource, sys
+from pathlib import Path
+from adapters_store.sqlite import SqliteStore
+from wfcore.errors import StoreUnavailable
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    await keep(store, make.execution("before"))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, hard))
+    kept, refused = [], 0
+    for number in range(40):
+        try:
+            await keep(store, make.execution(f"e{number}", variables={"x": "x" * 20_000}))
+            kept.append(number)
+        except StoreUnavailable:
+            refused += 1
+    async with store.view() as view:
+        assert await view.executions.get("before") is not None
+        for number in range(40):
+            found = await view.executions.get(f"e{number}")
+            assert (found is not None) == (number in kept), number
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    await keep(store, make.execution("after"))
+    await store.close()
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    async with store.view() as view:
+        for id in ("before", "after", *(f"e{number}" for number in kept)):
+            assert await view.executions.get(id) is not None, id
+    await store.close()
+    print(len(kept), refused)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_full_disk_loses_nothing_and_is_got_over(tmp_path: Path, start: Start) -> None:
+    """Refused commits leave nothing, acknowledged ones stay, and it goes on without restart."""
+    process = start(FILL_THE_DISK, tmp_path / "wfcore.db")
+    kept, refused = map(int, process.communicate(timeout=60)[0].split())
+    assert process.returncode == 0
+    assert kept > 0
+    assert refused > 0
+
+
+async def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
+    """Commits that were handed in before `close` are stored; later ones are refused."""
+    path = tmp_path / "wfcore.db"
+    store = await SqliteStore.open(path)
+    tasks = [asyncio.ensure_future(keep(store, make.execution(f"e{n}"))) for n in range(20)]
+    await asyncio.sleep(0)
+    await store.close()
+    await asyncio.gather(*tasks)
+    with pytest.raises(StoreUnavailable):
+        await keep(store, make.execution("late"))
+    async with store.view() as view:
+        with pytest.raises(StoreUnavailable):
+            await view.executions.get("e1")
+        with pytest.raises(StoreUnavailable):
+            await view.executions.next_due()
+    store = await SqliteStore.open(path)
+    async with store.view() as view:
+        assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 20
+    await store.close()

@@ -1,0 +1,103 @@
+"""That statements do no more work than they should: counted, not timed."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from adapters_store.sql import claims, execution_rows
+from adapters_store.sql.connection import Connection, connect
+from adapters_store.sql.migrate import prepare
+from wfcore.instants import EpochMs
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.ports.store import Slots
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+
+MANY = 20_000
+
+
+class Steps:
+    """Counts the steps of SQLite's machine, a thousand at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.taken = 0
+        connection.set_progress_handler(self._more, 1_000)
+
+    def _more(self) -> int:
+        self.taken += 1_000
+        return 0
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Connection]:
+    """A database with very many due executions of one account and a few of another."""
+    path = tmp_path / "wfcore.db"
+    prepare(path)
+    with closing(connect(path)) as connection:
+        rows: list[tuple[Any, ...]] = []
+        for number in range(MANY):
+            owner = "acc_2" if number < 3 else "acc_1"
+            run = make.execution(f"e{number}", owner_id=owner, due_at=EpochMs(NOW - number))
+            rows.append(execution_rows.writes(run, None)[0][0][1])
+        connection.execute("BEGIN")
+        connection.executemany(execution_rows.INSERT, rows)
+        connection.execute("COMMIT")
+        yield connection
+
+
+def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
+    """Claiming from 20,000 due executions of one account takes a few steps for each taken."""
+    steps = Steps(database)
+    taken = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8)(database.cursor())
+    assert [id for id, _ in taken[:2]] == [f"e{MANY - 1}", "e2"]
+    assert len(taken) == 8
+    assert steps.taken <= 3_000
+
+
+def run_with_steps(**fields: Any) -> Execution:
+    """A stored execution with two results."""
+    results = {"a": make.step_result(output="x"), "b": make.step_result(output="y")}
+    return make.execution(version=4, step_results=results, **fields)
+
+
+def test_a_transition_writes_the_head_and_the_changed_step_only() -> None:
+    """Neither variables nor other steps nor any index are written when one step changed."""
+    base = run_with_steps(worker="w1", due_at=None, status=ExecutionStatus.RUNNING)
+    changed = {**base.step_results, "b": make.step_result(output="z")}
+    writes, _ = execution_rows.writes(evolve(base, step_results=changed), base)
+    assert [sql for sql, _, _ in writes] == [execution_rows.STAY, execution_rows.PUT_STEP]
+    assert writes[1][1][1] == 1
+
+
+def test_a_transition_from_an_unknown_state_writes_everything() -> None:
+    """Where it is not known what is stored, all rows are written anew."""
+    writes, _ = execution_rows.writes(run_with_steps(), None)
+    assert [sql for sql, _, _ in writes] == [
+        execution_rows.MOVE,
+        execution_rows.DROP_STEPS,
+        execution_rows.PUT_STEP,
+        execution_rows.PUT_STEP,
+        execution_rows.PUT_VARIABLES,
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": ExecutionStatus.INTERRUPTED},
+        {"due_at": EpochMs(NOW + 1)},
+        {"completed_at": NOW},
+        {"worker": "w2"},
+        {"secrets": ("url",)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_filter_looks_at_is_written_when_it_changes(change: dict[str, Any]) -> None:
+    """Every column of an index follows the record."""
+    base = run_with_steps()
+    writes, _ = execution_rows.writes(evolve(base, **change), base)
+    assert [sql for sql, _, _ in writes] == [execution_rows.MOVE]
