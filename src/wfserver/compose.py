@@ -14,8 +14,9 @@ from attrs import frozen
 
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.sweeper import Sweeper
-from adapters_runtime.system import Argon2Passwords, SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store

@@ -1,0 +1,215 @@
+"""`wfcore try`: the sample, seen from outside: every request with its answer."""
+
+import re
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wfserver import sample
+from wfserver.failures import Failed
+from wfserver.first import KEY_FILE, read_key
+from wfserver.http import Api, Exchange
+from wfserver.output import as_json, clean, console, put_json, shortened
+from wfserver.params import Command, pass_session
+from wfserver.presence import noted_url
+from wfserver.review import ask, put_groups
+from wfserver.session import Session
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WAIT_S = 30
+_PATIENCE_S = 90.0
+_BAD_REQUEST = 400
+_EXECUTION = re.compile("exec_[0-9a-z]*")
+_APPROVAL = re.compile("appr_[0-9a-z]*")
+_WORTH = (
+    "status",
+    "currentStep",
+    "completedSteps",
+    "totalSteps",
+    "approvalMessage",
+    "name",
+    "size",
+    "output",
+    "error",
+    "executionId",
+    "id",
+)
+"""Fields that say something at a glance."""
+_PREVIEW = 2_000
+
+
+@click.command("try", cls=Command)
+@click.option("--yes", is_flag=True, help="Approve without asking.")
+@pass_session
+def try_command(session: Session, yes: bool) -> int:
+    """Run the sample against the running server: watch, decide, see the result."""
+    data = session.settings().data
+    url, key = noted_url(data), read_key(data)
+    if url is None:
+        raise Failed(f"no server runs on {data}; start one in another terminal: wfcore up")
+    if key is None:
+        raise Failed(f"{data / KEY_FILE} is not there; wfcore up makes it where no key is")
+    trial = _Trial(Api(url, key), console(), quiet=session.json)
+    result, artifacts = trial.run(asks=not (yes or session.json))
+    if session.json:
+        put_json({"result": result, "artifacts": artifacts, "requests": len(trial.exchanges)})
+    else:
+        trial.show_curl(data / KEY_FILE)
+    return 1 if result["status"] == "FAILED" else 0
+
+
+class _Trial:
+    """One run of the sample, told as it goes."""
+
+    def __init__(self, api: Api, out: "Console", quiet: bool) -> None:
+        self.exchanges: list[Exchange] = []
+        self._api = api
+        self._out = out
+        self._quiet = quiet
+        api.heard = self._heard
+
+    def run(self, asks: bool) -> tuple[Any, Sequence[Any]]:
+        """The ExecutionResult and the artifacts."""
+        path = f"/api/v1/workflows/{self._sample_id()}/executions"
+        self._say("Start it")
+        id = self._api.call("POST", path, {"inputs": {}})["executionId"]
+        self._say("Wait until it rests")
+        status = self._rest(id)
+        while status == "AWAITING_APPROVAL":
+            self._decide(id, asks)
+            self._say("Wait until it rests")
+            status = self._rest(id)
+        self._say("Read the result")
+        result = self._api.call("GET", f"/api/v1/executions/{id}/result")
+        self._say("See what it left behind")
+        listed = self._api.call("GET", f"/api/v1/executions/{id}/artifacts")["artifacts"]
+        for artifact in listed:
+            self._preview(artifact)
+        self._conclude(result)
+        return result, listed
+
+    def show_curl(self, key_file: Path) -> None:
+        """The same requests as commands to paste: they start and decide a new execution."""
+        self._say("The same by hand")
+        self._paste(f"export API={self._api.url} KEY=$(cat {shlex.quote(str(key_file))})")
+        for command in replay(self.exchanges):
+            self._paste(command)
+
+    def _sample_id(self) -> str:
+        self._say("Find the sample")
+        for workflow in self._api.call("GET", "/api/v1/workflows?size=200")["items"]:
+            if workflow["name"] == sample.NAME:
+                return str(workflow["id"])
+        raise Failed(f"the sample {sample.NAME!r} is not there; wfcore up makes it in a new store")
+
+    def _rest(self, id: str) -> str:
+        """The status, as soon as nothing happens any more without somebody from outside."""
+        until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until:
+            run = self._api.call("GET", f"/api/v1/executions/{id}?wait={_WAIT_S}")
+            if run["status"] not in ("PENDING", "RUNNING"):
+                return str(run["status"])
+        raise Failed(f"{id} is still {run['status']} after {_PATIENCE_S:.0f} s")
+
+    def _decide(self, id: str, asks: bool) -> None:
+        self._say("Somebody has to decide: see what is asked")
+        open_ones = self._api.call("GET", f"/api/v1/approvals/execution/{id}")["approvals"]
+        for pending in [one for one in open_ones if one["status"] == "PENDING"]:
+            path = f"/api/v1/approvals/{pending['id']}"
+            detail = self._api.call("GET", path)
+            if not self._quiet:
+                put_groups(detail["reviewableGroups"], self._out)
+            self._answer(path, detail, asks)
+
+    def _answer(self, path: str, detail: Any, asks: bool) -> None:
+        """Send the decision; where the rows are refused, ask again."""
+        approved, edited = True, None
+        while True:
+            if asks:
+                question = clean(detail["approvalMessage"])
+                approved, edited = ask(detail["reviewableGroups"], question, self._out)
+            body = {} if edited is None else {"editedItems": edited}
+            self._say("Approve" if approved else "Reject")
+            try:
+                self._api.call("POST", f"{path}/{'approve' if approved else 'reject'}", body)
+                return
+            except Failed as refusal:
+                if edited is None or self.exchanges[-1].status != _BAD_REQUEST:
+                    raise
+                self._out.print(str(refusal), style="red")
+
+    def _preview(self, artifact: Any) -> None:
+        content = self._api.download(artifact["downloadUrl"])
+        if not self._quiet and artifact["previewable"]:
+            self._out.print()
+            self._out.print(f"  {clean(artifact['name'])}, {len(content):,} bytes", style="bold")
+            for line in content[:_PREVIEW].decode("utf-8", "replace").splitlines():
+                self._out.print(f"  {clean(line)}")
+
+    def _conclude(self, result: Any) -> None:
+        if not self._quiet:
+            output = "" if result["output"] is None else as_json(result["output"], indent=None)
+            style = "bold green" if result["status"] == "COMPLETED" else "bold yellow"
+            self._out.print()
+            self._out.print(f"{result['status']} {output}", style=style)
+
+    def _heard(self, exchange: Exchange) -> None:
+        self.exchanges.append(exchange)
+        if self._quiet:
+            return
+        room = min(self._out.width, 100) - 7
+        self._out.print(f"  {exchange.method:<4} {exchange.path}", soft_wrap=True)
+        if exchange.body:
+            self._out.print(f"       {shortened(exchange.body, room)}", soft_wrap=True)
+        style = "green" if exchange.status < _BAD_REQUEST else "red"
+        answer = shortened(_gist(exchange), room)
+        self._out.print(f"  [{style}]{exchange.status}[/]  ", markup=True, end="")
+        self._out.print(answer, style="dim", soft_wrap=True)
+
+    def _say(self, title: str) -> None:
+        if not self._quiet:
+            self._out.print()
+            self._out.print(title, style="bold")
+
+    def _paste(self, line: str) -> None:
+        # Never wrapped: what is copied must be what is meant.
+        self._out.print(line, soft_wrap=True, style="cyan")
+
+
+def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:
+    """*exchanges* as curl commands, with ids taken from the answers as they come."""
+    for one in exchanges:
+        path = _APPROVAL.sub("$APPROVAL", _EXECUTION.sub("$ID", one.path))
+        command = f'curl -s "$API{path}" -H "X-API-Key: $KEY"'
+        if one.method != "GET":
+            body = shlex.quote(as_json(one.body, indent=None))
+            command += f" -H 'Content-Type: application/json' -d {body}"
+        if path.endswith("/executions"):
+            command = f"ID=$({command} | grep -o '{_EXECUTION.pattern}')"
+        elif path.endswith("/approvals/execution/$ID"):
+            command = f"APPROVAL=$({command} | grep -o '{_APPROVAL.pattern}')"
+        yield command
+
+
+def _gist(exchange: Exchange) -> Any:
+    """Of an answer what is worth a line: no ids that the request named, the status first."""
+    answer = exchange.answer
+    for many in ("items", "approvals", "artifacts"):
+        if many in answer:
+            rows = [_worth(row, exchange.path) for row in answer[many]]
+            return {"total": answer["total"], many: rows}
+    return _worth(answer, exchange.path)
+
+
+def _worth(record: Any, path: str) -> Any:
+    return {
+        name: record[name]
+        for name in _WORTH
+        if name in record and record[name] not in (None, "") and str(record[name]) not in path
+    }
