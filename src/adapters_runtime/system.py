@@ -1,12 +1,8 @@
-"""Time, ids, chance and passwords as the machine gives them."""
+"""Time, ids and chance as the machine gives them."""
 
-import asyncio
 import secrets
 import time
 from base64 import b32hexencode
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from wfcore.instants import MINUTE, EpochMs
 from wfcore.rules.api_key import ALPHABET
@@ -71,29 +67,3 @@ class SystemTokens:
 
     def text(self, length: int) -> str:
         return "".join(secrets.choice(ALPHABET) for _ in range(length))
-
-
-class Argon2Passwords:
-    """Argon2id, in threads, two at a time: each takes 64 MiB while it runs."""
-
-    def __init__(self) -> None:
-        self._hasher = PasswordHasher()
-        self._turn = asyncio.Semaphore(2)
-        self._dummy: str | None = None
-
-    async def hash(self, password: str) -> str:
-        async with self._turn:
-            return await asyncio.to_thread(self._hasher.hash, password)
-
-    async def verify(self, password: str, hashed: str | None) -> bool:
-        if hashed is None and self._dummy is None:
-            self._dummy = await self.hash(secrets.token_hex())
-        async with self._turn:
-            fits = await asyncio.to_thread(self._fits, password, hashed or self._dummy or "")
-        return fits and hashed is not None
-
-    def _fits(self, password: str, hashed: str) -> bool:
-        try:
-            return self._hasher.verify(hashed, password)
-        except (VerificationError, InvalidHashError):
-            return False
