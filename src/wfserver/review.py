@@ -11,7 +11,7 @@ from wfserver.output import clean, shortened
 if TYPE_CHECKING:
     from rich.console import Console
 
-_CELL = 40
+_CELL = 60
 Group = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 

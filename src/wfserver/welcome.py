@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import wfcore
@@ -48,11 +49,12 @@ def welcome(info: "ServerInfo", first: First, languages: Languages) -> None:
             _print_fact(out, name if at == 0 else "", line)
     out.print()
     for title, commands in _next_steps(info, first):
-        out.print(title, style="bold")
+        out.print(f"# {title}", style="dim")
         for command in commands:
             # Never wrapped: what is copied must be what is meant.
             out.print(command, soft_wrap=True, style="cyan")
-    out.print("Ctrl-C ends the server; the data stays.", style="dim")
+        out.print()
+    out.print("Ctrl-C ends the server; the data stays.")
 
 
 def _print_fact(out: "Console", name: str, line: str) -> None:
@@ -81,7 +83,7 @@ def _facts(
 
 def _language_lines(languages: Languages) -> Iterator[str]:
     states = [state for state in languages.values() if state.language is not Language.COMMAND]
-    yield ", ".join(_with_version(state) for state in states if state.available)
+    yield from wrap(", ".join(_with_version(state) for state in states if state.available), 68)
     for state in states:
         if not state.available:
             yield f"{state.language} is missing: {state.cure}"
@@ -96,23 +98,22 @@ def _next_steps(info: "ServerInfo", first: First) -> Iterator[tuple[str, list[st
     if first.key_file is None:
         scope = "--scope WORKFLOW_READ --scope WORKFLOW_EXECUTE --scope EXECUTION_READ"
         make = f"{wfcore} key create --account {first.account.email} --name mine {scope}"
-        yield "Make a key, in another terminal:", [make]
+        yield "make a key, in another terminal", [make]
         return
     key = first.new_key or f"$(cat {shlex.quote(str(first.key_file))})"
     header = '-H "X-API-Key: $KEY"'
-    api = f"{info.url}/api/v1"
+    exports = [f"export API={info.url}/api/v1", f"export KEY={key}"]
     if first.sample is None:
-        list_all = f"curl -s {api}/workflows {header}"
-        yield "Next, in another terminal:", [f"export KEY={key}", list_all]
+        yield "next, in another terminal", [*exports, f'curl -s "$API/workflows" {header}']
         return
-    yield "Next, in another terminal: watch the sample run", [f"{wfcore} try"]
+    yield "next, in another terminal: watch the sample run", [f"{wfcore} try"]
     yield (
         "or by hand: start it, see what waits for you",
         [
-            f"export KEY={key}",
-            f"curl -s {api}/workflows/{first.sample.id}/executions \\",
+            *exports,
+            f'curl -s "$API/workflows/{first.sample.id}/executions" \\',
             f"  {header} -H 'Content-Type: application/json' -d '{{}}'",
-            f"curl -s '{api}/approvals?status=PENDING' {header}",
+            f'curl -s "$API/approvals?status=PENDING" {header}',
         ],
     )
 

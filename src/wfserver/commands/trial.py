@@ -183,8 +183,8 @@ class _Trial:
 
 
 def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:
-    """*exchanges* as curl commands, with ids taken from the answers as they come."""
-    for one in exchanges:
+    """*exchanges*, from the start on, as curl commands: ids are taken from the answers."""
+    for one in exchanges[1:]:
         path = _APPROVAL.sub("$APPROVAL", _EXECUTION.sub("$ID", one.path))
         command = f'curl -s "$API{path}" -H "X-API-Key: $KEY"'
         if one.method != "GET":
@@ -194,7 +194,11 @@ def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:
             command = f"ID=$({command} | grep -o '{_EXECUTION.pattern}')"
         elif path.endswith("/approvals/execution/$ID"):
             command = f"APPROVAL=$({command} | grep -o '{_APPROVAL.pattern}')"
+        else:
+            command += "; echo"
         yield command
+    yield """curl -s "$API$(curl -s "$API/api/v1/executions/$ID/artifacts" -H "X-API-Key: $KEY" \\
+  | grep -o '/api/[^"]*download[^"]*')\""""
 
 
 def _gist(exchange: Exchange) -> Any:
@@ -211,5 +215,5 @@ def _worth(record: Any, path: str) -> Any:
     return {
         name: record[name]
         for name in _WORTH
-        if name in record and record[name] not in (None, "") and str(record[name]) not in path
+        if record.get(name) not in (None, "") and f"/{record[name]}" not in path
     }
