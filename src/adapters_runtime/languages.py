@@ -19,10 +19,10 @@ in the way of every step.
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 
 from attrs import field, frozen
 
@@ -191,17 +191,40 @@ class Interpreters:
 
 def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:
     """Version and real path of an interpreter, or None where it does not run."""
-    # A shim wants its own configuration, which is found by HOME.
-    environment = {"PATH": path, "HOME": os.environ.get("HOME", "/")}
-    run = partial(subprocess.run, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
-    try:
-        answer = run([candidate, *probe], env=environment, timeout=_PROBE_S, text=True)
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    version, _, real = answer.stdout.strip().partition("\t")
-    if answer.returncode or not version:
+    answer = _answer([candidate, *probe], path)
+    version, _, real = (answer or "").strip().partition("\t")
+    if not version:
         return None
     return version, real if os.access(real, os.X_OK) else candidate
+
+
+def _answer(argv: list[str], path: str) -> str | None:
+    """What a program prints; None where it fails, hangs, or prints no text."""
+    # A shim wants its own configuration, which is found by HOME.
+    environment = {"PATH": path, "HOME": os.environ.get("HOME", "/")}
+    try:
+        with subprocess.Popen(  # noqa: S603
+            argv,
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        ) as program:
+            try:
+                answer = program.communicate(timeout=_PROBE_S)[0]
+            finally:
+                _kill_session(program)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return None if program.returncode else answer
+
+
+def _kill_session(program: "subprocess.Popen[str]") -> None:
+    if program.poll() is None:
+        os.killpg(program.pid, signal.SIGKILL)
 
 
 def _numbers(version: str) -> Version:

@@ -8,6 +8,7 @@ import pytest
 from adapters_runtime import languages
 from adapters_runtime.languages import LANGUAGES, Interpreters
 from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import alive
 
 
 def _script(path: Path, text: str) -> None:
@@ -63,6 +64,7 @@ def test_unfit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> No
     path = f"{tmp_path}:/usr/bin:/bin"
     monkeypatch.setattr("shutil.which", lambda name, path: str(tmp_path / "node"))
     assert not Interpreters(path).find(Language.JAVASCRIPT).available
+    assert alive(str(tmp_path)) == []
 
 
 def test_asked_once(found: Interpreters, monkeypatch: pytest.MonkeyPatch) -> None:

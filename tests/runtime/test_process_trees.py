@@ -73,7 +73,9 @@ os.wait()
 
 
 @pytest.mark.parametrize(
-    "source", [FORK_AND_EXIT_FOR_EVER, WIDE, DEEP, STOPPED, OWN_REAPER], ids=str.split
+    "source",
+    [FORK_AND_EXIT_FOR_EVER, WIDE, DEEP, STOPPED, OWN_REAPER, DAEMON + "time.sleep(600)"],
+    ids=["fork and exit", "wide", "deep", "stopped", "own reaper", "daemon"],
 )
 async def test_horrors(runner: CodeStepRunner, source: str) -> None:
     """Half a second after its timeout, a step that hides is dead all the same."""
@@ -85,6 +87,10 @@ async def test_horrors(runner: CodeStepRunner, source: str) -> None:
     assert end.timed_out
     assert alive(asked.execution_id) == []
     assert took < 0.7 + 0.5
+    spawner = runner._spawner.pid
+    assert spawner
+    # Also those who are too quick to be looked at; one child is the spare supervisor.
+    await until(lambda: len(_children(spawner)) == 1, within_s=2)
 
 
 @pytest.mark.parametrize("ends", ["", "time.sleep(600)"])

@@ -8,17 +8,18 @@ from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
 from wfcore.testing.contracts.steps import Lines, alive, job, silent
 
-# A grandchild in a session of its own, deaf to polite signals, holding stdout open.
-_LEAVE_DAEMON = """
+# Orphans in sessions of their own, deaf to polite signals, holding stdout open.
+_LEAVE_DAEMONS = """
 import os, signal, time
-if os.fork() == 0:
-    os.setsid()
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+for _ in range(30):
     if os.fork() == 0:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        time.sleep(600)
-    os._exit(0)
-os.wait()
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
 print("ready", flush=True)
 """
 _WAIT = "time.sleep(600)"
@@ -93,7 +94,7 @@ class EndingContract:
 
     async def test_timeout(self, runner: StepRunner) -> None:
         """A step that runs into its timeout says so, and nothing of it is alive."""
-        asked = job(_LEAVE_DAEMON + _WAIT, timeout_ms=700)
+        asked = job(_LEAVE_DAEMONS + _WAIT, timeout_ms=700)
         end = await runner.run(asked, silent)
         assert (end.output, end.timed_out) == (None, True)
         assert "0.7 s" in (end.error or "")
@@ -101,7 +102,7 @@ class EndingContract:
 
     async def test_daemons_end_with_the_step(self, runner: StepRunner) -> None:
         """When the step ends, what it left running is dead, and not waited for."""
-        asked = job(_LEAVE_DAEMON)
+        asked = job(_LEAVE_DAEMONS)
         end = await runner.run(asked, silent)
         assert (end.output, end.error) == ("ready", None)
         assert alive(asked.execution_id) == []
@@ -109,7 +110,7 @@ class EndingContract:
     async def test_cancel(self, runner: StepRunner) -> None:
         """A cancelled run raises once everything of the step is dead."""
         said = Lines()
-        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+        asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
         await asyncio.wait_for(said.heard.wait(), 20)
         assert alive(asked.execution_id)
@@ -121,7 +122,7 @@ class EndingContract:
     async def test_impatient_cancel(self, runner: StepRunner) -> None:
         """Cancelling again and again does not make it return earlier."""
         said = Lines()
-        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+        asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
         await asyncio.wait_for(said.heard.wait(), 20)
         while not running.done():
@@ -144,7 +145,7 @@ class EndingContract:
 
     async def test_failing_listener(self, runner: StepRunner) -> None:
         """When the listener fails, the step ends and the caller gets the failure."""
-        asked = job(_LEAVE_DAEMON + _WAIT, log=True)
+        asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
 
         async def fail(stream: str, lines: str) -> None:
             raise ZeroDivisionError
