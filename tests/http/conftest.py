@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from http_world import World, a_world
 
 from adapters_http.app import HttpConfig
+from http_world import World, a_world
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from http_world import World, bearer
 
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
+from http_world import World, bearer
 from wfcore.instants import DurationMs
 from wfcore.model.access import AccountStatus, Plan, Scope
 from wfcore.rules.api_key import compose

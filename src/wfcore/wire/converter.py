@@ -92,11 +92,12 @@ def structured(shape: type[T], body: JsonObject) -> T:
 
 
 def _named(refused: ClassValidationError, shape: type[Any]) -> InvalidInput:
+    for error in refused.exceptions:
+        if isinstance(error, ForbiddenExtraKeysError):
+            known = ", ".join(wire_name(one.name) for one in attrs.fields(shape)) or "none"
+            unknown = min(error.extra_fields)[:_NAME_SHOWN]
+            return InvalidInput(unknown, f"unknown field; the known ones are: {known}")
     error = refused.exceptions[0]
-    if isinstance(error, ForbiddenExtraKeysError):
-        known = ", ".join(wire_name(one.name) for one in attrs.fields(shape)) or "none"
-        unknown = min(error.extra_fields)[:_NAME_SHOWN]
-        return InvalidInput(unknown, f"unknown field; the known ones are: {known}")
     notes = getattr(error, "__notes__", ())
     field = next((note.name for note in notes if isinstance(note, AttributeValidationNote)), "body")
     fix = str(error) if isinstance(error, _Wrong) else "is required"
