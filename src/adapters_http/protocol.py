@@ -8,8 +8,8 @@ never per byte, so that dripping does not extend it:
 - no head, or half of one, within `Limits.head_s`: closed;
 - half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
 - a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
-- a body that goes on after its request was answered: discarded up to `discard_bytes` within
-  `discard_s`, so that the client can read the answer (a 413, say), then closed;
+- a body that goes on after its request was answered: up to `discard_bytes` of it are discarded, so
+  that the client can read the answer (a 413, say) and go on;
 - an answer that the client does not take for `stall_s`: the kernel ends the connection.
 
 Whatever is refused here is answered as `{"error": ...}` with `Connection: close`.
@@ -35,7 +35,6 @@ class Limits:
 
     head_s: float = 10.0
     body_s: float = 31.0
-    discard_s: float = 5.0
     linger_s: float = 2.0
     stall_s: float = 60.0
     max_head: int = 32 * 1024
@@ -125,12 +124,6 @@ class HardenedProtocol(HttpToolsProtocol):
         self._overhead = 0
         self._disarm()
         super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self._in_body and self.cycle.response_complete and not self.transport.is_closing():
-            self._disarm()
-            self._arm(self.limits.discard_s)
 
     def _discard(self, size: int) -> None:
         self._discarded += size

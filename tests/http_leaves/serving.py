@@ -12,7 +12,7 @@ from attrs import define
 from adapters_http.protocol import HardenedProtocol, Limits, server_config
 
 PATIENCE_S = 10.0
-QUICK = Limits(head_s=0.3, body_s=0.3, discard_s=0.3, linger_s=0.3, stall_s=0.5)
+QUICK = Limits(head_s=0.3, body_s=0.3, linger_s=0.3, stall_s=0.5)
 
 
 @define
