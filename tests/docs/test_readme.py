@@ -1,0 +1,68 @@
+"""The README's tour, pasted as it is written, against the server that `wfcore up` starts."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def blocks(language: str, after: str = "") -> list[str]:
+    """The fenced blocks of that language in the README, behind the marker."""
+    text = (ROOT / "README.md").read_text()
+    text = text[text.index(after) :] if after else text
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh `wfcore up`, its data in *tmp_path*."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    argv = [sys.executable, "-m", "wfserver", "--data", "wfcore-data", "up", "--port", str(port)]
+    process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "Ctrl-C" in line:
+                break
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def test_the_tour_does_what_it_says(api: str, tmp_path: Path) -> None:
+    """Start, edit, approve, result, report and signed webhook, by copy and paste."""
+    (tour,) = blocks("bash", "<!-- tour -->")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", tour],
+        cwd=tmp_path,
+        env={**os.environ, "API": api, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert '"status":"AWAITING_APPROVAL"' in run.stdout
+    assert '"status":"APPROVED"' in run.stdout
+    assert "A-1004,Edsger Dijkstra,60.00" in run.stdout
+    assert run.stdout.count("A-1003,") == 0
+    assert '"webhookId":"wh_' in run.stdout.splitlines()[-1]
+
+
+def test_the_first_workflow_runs(tmp_path: Path) -> None:
+    """`wfcore run hello.yaml` does what the README's definition says."""
+    (tmp_path / "hello.yaml").write_text(blocks("yaml")[0])
+    argv = [sys.executable, "-m", "wfserver", "run", "hello.yaml", "-i", "who=you", "--approve"]
+    run = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "said it" in run.stdout
