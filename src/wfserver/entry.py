@@ -6,14 +6,18 @@ The core installs without the server's packages; the command without them says w
 
 import sys
 
+OWN = ("wfserver", "wfcore", "adapters_")
+
 
 def main() -> None:
     """Run the command line and end the process with its exit status."""
     try:
         from wfserver.cli import main as command_line
+
+        sys.exit(command_line(sys.argv[1:]))
     except ModuleNotFoundError as missing:
-        if (missing.name or "").startswith(("wfserver", "wfcore", "adapters_")):
+        name = missing.name or ""
+        if name.startswith(OWN):
             raise
-        print('error: the command needs the server: pip install "wfcore[server]"', file=sys.stderr)
+        print(f'error: {name} is missing: pip install "wfcore[server]"', file=sys.stderr)
         sys.exit(1)
-    sys.exit(command_line(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""The command line as tests call it: in this process, or as a process of its own."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from wfserver.cli import main
+
+STEP = "steps: [{name: a, kind: code, language: command, command: [echo, hello]}]"
+
+
+@frozen
+class Said:
+    """What a call said, and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call the command line in this process."""
+
+    def call(*arguments: str, stdin: str = "") -> Said:
+        text = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", text)
+        capsys.readouterr()
+        status = main(arguments)
+        said = capsys.readouterr()
+        return Said(status, said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def wfcore(call: Call, data: Path) -> Call:
+    """Call it on a data folder that has an account, ann@example.org on PRO."""
+    assert (
+        call("--data", str(data), "account", "create", "ann@example.org", "--plan", "PRO").status
+        == 0
+    )
+
+    def wfcore(*arguments: str, stdin: str = "") -> Said:
+        return call("--data", str(data), *arguments, stdin=stdin)
+
+    return wfcore
+
+
+@pytest.fixture
+def applied(wfcore: Call) -> str:
+    """The id of Ann's workflow "Greet"."""
+    said = wfcore(
+        "workflow",
+        "apply",
+        "-",
+        "--owner",
+        "ann@example.org",
+        "--json",
+        stdin=f"name: Greet\n{STEP}",
+    )
+    return str(said.json["id"])
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process of its own: no settings of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WFCORE_")}
+
+
+def program(*arguments: str, timeout: float = 30) -> Said:
+    """Call the command line as a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "wfserver", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env=environment(),
+        timeout=timeout,
+    )
+    return Said(ended.returncode, ended.stdout, ended.stderr)
+
+
+@frozen
+class Running:
+    """A server as a process of its own, and what it said when it answered."""
+
+    process: "subprocess.Popen[str]"
+    said: Any
+    data: Path
+
+    @property
+    def url(self) -> str:
+        return str(self.said["url"])
+
+
+def start(*arguments: str, data: Path) -> "subprocess.Popen[str]":
+    """A process that serves on *data*."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "wfserver", "--data", str(data), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment(),
+    )
+
+
+def document(process: "subprocess.Popen[str]") -> Any:
+    """The JSON document that a server prints when it answers."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line == "}\n":
+            return json.loads("".join(lines))
+    raise AssertionError(f"the server ended with {process.wait()} and said {lines}")
+
+
+def end(process: "subprocess.Popen[str]") -> int:
+    """Ask it to end as Ctrl-C does; its exit status."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(20)
+    finally:
+        process.kill()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """`wfcore up` on a new folder and a free port."""
+    data = tmp_path_factory.mktemp("up") / "data"
+    process = start("up", "--port", "0", "--json", data=data)
+    try:
+        yield Running(process, document(process), data)
+    finally:
+        end(process)

@@ -1,0 +1,109 @@
+"""Accounts and keys from the command line."""
+
+import re
+
+import pytest
+
+from .conftest import Call
+
+FORM = re.compile(r"wfk_[0-9A-Za-z]{16}_[0-9A-Za-z]{42}")
+
+
+def test_an_account_is_made_and_found_by_id_or_email(wfcore: Call) -> None:
+    """`create` answers id, email, plan and status; `set` takes the id or the email."""
+    made = wfcore("account", "create", "Bob@Example.org", "--json").json
+    assert made == {**made, "email": "bob@example.org", "plan": "FREE", "status": "ACTIVE"}
+    assert set(made) == {"id", "email", "plan", "status"}
+    by_id = wfcore("account", "set", made["id"], "--plan", "TEAM", "--json").json
+    assert by_id == {**made, "plan": "TEAM"}
+    by_email = wfcore("account", "set", "BOB@example.org", "--status", "locked", "--json").json
+    assert by_email == {**by_id, "status": "LOCKED"}
+
+
+def test_accounts_are_listed_newest_first(wfcore: Call) -> None:
+    """`list` prints items and their exact number, also where fewer are shown."""
+    wfcore("account", "create", "bob@example.org")
+    listed = wfcore("account", "list", "--limit", "1", "--json").json
+    assert listed["total"] == 2
+    assert [one["email"] for one in listed["items"]] == ["bob@example.org"]
+    assert "1 of 2" in wfcore("account", "list", "--limit", "1").out
+
+
+def test_a_password_comes_from_stdin_only(wfcore: Call) -> None:
+    """A password is read from stdin, held to its rules and never shown."""
+    short = wfcore("account", "set", "ann@example.org", "--password-stdin", stdin="short\n")
+    assert short.status == 1
+    assert "password" in short.err
+    said = wfcore(
+        "account", "create", "bob@example.org", "--password-stdin", stdin="correct horse\n"
+    )
+    assert said.status == 0
+    assert "horse" not in said.out + said.err
+
+
+def test_an_email_is_taken_once(wfcore: Call) -> None:
+    """A second account of the same email fails and says so."""
+    said = wfcore("account", "create", "ANN@example.org")
+    assert said.status == 1
+    assert "ann@example.org exists already" in said.err
+
+
+def test_an_unknown_account_is_named(wfcore: Call) -> None:
+    """An account that is not there is named, with the option and what shows the others."""
+    said = wfcore("key", "list", "--account", "nobody@example.org")
+    assert said.status == 1
+    assert said.err.startswith("error: --account: ")
+    assert "nobody@example.org" in said.err
+    assert "wfcore account list" in said.err
+
+
+def _key(wfcore: Call, *more: str) -> dict[str, object]:
+    said = wfcore(
+        *("key", "create", "--account", "ann@example.org", "--name", "ci"),
+        *("--scope", "workflow_read", "--scope", "WEBHOOK_TRIGGER", *more, "--json"),
+    )
+    assert said.status == 0
+    key: dict[str, object] = said.json
+    return key
+
+
+def test_a_key_is_shown_once(wfcore: Call) -> None:
+    """The text of a key is in the answer that makes it and in no other."""
+    made = _key(wfcore)
+    assert FORM.fullmatch(str(made["apiKey"]))
+    assert made["scopes"] == ["WEBHOOK_TRIGGER", "WORKFLOW_READ"]
+    assert made["expiresAt"] is None
+    listed = wfcore("key", "list", "--account", "ann@example.org", "--json").json
+    assert listed["total"] == 1
+    assert listed["items"][0] == {name: made[name] for name in made if name != "apiKey"}
+
+
+def test_a_key_may_expire(wfcore: Call) -> None:
+    """`--expires-in 72h` sets the expiry 72 hours after the creation."""
+    made = _key(wfcore, "--expires-in", "72h")
+    assert made["expiresAt"] == made["createdAt"] + 72 * 3_600_000  # type: ignore[operator]
+
+
+def test_rotation_keeps_the_id(wfcore: Call) -> None:
+    """`rotate` answers another text under the same id, and until when the old one is good."""
+    made = _key(wfcore)
+    rotated = wfcore("key", "rotate", str(made["id"]), "--overlap", "1h", "--json").json
+    assert rotated["id"] == made["id"]
+    assert rotated["apiKey"] != made["apiKey"]
+    assert rotated["previousUntil"] is not None
+
+
+def test_a_revoked_key_stays_revoked(wfcore: Call) -> None:
+    """`revoke` says when, a second time changes nothing, and it cannot be rotated."""
+    made = _key(wfcore)
+    first = wfcore("key", "revoke", str(made["id"]), "--json").json
+    assert first["revokedAt"] is not None
+    assert wfcore("key", "revoke", str(made["id"]), "--json").json == first
+    assert wfcore("key", "rotate", str(made["id"])).status == 1
+
+
+@pytest.mark.parametrize("verb", ["revoke", "rotate"])
+def test_an_unknown_key_is_not_found(wfcore: Call, verb: str) -> None:
+    """A key that is not there is an error of its own."""
+    said = wfcore("key", verb, "nothing")
+    assert (said.status, said.err) == (1, "error: Key not found\n")
