@@ -12,6 +12,7 @@ from adapters_store.counters import SqliteCounters
 from adapters_store.sql import connection
 from store.conftest import Start
 from wfcore.instants import SECOND, EpochMs
+from wfcore.ports.counters import Taken
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
 
@@ -20,15 +21,16 @@ import asyncio, sys
 from pathlib import Path
 from adapters_store.counters import SqliteCounters
 from adapters_store.sql import connection
-from wfcore.testing.builders import NOW
-from wfcore.testing.contracts.counters import day, minute
+from wfcore.ports.counters import Window
 
 connection.READER_BUSY_S = 30  # four processes on a slow machine: none gives up
+
+windows = (Window("minute", 0, 60_000, 300), Window("day", 0, 86_400_000, 10_000))
 
 async def main():
     counters = await SqliteCounters.open(Path(sys.argv[1]))
     sys.stdin.readline()
-    taken = [await counters.take("k", (minute(300), day(10_000)), NOW) for _ in range(250)]
+    taken = [await counters.take("k", windows, 1_000) for _ in range(250)]
     print(sum(each.admitted for each in taken))
     await counters.close()
 
@@ -66,7 +68,9 @@ async def test_four_processes_admit_exactly_the_limit(tmp_path: Path, start: Sta
     assert sum(admitted) == 300
     counters = await SqliteCounters.open(path)
     assert counters.damaged is None
-    assert not (await counters.take("k", (minute(300), day(10_000)), NOW)).admitted
+    start_of_time = EpochMs(0)
+    full = await counters.take("k", (minute(300, 0), day(10_000, 0)), start_of_time)
+    assert full == Taken(("minute",), (300, 300))
     await counters.close()
 
 

@@ -1,6 +1,9 @@
 """The SQLite store over the end of a process, and with several processes on one file."""
 
 from pathlib import Path
+from typing import Any
+
+from attrs import evolve
 
 from adapters_store.sqlite import SqliteStore
 from store.conftest import Start
@@ -20,7 +23,13 @@ from adapters_store.sqlite import SqliteStore
 from wfcore.errors import Stale
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
-from wfcore.testing.contracts.keeping import keep
+
+async def keep(store, run, *events):
+    async with store.unit() as unit:
+        unit.executions.put(run)
+        for event in events:
+            unit.events.append(event)
+        await unit.commit()
 """
 
 COMMIT_FOR_EVER = (
@@ -190,4 +199,31 @@ async def test_a_store_sees_what_another_one_changed(store: SqliteStore) -> None
         assert await view.executions.get("exec_1") is None
         assert await view.approvals.get("appr_1") is None
         assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 0
+    await other.close()
+
+
+async def test_what_was_written_bit_by_bit_is_read_as_a_whole(store: SqliteStore) -> None:
+    """Another store, which must decode every row, reads what this one wrote as differences."""
+    other = await SqliteStore.open(store.path)
+    first = {"b": make.step_result(output={"n": 1}), "a": make.step_result(output="x")}
+    await keep(store, make.execution(step_results=first, variables={"v": 1}))
+    changes: list[dict[str, Any]] = [
+        {"step_results": {**first, "c": make.step_result(output=[1])}},
+        {"step_results": {**first, "a": make.step_result(output=None)}},
+        {"variables": {"v": 2}, "output": {"all": 1}},
+        {"step_results": {"c": make.step_result(), "b": first["b"]}, "output": None},
+        {"step_results": {}, "worker": "w1"},
+        {"step_results": first, "worker": None, "secrets": ("v",)},
+    ]
+    for version, change in enumerate(changes, start=1):
+        async with store.unit() as unit:
+            run = await unit.executions.get("exec_1")
+            assert run is not None
+            changed = evolve(run, **change)
+            unit.executions.put(changed)
+            await unit.commit()
+        async with other.view() as view:
+            found = await view.executions.get("exec_1")
+        assert found == evolve(changed, version=version + 1)
+        assert list(found.step_results) == list(changed.step_results)
     await other.close()

@@ -205,7 +205,11 @@ from pathlib import Path
 from adapters_store.sqlite import SqliteStore
 from wfcore.errors import StoreUnavailable
 from wfcore.testing import builders as make
-from wfcore.testing.contracts.keeping import keep
+
+async def keep(store, run):
+    async with store.unit() as unit:
+        unit.executions.put(run)
+        await unit.commit()
 
 async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))

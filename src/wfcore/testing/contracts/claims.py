@@ -154,6 +154,10 @@ class ClaimContract:
             assert ids(await view.executions.abandoned(UNTIL, 9)) == []
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
         assert await store.extend("w1", UNTIL) == {"e1"}
+        await keep(store, evolve(await read(store, "e1"), worker=None))
+        await keep(store, evolve(await read(store, "e1"), worker="w1"))
+        async with store.view() as view:
+            assert ids(await view.executions.abandoned(NOW, 9)) == ["e1"]
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
         """Execution, events, approvals and artifacts go; another's stay."""
