@@ -1,0 +1,8 @@
+"""The 202 of a start is sent before the execution is stored. EX-1."""
+
+from proof.planted.acknowledged_early import acknowledge_early
+from wfcore.usecases import starting
+
+
+def plant() -> None:
+    acknowledge_early(starting, "start_execution")

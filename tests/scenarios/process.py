@@ -1,0 +1,66 @@
+"""A real server: a process of its own, a data folder, a socket on a free port."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+SERVE = """
+from wfserver.logs import set_up
+from wfserver.serve import run
+from wfserver.settings import settings_from
+
+set_up("debug")
+run(settings_from(port=0), lambda info: print(info.url, flush=True))
+"""
+PATIENCE_S = 20
+
+
+class Server:
+    """A server process that answers at `url`. What it prints is in `log`."""
+
+    def __init__(
+        self,
+        data: Path,
+        settings: Mapping[str, str] | None = None,
+        argv: Sequence[str] = (sys.executable, "-c", SERVE),
+    ) -> None:
+        self.data = data
+        self.log = data.with_suffix(".log")
+        env = {**os.environ, "WFCORE_DATA": str(data), **(settings or {})}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                argv, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self.process.stdout
+        self.url = self.process.stdout.readline().strip()
+        if not self.url:
+            self.kill()
+            raise RuntimeError(self.log.read_text())
+
+    def terminate(self) -> int:
+        """SIGTERM, as an init system does; the exit status once it has ended."""
+        self.process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def kill(self) -> None:
+        """kill -9: nothing is said, nothing is finished."""
+        self.process.kill()
+        self._ended()
+
+    def _ended(self) -> int:
+        status = self.process.wait(PATIENCE_S)
+        assert self.process.stdout
+        self.process.stdout.close()
+        return status
+
+
+def until(holds: Callable[[], object], within_s: float, what: str = "") -> None:
+    """Return as soon as *holds*. Fails where it does not in time."""
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what or holds}"
+        time.sleep(0.01)
