@@ -1,0 +1,80 @@
+"""What `wfcore doctor` finds."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Call, Said
+
+
+def _check(said: Said, name: str) -> Any:
+    return next(check for check in said.json["checks"] if check["name"] == name)
+
+
+def test_the_document_says_everything(wfcore: Call) -> None:
+    """`doctor --json` has the checks, each language and the isolation level."""
+    said = wfcore("doctor", "--json")
+    assert (said.status, said.json["ok"]) == (0, True)
+    assert set(said.json) == {"ok", "checks", "languages", "isolation"}
+    names = ["wfcore", "data", "disk", "store", "webhooks", "providers"]
+    assert [check["name"] for check in said.json["checks"]] == names
+    assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
+    assert set(said.json["languages"]) == {
+        *("python", "javascript", "typescript", "bash", "ruby", "lua", "command")
+    }
+    python = said.json["languages"]["python"]
+    assert python["available"] is True
+    assert python["version"].startswith(f"{sys.version_info[0]}.")
+    assert said.json["isolation"]["level"] == "process"
+    assert said.json["isolation"]["lacks"] == ["file system", "network"]
+
+
+def test_missing_languages_are_no_failure(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language that is missing comes with its cure, and the exit status stays 0."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    said = wfcore("doctor", "--json")
+    assert (said.status, said.json["ok"]) == (0, True)
+    lua = said.json["languages"]["lua"]
+    assert (lua["available"], lua["path"], lua["version"]) == (False, None, None)
+    assert lua["cure"] == "apt-get install lua5.4"
+    assert "apt-get install lua5.4" in wfcore("doctor").out
+
+
+def test_a_damaged_store_fails(wfcore: Call, data: Path) -> None:
+    """A store that cannot be opened is essential: exit status 1, with the reason."""
+    (data / "wfcore.db").write_bytes(b"nothing of ours" * 1_000)
+    said = wfcore("doctor", "--json")
+    assert (said.status, said.json["ok"]) == (1, False)
+    store = _check(said, "store")
+    assert store["ok"] is False
+    assert str(data / "wfcore.db") in store["detail"]
+    assert store["cure"]
+
+
+def test_open_webhooks_are_named(wfcore: Call, applied: str) -> None:
+    """A webhook without key or secret is a finding that names it; not so when disabled."""
+    create = ("webhook", "create", "--workflow", applied, "--name", "w", "--open", "--json")
+    id = wfcore(*create).json["id"]
+    said = wfcore("doctor", "--json")
+    assert said.status == 0
+    assert _check(said, "webhooks")["ok"] is False
+    assert id in _check(said, "webhooks")["detail"]
+    wfcore("webhook", "set", id, "--status", "DISABLED")
+    assert _check(wfcore("doctor", "--json"), "webhooks")["ok"] is True
+
+
+def test_it_makes_nothing(call: Call, tmp_path: Path) -> None:
+    """On a folder that is not there it says so, exits 0 and does not make it."""
+    said = call("--data", str(tmp_path / "none"), "doctor", "--json")
+    assert said.status == 0
+    assert "wfcore up" in _check(said, "data")["detail"]
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_folder_open_to_others_is_a_finding(wfcore: Call, data: Path) -> None:
+    """A data folder that other users can read is named with its cure."""
+    data.chmod(0o755)
+    check = _check(wfcore("doctor", "--json"), "data")
+    assert (check["ok"], check["cure"]) == (False, f"chmod 700 {data}")

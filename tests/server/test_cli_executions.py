@@ -1,0 +1,141 @@
+"""Executions and the audit log from the command line, without a server."""
+
+import json
+
+import pytest
+
+from .conftest import STEP, Call
+
+TYPED = f"""\
+name: Typed
+variables:
+  count: {{type: number, required: true}}
+  tags: {{type: array, default: []}}
+{STEP}
+"""
+
+
+def _apply(wfcore: Call, text: str) -> str:
+    said = wfcore("workflow", "apply", "-", "--owner", "ann@example.org", "--json", stdin=text)
+    return str(said.json["id"])
+
+
+def test_a_start_is_accepted_and_waits_for_the_server(wfcore: Call, applied: str) -> None:
+    """`start` answers the start response; the execution is PENDING with source manual."""
+    started = wfcore("execution", "start", "Greet", "--json").json
+    assert started == {**started, "status": "PENDING", "workflowId": applied}
+    shown = wfcore("execution", "show", started["executionId"], "--json").json
+    assert shown["triggerSource"] == "manual"
+    assert (shown["status"], shown["stepResults"]) == ("PENDING", {})
+
+
+def test_inputs_are_read_as_declared(wfcore: Call) -> None:
+    """Values are JSON where the variable is no string; a wrong or missing one is named."""
+    id = _apply(wfcore, TYPED)
+    good = wfcore("execution", "start", id, "-i", "count=3", "-i", 'tags=["a"]', "-i", "free=1")
+    assert good.status == 0
+    wrong = wfcore("execution", "start", id, "-i", "count=many")
+    assert (wrong.status, wrong.err) == (1, "error: inputs.count: must be a number\n")
+    missing = wfcore("execution", "start", id)
+    assert (missing.status, missing.err) == (1, "error: inputs.count: is required\n")
+
+
+def test_an_unknown_workflow_is_named(wfcore: Call) -> None:
+    """A workflow that is not there is named, with what shows the others."""
+    said = wfcore("execution", "start", "Nothing")
+    assert said.status == 1
+    assert "'Nothing'" in said.err
+    assert "wfcore workflow list" in said.err
+
+
+def test_cancel_ends_it_once(wfcore: Call, applied: str) -> None:
+    """`cancel` answers the status view; again it is an error that says the state."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    cancelled = wfcore("execution", "cancel", id, "--json").json
+    assert cancelled["status"] == "CANCELLED"
+    assert cancelled["statusReason"]["code"] == "CANCEL_REQUESTED"
+    again = wfcore("execution", "cancel", id)
+    assert (again.status, again.err) == (1, "error: The execution is CANCELLED\n")
+
+
+def test_redrive_starts_a_new_one(wfcore: Call, applied: str) -> None:
+    """`redrive` of an ended execution answers a new one that names the old one."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    assert wfcore("execution", "redrive", id).status == 1
+    wfcore("execution", "cancel", id)
+    started = wfcore("execution", "redrive", id, "--json").json
+    shown = wfcore("execution", "show", started["executionId"], "--json").json
+    assert (shown["redriveOf"], shown["triggerSource"]) == (id, "manual")
+
+
+def test_lists_are_filtered(wfcore: Call, applied: str) -> None:
+    """`list` narrows by workflow and by status, and its rows carry no step results."""
+    other = _apply(wfcore, TYPED)
+    wfcore("execution", "start", other, "-i", "count=1")
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    wfcore("execution", "cancel", id)
+    assert wfcore("execution", "list", "--json").json["total"] == 2
+    mine = wfcore("execution", "list", "--workflow", "Greet", "--json").json
+    assert [row["executionId"] for row in mine["items"]] == [id]
+    assert "stepResults" not in mine["items"][0]
+    assert wfcore("execution", "list", "--status", "pending", "--json").json["total"] == 1
+
+
+@pytest.mark.parametrize("verb", ["show", "cancel", "redrive"])
+def test_an_unknown_execution_is_not_found(wfcore: Call, verb: str) -> None:
+    """An execution that is not there is an error of its own."""
+    said = wfcore("execution", verb, "exec_0")
+    assert (said.status, said.err) == (1, "error: Execution not found\n")
+
+
+@pytest.mark.parametrize("verb", ["show", "approve", "reject"])
+def test_an_unknown_approval_is_not_found(wfcore: Call, verb: str) -> None:
+    """An approval that is not there is an error of its own."""
+    said = wfcore("approval", verb, "appr_0")
+    assert (said.status, said.err) == (1, "error: Approval not found\n")
+
+
+def test_the_audit_log_tells_what_the_operator_did(wfcore: Call, applied: str) -> None:
+    """`audit` lists the operator's deeds oldest first, marked as done at the command line."""
+    wfcore("account", "set", "ann@example.org", "--plan", "TEAM")
+    listed = wfcore("audit", "--json").json
+    assert listed["total"] == len(listed["items"])
+    events = [entry["event"] for entry in listed["items"]]
+    assert events == ["account.create", "workflow.apply", "account.set"]
+    assert {entry["path"] for entry in listed["items"]} == {"command line"}
+    assert {entry["outcome"] for entry in listed["items"]} == {"allowed"}
+    assert set(listed["items"][0]) == {
+        *("id", "at", "event", "outcome", "reason", "accountId", "keyId"),
+        *("target", "path", "ip", "requestId"),
+    }
+
+
+@pytest.mark.parametrize(
+    "since", ["1h", "2020-01-01", "2020-01-01T00:00:00+01:00", "1577836800000"]
+)
+def test_the_audit_log_begins_when_asked(wfcore: Call, since: str) -> None:
+    """`--since` takes a length of time, an ISO instant, or epoch milliseconds."""
+    assert wfcore("audit", "--since", since, "--json").json["total"] == 1
+
+
+def test_the_audit_log_leaves_out_what_was_before(wfcore: Call) -> None:
+    """Entries before `--since` are not shown."""
+    entry = wfcore("audit", "--json").json["items"][0]
+    assert wfcore("audit", "--since", str(entry["at"]), "--json").json["total"] == 1
+    assert wfcore("audit", "--since", str(entry["at"] + 1), "--json").json["total"] == 0
+
+
+def test_control_characters_of_users_do_not_reach_the_terminal(wfcore: Call) -> None:
+    """Names with escape sequences are shown without them; JSON escapes them."""
+    text = json.dumps(
+        {
+            "name": "a\x1b[31mred",
+            "steps": json.loads(
+                '[{"name": "a", "kind": "code", "language": "command", "command": ["echo"]}]'
+            ),
+        }
+    )
+    _apply(wfcore, text)
+    assert "\x1b" not in wfcore("workflow", "list").out
+    assert "\x1b" not in wfcore("workflow", "show", "a\x1b[31mred").out
+    assert wfcore("workflow", "list", "--json").json["items"][0]["name"] == "a\x1b[31mred"

@@ -1,0 +1,133 @@
+"""`wfcore run`: one workflow here and now."""
+
+from pathlib import Path
+
+import pytest
+
+from wfserver import sample
+
+from .conftest import Call
+
+REFUNDS = str(Path(sample.__file__).with_name("refunds.yaml"))
+HEAD = "order,customer,amount\n"
+
+FAILING = """\
+name: Fails
+steps:
+  - {name: a, kind: code, language: command, command: [sh, -c, "echo no such luck >&2; exit 3"]}
+"""
+
+
+def test_the_sample_pays_what_was_approved(call: Call, tmp_path: Path) -> None:
+    """With --approve it COMPLETES, prints its output on stdout and leaves its report."""
+    said = call("run", REFUNDS, "--approve", "--artifacts", str(tmp_path / "left"))
+    assert said.status == 0, said.err
+    assert '"paid": 5' in said.out
+    assert "5 of 8 refunds are suspicious" in said.err
+    assert "COMPLETED" in said.err
+    report = (tmp_path / "left" / "refunds.csv").read_text()
+    assert report.startswith(f"{HEAD}A-1003,Alan Turing,95.00\n")
+
+
+def test_json_is_the_result_and_nothing_else(call: Call) -> None:
+    """With --json stdout is the ExecutionResult and stderr is empty."""
+    said = call("run", REFUNDS, "--approve", "--json", "-i", "returnDays=100")
+    assert (said.status, said.err) == (0, "")
+    assert set(said.json) == {
+        *("executionId", "workflowId", "status", "stepResults", "duration", "output"),
+        *("error", "usage", "completedAt"),
+    }
+    assert said.json["output"] == {"paid": 4, "total": "237.95"}
+    assert list(said.json["stepResults"]) == ["find", "review", "prepare", "pay"]
+
+
+def test_a_rejected_one_fails(call: Call) -> None:
+    """With --reject it is CANCELLED, no later step runs, and the exit status is 1."""
+    said = call("run", REFUNDS, "--reject", "--json")
+    assert said.status == 1
+    assert said.json["status"] == "CANCELLED"
+    assert list(said.json["stepResults"]) == ["find", "review"]
+
+
+def test_without_anybody_nothing_is_approved(call: Call) -> None:
+    """Without a terminal and without --approve it is CANCELLED and says what to give."""
+    said = call("run", REFUNDS)
+    assert said.status == 1
+    assert "give --approve or --reject" in said.err
+    assert "paying" not in said.err
+
+
+def test_a_failing_step_is_told(call: Call) -> None:
+    """A step that fails ends with exit status 1; its error and its output are shown."""
+    said = call("run", "-", stdin=FAILING)
+    assert (said.status, said.out) == (1, "")
+    assert "FAILED" in said.err
+    assert "no such luck" in said.err
+
+
+def test_a_mistaken_definition_runs_nothing(call: Call) -> None:
+    """Mistakes are listed with their lines, like at `apply`."""
+    said = call("run", "-", stdin="name: x\nsteps:\n  - {name: a, kind: cod}\n")
+    assert said.status == 1
+    assert "stdin:3: steps[0].kind" in said.err
+
+
+def _on_terminal(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+    """Somebody sits at the terminal and types *answers*."""
+    waiting = iter(answers)
+    monkeypatch.setattr("wfserver.review.click.prompt", lambda *_, **__: next(waiting))
+    monkeypatch.setattr("wfserver.commands.run.sys", _Terminal)
+
+
+class _Terminal:
+    class stdin:
+        @staticmethod
+        def isatty() -> bool:
+            return True
+
+
+def test_rows_are_edited_and_dropped_at_the_terminal(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Exactly the rows that somebody left, with the values somebody gave, are paid."""
+    _on_terminal(
+        monkeypatch,
+        *("what?", "e", "A-1003 amount 59", "A-1004 why because", "A-9 amount 1", "nonsense"),
+        *("A-1004 amount x", "drop A-1006", "drop A-1007", "drop A-1009", "", "y"),
+    )
+    said = call("run", REFUNDS, "--artifacts", str(tmp_path))
+    assert said.status == 0, said.err
+    assert (tmp_path / "refunds.csv").read_text() == (
+        f"{HEAD}A-1003,Alan Turing,59.00\nA-1004,Edsger Dijkstra,120.50\n"
+    )
+    assert "Why cannot be edited" in said.err
+    assert "there is no row A-9" in said.err
+    assert "x is not a number" in said.err
+    assert "say KEY COLUMN VALUE" in said.err
+
+
+def test_no_at_the_terminal_is_a_rejection(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answering no rejects."""
+    _on_terminal(monkeypatch, "n")
+    said = call("run", REFUNDS, "--json")
+    assert (said.status, said.json["status"]) == (1, "CANCELLED")
+
+
+def test_nothing_is_left_behind(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After a run the folder for what is transient is gone."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert call("run", REFUNDS, "--approve").status == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sample_refuses_an_amount_of_nothing(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edited amount of 0 fails the step that would pay, and nothing is paid."""
+    _on_terminal(monkeypatch, "e", "A-1003 amount 0", "", "y")
+    said = call("run", REFUNDS)
+    assert said.status == 1
+    assert "A-1003: the amount must be more than 0" in said.err
+    assert "paying" not in said.err
