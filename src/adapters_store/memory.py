@@ -15,7 +15,7 @@ from attrs import evolve
 from adapters_store import memory_records, memory_runs
 from adapters_store.memory_counters import MemoryCounters
 from adapters_store.memory_runs import waits
-from adapters_store.memory_tables import AUDIT, EXECUTIONS, LEASES, REPLAYS, Desk
+from adapters_store.memory_tables import AUDIT, EXECUTIONS, LEASES, LOGINS, REPLAYS, SESSIONS, Desk
 from adapters_store.overlay import Overlay, Tables
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import EpochMs
@@ -34,6 +34,7 @@ class MemoryUnit:
         self.accounts = memory_records.Accounts(desk)
         self.keys = memory_records.Keys(desk)
         self.sessions = memory_records.Sessions(desk)
+        self.logins = memory_records.Logins(desk)
         self.workflows = memory_records.Workflows(desk)
         self.definitions = memory_records.Definitions(desk)
         self.shares = memory_records.Shares(desk)
@@ -122,17 +123,29 @@ class MemoryStore:
     async def ping(self) -> None:
         """Always reachable."""
 
-    async def trim(self, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
-        """Delete old audit entries and idempotency records; how many went."""
+    async def trim(
+        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+    ) -> int:
+        """Delete up to *limit* old records; how many went."""
         await asyncio.sleep(0)
         overlay = Overlay(self._tables)
         old: list[tuple[str, Hashable]] = [
-            (AUDIT.name, e.id) for e in overlay.all(AUDIT) if e.at < audit_before
-        ]
-        old += [
-            (REPLAYS.name, (replay.scope, replay.key))
-            for replay in overlay.all(REPLAYS)
-            if replay.created_at < replays_before
+            *((AUDIT.name, one.id) for one in overlay.all(AUDIT) if one.at < audit_before),
+            *(
+                (REPLAYS.name, (one.scope, one.key))
+                for one in overlay.all(REPLAYS)
+                if one.created_at < replays_before
+            ),
+            *(
+                (SESSIONS.name, one.id)
+                for one in overlay.all(SESSIONS)
+                if one.created_at < sessions_before
+            ),
+            *(
+                (LOGINS.name, one.id)
+                for one in overlay.all(LOGINS)
+                if one.last_failure_at < sessions_before
+            ),
         ]
         for table, key in old[:limit]:
             del self._tables[table][key]

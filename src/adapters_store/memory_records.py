@@ -9,6 +9,7 @@ from adapters_store.memory_tables import (
     AUDIT,
     DEFINITIONS,
     KEYS,
+    LOGINS,
     REPLAYS,
     SESSIONS,
     SHARES,
@@ -21,7 +22,7 @@ from adapters_store.memory_tables import (
 )
 from adapters_store.overlay import Overlay
 from wfcore.instants import DAY, EpochMs
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
@@ -79,6 +80,20 @@ class Sessions:
 
     def delete(self, id: str) -> None:
         self.desk.collect(lambda overlay: overlay.set(SESSIONS, id, None))
+
+
+@frozen
+class Logins:
+    desk: Desk
+
+    async def get(self, id: str) -> Login | None:
+        return await self.desk.one(LOGINS, id)
+
+    def put(self, record: Login) -> None:
+        self.desk.put(LOGINS, record.id, record)
+
+    def delete(self, id: str) -> None:
+        self.desk.collect(lambda overlay: overlay.set(LOGINS, id, None))
 
 
 @frozen

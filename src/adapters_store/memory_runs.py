@@ -155,7 +155,7 @@ def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool
         return True
     if not approval.approvers:
         return approval.workflow_id in editable
-    names = {name.strip().lower() for name in approval.approvers}
+    names = {name.strip().lower() for name in approval.approvers if name.strip()}
     return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
 
 

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from adapters_store.overlay import Change, Kind, Overlay, Versioned
 from wfcore.instants import EpochMs
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import AuditEntry, Event
@@ -24,6 +24,7 @@ V = TypeVar("V", bound=Versioned)
 ACCOUNTS = Kind[Account]("account")
 KEYS = Kind[ApiKey]("key")
 SESSIONS = Kind[Session]("session")
+LOGINS = Kind[Login]("login")
 WORKFLOWS = Kind[Workflow]("workflow")
 DEFINITIONS = Kind[DefinitionSnapshot]("definition")
 SHARES = Kind[Share]("share")

@@ -57,6 +57,10 @@ class SqliteUnit:
         return records.Sessions(self._desk)
 
     @property
+    def logins(self) -> records.Logins:
+        return records.Logins(self._desk)
+
+    @property
     def workflows(self) -> records.Workflows:
         return records.Workflows(self._desk)
 
@@ -145,15 +149,12 @@ class SqliteStore:
         """Write something small, durably. Raises `StoreUnavailable`."""
         await self._writer.submit(claims.beat)
 
-    async def trim(self, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
-        """Delete old audit entries and idempotency records; how many went."""
-        job = partial(
-            claims.trim,
-            audit_before=audit_before,
-            replays_before=replays_before,
-            limit=limit,
-        )
-        return await self._writer.submit(job)
+    async def trim(
+        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+    ) -> int:
+        """Delete up to *limit* old records; how many went."""
+        before = (audit_before, replays_before, sessions_before, sessions_before)
+        return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
 
     async def backup(self, path: str) -> None:
         """Write a consistent copy to *path* while everything goes on."""

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sqlite3
 import stat
+import threading
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -270,3 +271,24 @@ async def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
     async with store.view() as view:
         assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 20
     await store.close()
+
+
+async def test_a_cancelled_list_loses_no_connection(tmp_path: Path) -> None:
+    """However many readers go away half-way, lists go on and the store can be closed."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    await keep(store, make.execution())
+
+    async def count() -> int:
+        async with store.view() as view:
+            return (await view.executions.list(ExecutionFilter(), PageRequest())).total
+
+    for turns in range(12):
+        tasks = [asyncio.ensure_future(count()) for _ in range(4)]
+        for _ in range(turns % 4):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert await count() == 1
+    await store.close()
+    assert not [thread for thread in threading.enumerate() if "wfcore" in thread.name]

@@ -1,6 +1,8 @@
 """Claims and leases: jobs for the writer, so that nobody else is between look and take."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
+from collections.abc import Sequence
+
 from attrs import frozen
 
 from adapters_store.sql.connection import Cursor
@@ -76,15 +78,22 @@ def extend(cursor: Cursor, worker: str, until: EpochMs) -> frozenset[str]:
     return frozenset(row[0] for row in cursor.execute(HELD_IDS, (worker,)))
 
 
-OLD_AUDIT = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)"
-OLD_REPLAYS = """DELETE FROM replays WHERE (scope, key) IN
-    (SELECT scope, key FROM replays WHERE created_at < ? LIMIT ?)"""
+OLD = (
+    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)",
+    """DELETE FROM replays WHERE (scope, key) IN
+        (SELECT scope, key FROM replays WHERE created_at < ? LIMIT ?)""",
+    "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE created_at < ? LIMIT ?)",
+    "DELETE FROM logins WHERE id IN (SELECT id FROM logins WHERE last_failure_at < ? LIMIT ?)",
+)
+"""What deletes old rows, in the order of the instants given to `trim`."""
 
 
-def trim(cursor: Cursor, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
+def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
     """Delete up to *limit* old rows; how many went."""
-    gone = cursor.execute(OLD_AUDIT, (audit_before, limit)).rowcount
-    return gone + cursor.execute(OLD_REPLAYS, (replays_before, limit - gone)).rowcount
+    gone = 0
+    for sql, at in zip(OLD, before, strict=True):
+        gone += cursor.execute(sql, (at, limit - gone)).rowcount
+    return gone
 
 
 def beat(cursor: Cursor) -> None:

@@ -52,7 +52,12 @@ def connect(path: Path, mode: str = "rw", busy_s: float = BUSY_S) -> Connection:
 
 def connect_writer(path: Path) -> Connection:
     """A connection whose commits survive a power cut."""
-    return _prepared(connect(path), "PRAGMA synchronous = FULL", "PRAGMA cache_size = -16000")
+    return _prepared(
+        connect(path),
+        "PRAGMA synchronous = FULL",
+        "PRAGMA cache_size = -16000",
+        "PRAGMA journal_size_limit = 67108864",
+    )
 
 
 def connect_reader(path: Path) -> Connection:

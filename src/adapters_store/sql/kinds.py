@@ -8,10 +8,10 @@ From these few words come the four statements that every kind needs.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
-from attrs import field, frozen
+from attrs import frozen
 
 from adapters_store.sql.bodies import bumper_of, reader_of, text_of, value_of, writer_of
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.replay import Replay
@@ -42,51 +42,39 @@ class Fetch(Generic[R]):
     immutable: bool = False
 
 
-@frozen
 class Kind(Generic[R]):
     """
-    One table of records. `columns` are fields of the record that have columns, too; `values`
-    says how to compute those that are no fields.
+    One table of records.
+
+    *columns* are fields of the record that have columns, too; *values* says how to compute those
+    that are no fields. *probed* and *immutable*: see `Fetch`.
     """
 
-    table: str
-    type: type[R]
-    key: tuple[str, ...] = ("id",)
-    columns: tuple[str, ...] = ()
-    probed: bool = False
-    immutable: bool = False
-    values: Mapping[str, Callable[[R], Any]] = field(factory=dict)
-    one: Fetch[R] = field(init=False)
-    insert: str = field(init=False)
-    update: str = field(init=False)
-    delete: str = field(init=False)
-    encode: Callable[[R], dict[str, Any]] = field(init=False)
-    structure: Callable[[Any], R] = field(init=False)
-    bumped: Callable[[R], R] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        set_ = object.__setattr__
-        found = " AND ".join(f"{name} = ?" for name in self.key)
-        names = (*self.key, *self.columns, "version", "body")
-        changed = ", ".join(f"{name} = ?" for name in (*self.columns, "version", "body"))
-        set_(
-            self,
-            "one",
-            Fetch(
-                self.table,
-                f"SELECT version, body FROM {self.table} WHERE {found}",
-                self.decode,
-                f"SELECT version FROM {self.table} WHERE {found}" if self.probed else None,
-                self.immutable,
-            ),
-        )
+    def __init__(
+        self,
+        table: str,
+        type: type[R],
+        key: tuple[str, ...] = ("id",),
+        columns: tuple[str, ...] = (),
+        probed: bool = False,
+        immutable: bool = False,
+        values: Mapping[str, Callable[[R], Any]] | None = None,
+    ) -> None:
+        self.table, self.key, self.columns = table, key, columns
+        self.bumped = bumper_of(type)
+        self._values = values or {}
+        self._encode = writer_of(type, ["version"])
+        self._structure = reader_of(type)
+        found = " AND ".join(f"{name} = ?" for name in key)
+        names = (*key, *columns, "version", "body")
         marks = ", ".join("?" for _ in names)
-        set_(self, "insert", f"INSERT INTO {self.table} ({', '.join(names)}) VALUES ({marks})")
-        set_(self, "update", f"UPDATE {self.table} SET {changed} WHERE {found} AND version = ?")
-        set_(self, "delete", f"DELETE FROM {self.table} WHERE {found}")
-        set_(self, "encode", writer_of(self.type, ["version"]))
-        set_(self, "structure", reader_of(self.type))
-        set_(self, "bumped", bumper_of(self.type))
+        changed = ", ".join(f"{name} = ?" for name in names[len(key) :])
+        self.insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
+        self.update = f"UPDATE {table} SET {changed} WHERE {found} AND version = ?"
+        self.delete = f"DELETE FROM {table} WHERE {found}"
+        fetch = f"SELECT version, body FROM {table} WHERE {found}"
+        probe = f"SELECT version FROM {table} WHERE {found}" if probed else None
+        self.one = Fetch(table, fetch, self.decode, probe, immutable)
 
     def key_of(self, record: R) -> Key:
         """The values of the key."""
@@ -96,21 +84,21 @@ class Kind(Generic[R]):
         """A record from `version, body`."""
         data = value_of(row[1])
         data["version"] = row[0]
-        return self.structure(data)
+        return self._structure(data)
 
     def put(self, record: R) -> Write:
         """The write that compares the version and sets."""
         key = self.key_of(record)
         version = cast("Any", record).version
         values = tuple(self._value(record, name) for name in self.columns)
-        values = (*values, version + 1, text_of(self.encode(record)))
+        values = (*values, version + 1, text_of(self._encode(record)))
         stale = (self.table, str(key[-1]))
         if version == 0:
             return self.insert, (*key, *values), stale
         return self.update, (*values, *key, version), stale
 
     def _value(self, record: R, column: str) -> Any:
-        computed = self.values.get(column)
+        computed = self._values.get(column)
         value = getattr(record, column) if computed is None else computed(record)
         return getattr(value, "value", value)
 
@@ -123,7 +111,8 @@ class Kind(Generic[R]):
 
 ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"))
 KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"))
-SESSIONS = Kind("sessions", Session)
+SESSIONS = Kind("sessions", Session, columns=("created_at",))
+LOGINS = Kind("logins", Login, columns=("last_failure_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"))
 DEFINITIONS = Kind(
     "definitions", DefinitionSnapshot, key=("workflow_id", "revision"), immutable=True

@@ -7,7 +7,7 @@ times as much, and a WAL reader never waits for the writer.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -78,7 +78,7 @@ class Reads:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._inline: Connection | None = None
-        self._idle: asyncio.LifoQueue[AsyncConnection | None] = asyncio.LifoQueue()
+        self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
         for _ in range(READERS):
             self._idle.put_nowait(None)
         self._closed = False
@@ -133,19 +133,19 @@ class Reads:
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[AsyncConnection]:
+        """A connection of one's own; opened by a task, so that no cancellation can lose it."""
         self._check_open()
-        connection = await self._idle.get()
+        opening = await self._idle.get()
         try:
             with unavailable_on_error():
-                connection = connection or await connect_async_reader(self._path)
-                yield connection
+                opening = opening or asyncio.ensure_future(connect_async_reader(self._path))
+                yield await asyncio.shield(opening)
         except StoreUnavailable:
-            if connection is not None:
-                await connection.close()
-            connection = None
+            await _close(opening)
+            opening = None
             raise
         finally:
-            self._idle.put_nowait(connection)
+            self._idle.put_nowait(opening)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -157,9 +157,13 @@ class Reads:
             return
         self._closed = True
         for _ in range(READERS):
-            connection = await self._idle.get()
-            if connection is not None:
-                await connection.close()
+            await _close(await self._idle.get())
         if self._inline is not None:
             close_quietly(self._inline)
             self._inline = None
+
+
+async def _close(opening: "asyncio.Task[AsyncConnection] | None") -> None:
+    if opening is not None:
+        with suppress(DriverError):
+            await (await opening).close()

@@ -10,6 +10,7 @@ from adapters_store.sql.kinds import (
     ACCOUNTS,
     DEFINITIONS,
     KEYS,
+    LOGINS,
     REPLAYS,
     SESSIONS,
     SHARES,
@@ -18,7 +19,7 @@ from adapters_store.sql.kinds import (
 )
 from adapters_store.sql.queries import Listing, query
 from wfcore.instants import DAY, EpochMs
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
@@ -94,6 +95,20 @@ class Sessions:
 
     def delete(self, id: str) -> None:
         self.desk.delete(SESSIONS, (id,), (SESSIONS.delete, (id,), None))
+
+
+@define(eq=False)
+class Logins:
+    desk: Desk
+
+    async def get(self, id: str) -> Login | None:
+        return self.desk.one(LOGINS.one, (id,))
+
+    def put(self, record: Login) -> None:
+        self.desk.put(LOGINS, record)
+
+    def delete(self, id: str) -> None:
+        self.desk.delete(LOGINS, (id,), (LOGINS.delete, (id,), None))
 
 
 @define(eq=False)

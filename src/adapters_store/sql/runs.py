@@ -163,7 +163,7 @@ class Approvals:
         if record.version:
             sql = "DELETE FROM approval_approvers WHERE approval_id = ?"
             self.desk.write("approval_approvers", (sql, (record.id,), None))
-        for name in {name.strip().lower() for name in record.approvers}:
+        for name in {name.strip().lower() for name in record.approvers if name.strip()}:
             sql = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
             self.desk.write("approval_approvers", (sql, (name, record.id), None))
 

@@ -14,8 +14,6 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from attrs import field, frozen
-
 from adapters_store.sql.connection import (
     BadJob,
     Connection,
@@ -42,11 +40,12 @@ End = tuple["asyncio.Future[Any]", Any, BaseException | None]
 """How a job ended: with a value, or with an error."""
 
 
-@frozen(eq=False)
 class Failed(Exception):
     """A job failed among others: run each of them apart."""
 
-    cause: BaseException = field()
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 class Writer:

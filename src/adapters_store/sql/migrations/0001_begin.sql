@@ -21,9 +21,20 @@ CREATE INDEX api_keys_of_account ON api_keys (account_id, created_at, id);
 
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
+    created_at INTEGER NOT NULL,
     version INTEGER NOT NULL,
     body TEXT NOT NULL
 );
+
+CREATE INDEX sessions_by_age ON sessions (created_at);
+
+CREATE TABLE logins (
+    id TEXT PRIMARY KEY,
+    last_failure_at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX logins_by_age ON logins (last_failure_at);
 
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY,

@@ -183,19 +183,23 @@ class ClaimContract:
                 assert (await view.approvals.get(f"appr_{id}") is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
-        """Old audit entries and idempotency records go; the answer says how many went."""
+        """What is old goes, sort by sort; the answer says how many went."""
         await keep(
             store,
             *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(5)),
             *(make.replay(f"k{n}", created_at=at(n)) for n in range(5)),
+            *(make.session(f"s{n}", created_at=at(n)) for n in range(5)),
+            *(make.login(f"l{n}", last_failure_at=at(n)) for n in range(5)),
         )
-        assert await store.trim(at(2), at(3), 4) == 4
-        assert await store.trim(at(2), at(3), 4) == 1
-        assert await store.trim(at(2), at(3), 4) == 0
+        assert [await store.trim(at(2), at(3), at(4), 4) for _ in range(5)] == [4, 4, 4, 1, 0]
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(5)]
+            sessions = [await view.sessions.get(f"s{n}") for n in range(5)]
+            logins = [await view.logins.get(f"l{n}") for n in range(5)]
         assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
+        assert [session is not None for session in sessions] == [False] * 4 + [True]
+        assert [login is not None for login in logins] == [False] * 4 + [True]
 
     async def test_a_store_answers_until_it_is_closed_twice(self, store: Store) -> None:
         """`ping` is quiet on a healthy store, `close` may be called twice."""

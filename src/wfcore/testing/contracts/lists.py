@@ -185,7 +185,7 @@ class ListContract:
     async def test_approvals_are_visible_to_those_who_may_see_them(self, store: Store) -> None:
         """Owners, named approvers, and EDIT sharers where nobody is named."""
         theirs = {"owner_id": "acc_8", "workflow_owner_id": "acc_9"}
-        named = {**theirs, "approvers": (" Ann@Example.org", "acc_5")}
+        named = {**theirs, "approvers": (" Ann@Example.org", "acc_5", " ")}
         await keep(
             store,
             make.approval("a1", created_at=at(1)),
