@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
 from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
 from wfcore.rules.limits import LOGIN_TRIES, LOGIN_WINDOW, SESSION_IDLE, SESSION_MAX
-from wfcore.rules.session import login_window, require_alive, touched
+from wfcore.rules.session import failed, require_alive, require_unlocked, touched
 from wfcore.testing import builders
 from wfcore.testing.strategies import instants
 
@@ -52,11 +52,28 @@ def test_a_session_is_written_once_a_minute_at_most(seen, by):
         assert (later.last_seen_at, later.created_at) == (now, session.created_at)
 
 
-@given(instants())
-def test_failures_are_counted_in_aligned_quarters_of_an_hour(now):
-    """SE-2: the window holds the instant, and its limit is ten."""
-    window = login_window(now)
-    assert window.start <= now < window.end
-    assert (window.start % LOGIN_WINDOW, window.end - window.start) == (0, LOGIN_WINDOW)
-    assert window.limit == LOGIN_TRIES
-    assert login_window(window.end).start == window.end
+@given(instants(), st.lists(st.integers(0, 10 * MINUTE), max_size=40))
+def test_ten_failures_within_fifteen_minutes_lock_for_fifteen(start, gaps):
+    """SE-2: a login is locked exactly from its tenth failure within the window, for the window."""
+    login, now, counted = None, start, []
+    for gap in gaps:
+        now += gap
+        if login is not None and login.locked_until is not None and now < login.locked_until:
+            with pytest.raises(TooManyAttempts) as refused:
+                require_unlocked(login, now)
+            back = now + refused.value.retry_after_s * 1_000
+            assert back - 1_000 < login.locked_until <= back
+            continue
+        require_unlocked(login, now)
+        counted = [at for at in counted if at > now - LOGIN_WINDOW] + [now]
+        login = failed(login, "login_1", now)
+        if len(counted) == LOGIN_TRIES:
+            assert login.locked_until == now + LOGIN_WINDOW
+            counted = []
+        else:
+            assert login.locked_until is None
+
+
+def test_a_login_without_failures_is_open():
+    """SE-2: a name that nobody tried is not locked."""
+    require_unlocked(None, 0)

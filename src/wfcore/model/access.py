@@ -96,6 +96,22 @@ class Session:
 
 
 @frozen
+class Login:
+    """
+    What went wrong lately for one login name, known or not; the id is a SHA-256 of it.
+
+    `failures` are the instants of failures that still count; while `locked_until` lies ahead
+    nobody gets in under that name.
+    """
+
+    id: str
+    failures: tuple[EpochMs, ...]
+    last_failure_at: EpochMs
+    locked_until: EpochMs | None = None
+    version: int = 0
+
+
+@frozen
 class Principal:
     """Who is asking: an account, and the key it came with (None: a console session)."""
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from attrs import frozen
 
 from wfcore.instants import EpochMs
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import AuditEntry, Event
@@ -58,6 +58,15 @@ class SessionsView(Protocol):
 
 class Sessions(SessionsView, Protocol):
     def put(self, record: Session) -> None: ...
+    def delete(self, id: str) -> None: ...
+
+
+class LoginsView(Protocol):
+    async def get(self, id: str) -> Login | None: ...
+
+
+class Logins(LoginsView, Protocol):
+    def put(self, record: Login) -> None: ...
     def delete(self, id: str) -> None: ...
 
 

@@ -21,6 +21,8 @@ class View(Protocol):
     @property
     def sessions(self) -> records.SessionsView: ...
     @property
+    def logins(self) -> records.LoginsView: ...
+    @property
     def workflows(self) -> records.WorkflowsView: ...
     @property
     def definitions(self) -> records.DefinitionsView: ...
@@ -56,6 +58,8 @@ class Unit(Protocol):
     def keys(self) -> records.Keys: ...
     @property
     def sessions(self) -> records.Sessions: ...
+    @property
+    def logins(self) -> records.Logins: ...
     @property
     def workflows(self) -> records.Workflows: ...
     @property
@@ -141,8 +145,13 @@ class Store(Protocol):
     async def ping(self) -> None:
         """Read and write reachable? Raises `StoreUnavailable`."""
 
-    async def trim(self, audit_before: EpochMs, replays_before: EpochMs, limit: int) -> int:
-        """Delete old audit entries and idempotency records; how many went."""
+    async def trim(
+        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+    ) -> int:
+        """
+        Delete up to *limit* old records; how many went: audit entries, idempotency records,
+        and, by *sessions_before*, sessions (when they began) and logins (their last failure).
+        """
 
     async def backup(self, path: str) -> None:
         """Write a consistent copy of the database to *path* while everything goes on."""

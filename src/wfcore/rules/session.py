@@ -3,9 +3,8 @@
 from attrs import evolve
 
 from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
-from wfcore.instants import MINUTE, EpochMs
-from wfcore.model.access import Session
-from wfcore.model.window import Taken, Window
+from wfcore.instants import MINUTE, EpochMs, later
+from wfcore.model.access import Login, Session
 from wfcore.rules.limits import LOGIN_TRIES, LOGIN_WINDOW, SESSION_IDLE, SESSION_MAX
 
 
@@ -28,17 +27,26 @@ def touched(session: Session, now: EpochMs) -> Session | None:
     return evolve(session, last_seen_at=now)
 
 
-def login_window(now: EpochMs) -> Window:
+def require_unlocked(login: Login | None, now: EpochMs) -> None:
+    """Raises `TooManyAttempts` while the login is locked. SE-2."""
+    until = login.locked_until if login else None
+    if until is not None and now < until:
+        raise TooManyAttempts(-(-(until - now) // 1_000))
+
+
+def failed(login: Login | None, id: str, now: EpochMs) -> Login:
     """
-    The window that failed logins of one name are counted in: 15 minutes, aligned. SE-2.
+    The login after one more failure. The tenth within 15 minutes locks it for 15. SE-2.
 
-    The tenth failure fills it and locks the login until the window after it has gone by.
+    The id is that of the login name, so that unknown names lock like known ones.
     """
-    start = now - now % LOGIN_WINDOW
-    return Window("login", EpochMs(start), EpochMs(start + LOGIN_WINDOW), LOGIN_TRIES)
-
-
-def require_unlocked(window: Window, taken: Taken, now: EpochMs) -> None:
-    """Raises `TooManyAttempts` while the window is full. SE-2."""
-    if taken.full:
-        raise TooManyAttempts(max(-(-(window.end - now) // 1_000), 1))
+    before = login.failures if login else ()
+    recent = (*(at for at in before if at > now - LOGIN_WINDOW), now)
+    locks = len(recent) >= LOGIN_TRIES
+    return Login(
+        id,
+        () if locks else recent,
+        now,
+        later(now, LOGIN_WINDOW) if locks else None,
+        login.version if login else 0,
+    )

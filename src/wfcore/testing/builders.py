@@ -11,6 +11,7 @@ from wfcore.model.access import (
     Account,
     AccountStatus,
     ApiKey,
+    Login,
     Permission,
     Plan,
     Scope,
@@ -69,6 +70,11 @@ def session(id: str = "session_1", **fields: Any) -> Session:
     return Session(
         **{"id": id, "account_id": "acc_1", "created_at": NOW, "last_seen_at": NOW, **fields}
     )
+
+
+def login(id: str = "login_1", **fields: Any) -> Login:
+    """A login name under which one attempt failed."""
+    return Login(**{"id": id, "failures": (NOW,), "last_failure_at": NOW, **fields})
 
 
 def share(workflow_id: str = "wf_1", account_id: str = "acc_2", **fields: Any) -> Share:

@@ -4,10 +4,10 @@ from hashlib import sha256
 
 from attrs import frozen
 
-from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
+from wfcore.errors import AccountBlocked, AuthReason, TooManyAttempts, Unauthenticated
 from wfcore.model.access import Account, Principal, Session
 from wfcore.rules.access import require_active
-from wfcore.rules.session import login_window, require_alive, require_unlocked, touched
+from wfcore.rules.session import failed, require_alive, require_unlocked, touched
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
@@ -40,22 +40,40 @@ async def sign_in(services: Services, email: str, password: str, origin: Origin)
 
     Raises `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`.
     """
-    now = services.clock.now()
-    window = login_window(now)
-    login = f"login:{email.strip().lower()[:320]}"
+    login = session_id(email.strip().lower())
     try:
-        require_unlocked(window, await services.counters.struck(login, (window,)), now)
+        await _require_unlocked(services, login)
         account = await _verified(services, email, password)
         if account is None:
-            await services.counters.strike(login, (window,), now)
+            await _note_failure(services, login)
             raise Unauthenticated(AuthReason.SESSION_INVALID)
         require_active(account)
-    except (Unauthenticated, TooManyAttempts) as refusal:
+    except (Unauthenticated, AccountBlocked, TooManyAttempts) as refusal:
         await note_denial(services, "session.create", refusal, origin)
         raise
-    token = services.tokens.text(TOKEN_LENGTH)
+    return await _begin(services, account, login, origin)
+
+
+async def _require_unlocked(services: Services, login: str) -> None:
+    async with services.store.view() as view:
+        require_unlocked(await view.logins.get(login), services.clock.now())
+
+
+@retried
+async def _note_failure(services: Services, login: str) -> None:
+    async with services.store.unit() as unit:
+        known = await unit.logins.get(login)
+        unit.logins.put(failed(known, login, services.clock.now()))
+        await unit.commit()
+
+
+@retried
+async def _begin(services: Services, account: Account, login: str, origin: Origin) -> SignedIn:
+    """A new session; what failed before is forgiven."""
+    now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     async with services.store.unit() as unit:
         unit.sessions.put(Session(session_id(token), account.id, now, now))
+        unit.logins.delete(login)
         note(services, unit, "session.create", Principal(account), None, origin)
         await unit.commit()
     return SignedIn(account, token)

@@ -9,7 +9,7 @@ from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.execution import Execution
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution import advance, loss, may_resume
-from wfcore.rules.limits import REPLAY_WINDOW
+from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import retried
 from wfcore.usecases.services import Services
@@ -97,6 +97,11 @@ async def retain(services: Services) -> int:
         async with services.store.unit() as unit:
             unit.executions.purge(execution_id)
             await unit.commit()
-    await services.store.trim(later(now, -policy.keep_audit_ms), later(now, -REPLAY_WINDOW), 10_000)
+    await services.store.trim(
+        later(now, -policy.keep_audit_ms),
+        later(now, -REPLAY_WINDOW),
+        later(now, -SESSION_MAX),
+        10_000,
+    )
     await services.counters.trim(later(now, -KEEP_COUNTERS))
     return len(old)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wfcore.model.access import Account, ApiKey, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import AuditEntry, Event
@@ -16,6 +16,7 @@ REPOSITORY = {
     Account: "accounts",
     ApiKey: "keys",
     Session: "sessions",
+    Login: "logins",
     Workflow: "workflows",
     DefinitionSnapshot: "definitions",
     Share: "shares",

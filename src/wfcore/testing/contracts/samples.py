@@ -60,6 +60,7 @@ KEY = make.key(
     previous_until=EpochMs(NOW + 3),
     last_used_at=EpochMs(NOW + 4),
 )
+LOGIN = make.login(failures=(EpochMs(NOW), EpochMs(NOW + 1)), locked_until=EpochMs(NOW + 9))
 SESSION = make.session(last_seen_at=EpochMs(NOW + 5))
 SHARE = make.share(permission=Permission.EXECUTE)
 WORKFLOW = make.workflow(name="Rückgaben 🎈", revision=7)
@@ -159,6 +160,7 @@ CHANGING = (
     ACCOUNT,
     KEY,
     SESSION,
+    LOGIN,
     SHARE,
     WORKFLOW,
     EXECUTION,
