@@ -1,7 +1,7 @@
 """The real application on a real server and socket, over a real store, with httpx as client."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from attrs import define
 from adapters_http.app import HttpConfig, create_app
 from adapters_http.protocol import server_config
 from adapters_runtime.wakeups import Wakeups
-from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.instants import EpochMs
+from adapters_store import open_store
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
@@ -102,9 +101,7 @@ class World:
         jobs = list(await running.begin(self.services, lease))
         for end in ends:
             (job,) = jobs
-            jobs = list(
-                await running.complete_step(self.services, lease, job.step_name, end)
-            )
+            jobs = list(await running.complete_step(self.services, lease, job.step_name, end))
 
     async def finished(self, output: Json = None, **inputs: Json) -> str:
         """A COMPLETED execution of one step."""
@@ -119,7 +116,9 @@ class World:
         answer = await self.get(f"/api/v1/approvals/execution/{execution_id}")
         return execution_id, str(answer.json()["approvals"][0]["id"])
 
-    async def with_artifact(self, name: str = "report.txt", content: bytes = b"hello") -> tuple[str, str]:
+    async def with_artifact(
+        self, name: str = "report.txt", content: bytes = b"hello"
+    ) -> tuple[str, str]:
         """An execution that left one file, and the artifact's id."""
         from io import BytesIO
 
@@ -189,34 +188,23 @@ async def serving(app: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Services]:
-    yield Services(
-        store=MemoryStore(),
-        counters=MemoryCounters(),
-        files=MemoryFiles(),
-        clock=clock,
-        ids=CountingIds(),
-        tokens=CountingTokens(),
-        passwords=PlainPasswords(),
-        templates=PathTemplates(),
-        wakeup=Wakeups(),
-        signing_key=b"k" * 32,
-    )
-
-
-class MemoryFiles:
-    def __init__(self):
-        self.kept = {}
-    async def store(self, execution_id, artifact_id, content):
-        from hashlib import sha256
-        from wfcore.ports.files import StoredFile
-        data = content.read()
-        self.kept[artifact_id] = data
-        return StoredFile(artifact_id, len(data), sha256(data).hexdigest())
-    async def read(self, storage_key, start, end):
-        if storage_key not in self.kept:
-            from wfcore.errors import NotFound
-            raise NotFound("Artifact")
-        yield self.kept[storage_key][start:end]
+    opened = await open_store(None, folder)
+    try:
+        yield Services(
+            store=opened.store,
+            counters=opened.counters,
+            files=opened.files,
+            clock=clock,
+            ids=CountingIds(),
+            tokens=CountingTokens(),
+            passwords=PlainPasswords(),
+            templates=PathTemplates(),
+            wakeup=Wakeups(),
+            signing_key=b"k" * 32,
+        )
+    finally:
+        await opened.counters.close()
+        await opened.store.close()
 
 
 @asynccontextmanager
