@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from adapters_store.memory_counters import QUOTA, STRIKES, Count, full_of
+from adapters_store.memory_counters import Count, full_of
 from adapters_store.sql import counting
 from adapters_store.sql.connection import DriverError, close_quietly, detail_of
 from wfcore.errors import StoreUnavailable
@@ -36,7 +36,7 @@ class SqliteCounters:
         except (DriverError, OSError) as error:
             raise StoreUnavailable(detail=detail_of(error)) from error
         self.damaged = None if aside is None else str(aside)
-        self._aside: dict[tuple[str, str, str, int], Count] = {}
+        self._aside: dict[tuple[str, str, int], Count] = {}
         self._used: dict[str, EpochMs] = {}
         self._failed_at: EpochMs | None = None
 
@@ -47,25 +47,16 @@ class SqliteCounters:
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """Count one admission in every window, or in none. Short, so it happens right here."""
-        return self._take(QUOTA, subject, windows, now)
+        return self._take(subject, windows, now)
 
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted."""
         aside = self._used.get(subject)
         try:
-            row = self._connection.execute(counting.LAST_USED, (QUOTA, subject)).fetchone()
+            row = self._connection.execute(counting.LAST_USED, (subject,)).fetchone()
         except DriverError:
             return aside
         return aside if row[0] is None else EpochMs(max(row[0], aside or 0))
-
-    async def strike(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
-        """Count one failed login."""
-        return self._take(STRIKES, subject, windows, now)
-
-    async def struck(self, subject: str, windows: tuple[Window, ...]) -> Taken:
-        """What `strike` would find, without counting."""
-        counts = self._look(STRIKES, subject, windows)
-        return Taken(full_of(windows, counts), counts)
 
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*. Raises `StoreUnavailable`."""
@@ -83,52 +74,49 @@ class SqliteCounters:
         """Close the file."""
         close_quietly(self._connection)
 
-    def _take(self, sort: str, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
+    def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
         if not windows:
             return Taken((), ())
         if not self._rests(now):
             try:
                 self._bring_back(now)
-                counts = counting.take(self._connection, sort, subject, windows, now)
+                counts = counting.take(self._connection, subject, windows, now)
             except DriverError:
                 self._failed_at = now
             else:
-                return self._taken(sort, subject, windows, counts)
-        return self._take_aside(sort, subject, windows, now)
+                return self._taken(subject, windows, counts)
+        return self._take_aside(subject, windows, now)
 
     def _taken(
-        self, sort: str, subject: str, windows: Sequence[Window], counts: tuple[int, ...] | None
+        self, subject: str, windows: Sequence[Window], counts: tuple[int, ...] | None
     ) -> Taken:
         if counts is not None:
             return Taken((), counts)
-        counts = self._look(sort, subject, windows)
+        counts = self._look(subject, windows)
         return Taken(full_of(windows, counts), counts)
 
     def _rests(self, now: EpochMs) -> bool:
         """Whether the file failed a moment ago: trying each time would stop the event loop."""
         return self._failed_at is not None and 0 <= now - self._failed_at < SECOND
 
-    def _look(self, sort: str, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+    def _look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What the file says, where it can be read, and what was counted beside it."""
         try:
-            filed = counting.look(self._connection, sort, subject, windows)
+            filed = counting.look(self._connection, subject, windows)
         except DriverError:
             filed = (0,) * len(windows)
-        beside = (self._aside.get((sort, subject, w.kind, w.start)) for w in windows)
+        beside = (self._aside.get((subject, w.kind, w.start)) for w in windows)
         return tuple(n + (c.admitted if c else 0) for n, c in zip(filed, beside, strict=True))
 
-    def _take_aside(
-        self, sort: str, subject: str, windows: Sequence[Window], now: EpochMs
-    ) -> Taken:
-        counts = self._look(sort, subject, windows)
+    def _take_aside(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
+        counts = self._look(subject, windows)
         if full := full_of(windows, counts):
             return Taken(full, counts)
         for window in windows:
-            key = (sort, subject, window.kind, window.start)
+            key = (subject, window.kind, window.start)
             known = self._aside.get(key, Count(0, window.end))
             self._aside[key] = Count(known.admitted + 1, window.end)
-        if sort == QUOTA:
-            self._used[subject] = now
+        self._used[subject] = now
         return Taken((), tuple(count + 1 for count in counts))
 
     def _bring_back(self, now: EpochMs) -> None:
@@ -137,7 +125,7 @@ class SqliteCounters:
         if not self._aside:
             return
         rows = [
-            (*key, count.end, count.admitted, self._used.get(key[1], now))
+            (*key, count.end, count.admitted, self._used.get(key[0], now))
             for key, count in self._aside.items()
         ]
         self._connection.execute("BEGIN IMMEDIATE")

@@ -8,9 +8,6 @@ from attrs import field, frozen
 from wfcore.instants import MINUTE, EpochMs
 from wfcore.ports.counters import Taken, Window
 
-QUOTA = "quota"
-STRIKES = "strikes"
-
 
 @frozen
 class Count:
@@ -22,22 +19,22 @@ class Count:
 
 @frozen
 class Ledger:
-    """Counts by sort, subject and window. Plain calls, so each one is atomic in a process."""
+    """Counts by subject and window. Plain calls, so each one is atomic in a process."""
 
-    counts: dict[tuple[str, str, str, int], Count] = field(factory=dict)
+    counts: dict[tuple[str, str, int], Count] = field(factory=dict)
 
-    def look(self, sort: str, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+    def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
         """What each window has admitted."""
-        found = [self.counts.get((sort, subject, w.kind, w.start)) for w in windows]
+        found = [self.counts.get((subject, w.kind, w.start)) for w in windows]
         return tuple(count.admitted if count else 0 for count in found)
 
-    def take(self, sort: str, subject: str, windows: Sequence[Window]) -> Taken:
+    def take(self, subject: str, windows: Sequence[Window]) -> Taken:
         """Count one in every window, or in none where one is full."""
-        counts = self.look(sort, subject, windows)
+        counts = self.look(subject, windows)
         if full := full_of(windows, counts):
             return Taken(full, counts)
         for window, count in zip(windows, counts, strict=True):
-            key = (sort, subject, window.kind, window.start)
+            key = (subject, window.kind, window.start)
             self.counts[key] = Count(count + 1, window.end)
         return Taken((), tuple(count + 1 for count in counts))
 
@@ -66,7 +63,7 @@ class MemoryCounters:
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """Count one admission in every window, or in none."""
         await asyncio.sleep(0)
-        taken = self._ledger.take(QUOTA, subject, windows)
+        taken = self._ledger.take(subject, windows)
         if taken.admitted:
             self._used[subject] = EpochMs(now - now % MINUTE)
         return taken
@@ -74,16 +71,6 @@ class MemoryCounters:
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted, to within a minute."""
         return self._used.get(subject)
-
-    async def strike(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
-        """Count one failed login."""
-        await asyncio.sleep(0)
-        return self._ledger.take(STRIKES, subject, windows)
-
-    async def struck(self, subject: str, windows: tuple[Window, ...]) -> Taken:
-        """What `strike` would find, without counting."""
-        counts = self._ledger.look(STRIKES, subject, windows)
-        return Taken(full_of(windows, counts), counts)
 
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*."""

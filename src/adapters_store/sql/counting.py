@@ -21,41 +21,40 @@ APPLICATION_ID = 0x77666363
 """`wfcc`: marks a file of counts as ours."""
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS counts (
-    sort TEXT NOT NULL,
     subject TEXT NOT NULL,
     kind TEXT NOT NULL,
     begins INTEGER NOT NULL,
     ends INTEGER NOT NULL,
     admitted INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
-    PRIMARY KEY (sort, subject, kind, begins)
+    PRIMARY KEY (subject, kind, begins)
 ) WITHOUT ROWID"""
 BY_END = "CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends)"
 
 UNLIMITED = 2**62
 
-LAST_USED = "SELECT max(last_at) FROM counts WHERE sort = ? AND subject = ?"
-TRIM = """DELETE FROM counts WHERE (sort, subject, kind, begins) IN
-    (SELECT sort, subject, kind, begins FROM counts WHERE ends < ? LIMIT ?)"""
-ADD = """INSERT INTO counts (sort, subject, kind, begins, ends, admitted, last_at)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sort, subject, kind, begins)
+LAST_USED = "SELECT max(last_at) FROM counts WHERE subject = ?"
+TRIM = """DELETE FROM counts WHERE (subject, kind, begins) IN
+    (SELECT subject, kind, begins FROM counts WHERE ends < ? LIMIT ?)"""
+ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
+    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, kind, begins)
     DO UPDATE SET admitted = admitted + excluded.admitted,
     last_at = max(last_at, excluded.last_at)"""
 
 
 @cache
 def _take_sql(windows: int) -> str:
-    """Values: sort, subject, now; then kind, begin, end, limit of each window."""
-    firsts = [4 + 4 * number for number in range(windows)]
+    """Values: subject, now; then kind, begin, end, limit of each window."""
+    firsts = [3 + 4 * number for number in range(windows)]
     rows = ", ".join(f"(?{n}, ?{n + 1}, ?{n + 2})" for n in firsts)
     free = " AND ".join(
-        f"""NOT EXISTS (SELECT 1 FROM counts WHERE sort = ?1 AND subject = ?2
+        f"""NOT EXISTS (SELECT 1 FROM counts WHERE subject = ?1
         AND kind = ?{n} AND begins = ?{n + 1} AND admitted >= ?{n + 3})"""
         for n in firsts
     )
-    return f"""INSERT INTO counts (sort, subject, kind, begins, ends, admitted, last_at)
-        SELECT ?1, ?2, w.column1, w.column2, w.column3, 1, ?3 FROM (VALUES {rows}) w
-        WHERE {free} ON CONFLICT (sort, subject, kind, begins)
+    return f"""INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
+        SELECT ?1, w.column1, w.column2, w.column3, 1, ?2 FROM (VALUES {rows}) w
+        WHERE {free} ON CONFLICT (subject, kind, begins)
         DO UPDATE SET admitted = admitted + 1, last_at = excluded.last_at
         RETURNING kind, admitted"""
 
@@ -63,14 +62,14 @@ def _take_sql(windows: int) -> str:
 @cache
 def _look_sql(windows: int) -> str:
     some = " OR ".join(["(kind = ? AND begins = ?)"] * windows)
-    return f"SELECT kind, admitted FROM counts WHERE sort = ? AND subject = ? AND ({some})"
+    return f"SELECT kind, admitted FROM counts WHERE subject = ? AND ({some})"
 
 
 def take(
-    connection: Connection, sort: str, subject: str, windows: Sequence[Window], now: EpochMs
+    connection: Connection, subject: str, windows: Sequence[Window], now: EpochMs
 ) -> tuple[int, ...] | None:
     """Count one in every window and say the counts; None: one was full, nothing was counted."""
-    values: list[object] = [sort, subject, now]
+    values: list[object] = [subject, now]
     for window in windows:
         limit = UNLIMITED if window.limit is None else window.limit
         if limit <= 0:
@@ -80,11 +79,9 @@ def take(
     return tuple(counts[window.kind] for window in windows) if counts else None
 
 
-def look(
-    connection: Connection, sort: str, subject: str, windows: Sequence[Window]
-) -> tuple[int, ...]:
+def look(connection: Connection, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
     """What each window has admitted."""
-    values: list[object] = [sort, subject]
+    values: list[object] = [subject]
     for window in windows:
         values += (window.kind, window.start)
     counts = dict(connection.execute(_look_sql(len(windows)), values).fetchall())

@@ -22,12 +22,6 @@ class Counters(Protocol):
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted, to within a minute; None: not in memory."""
 
-    async def strike(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
-        """Like `take`; for failed logins, kept apart from quotas."""
-
-    async def struck(self, subject: str, windows: tuple[Window, ...]) -> Taken:
-        """What `strike` would find, without counting."""
-
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*."""
 

@@ -59,22 +59,11 @@ class CountersContract:
         assert await counters.take("z", (minute(0),), NOW) == Taken(("minute",), (0,))
 
     async def test_subjects_do_not_share(self, counters: Counters) -> None:
-        """Each subject has its own counts; strikes are apart from quotas."""
+        """Each subject has its own counts."""
         windows = (minute(1),)
         assert (await counters.take("a", windows, NOW)).admitted
         assert (await counters.take("b", windows, NOW)).admitted
-        assert (await counters.strike("a", windows, NOW)).admitted
-        assert not (await counters.strike("a", windows, NOW)).admitted
         assert not (await counters.take("a", windows, NOW)).admitted
-
-    async def test_looking_at_strikes_does_not_count(self, counters: Counters) -> None:
-        """`struck` says what `strike` would find."""
-        windows = (minute(2),)
-        assert await counters.struck("a", windows) == Taken((), (0,))
-        await counters.strike("a", windows, NOW)
-        assert await counters.struck("a", windows) == Taken((), (1,))
-        await counters.strike("a", windows, NOW)
-        assert await counters.struck("a", windows) == Taken(("minute",), (2,))
 
     async def test_a_clock_set_back_grants_nothing(self, counters: Counters) -> None:
         """After a visit to a later window the earlier one is still as full as it was."""
@@ -104,8 +93,6 @@ class CountersContract:
         later = EpochMs(at + 3 * MINUTE)
         await counters.take("k", (minute(0, later), day(9, later)), later)
         assert await counters.last_used("k") == used
-        await counters.strike("other", (minute(1),), NOW)
-        assert await counters.last_used("other") is None
 
     async def test_closing_twice_is_fine(self, counters: Counters) -> None:
         """`close` may be called twice."""
