@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import resource
 import signal
 import socket
 from collections.abc import Callable, Generator, Mapping
@@ -37,11 +38,14 @@ def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
     """
     Serve until SIGTERM or SIGINT. *on_ready* is called once requests are answered.
 
-    The process becomes undumpable: no other process of the same user reads its memory.
+    The process becomes undumpable: no other process of the same user reads its memory. It
+    may open as many files as the system allows: each connection is one.
 
     Raises `OSError` when the port is taken, and what `open_system` raises.
     """
     with _listen(settings.host, settings.port) as listener:
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         uvloop.run(_serve(settings, listener, on_ready))
 
