@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from attrs import frozen
 
 from wfserver.cli import main
@@ -36,7 +37,7 @@ Call = Callable[..., Said]
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
     """Call the command line in this process."""
 
     def call(*arguments: str, stdin: str = "") -> Said:
@@ -47,7 +48,8 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         said = capsys.readouterr()
         return Said(status, said.out, said.err)
 
-    return call
+    yield call
+    structlog.reset_defaults()  # else it would go on writing to this test's stderr
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
@@ -60,7 +61,8 @@ class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 def audit_command(session: Session, since: int, follow: bool) -> None:
     """The audit log, oldest first."""
     if follow:
-        session.work(lambda services: _follow(session, services, EpochMs(since)))
+        with suppress(KeyboardInterrupt):
+            session.work(lambda services: _follow(session, services, EpochMs(since)))
         return
     found = session.work(lambda services: _all(services, EpochMs(since)))
     if session.json:

@@ -17,6 +17,7 @@ from wfcore.rules.release import released_rows
 from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, result_view
+from wfserver import logs
 from wfserver.definition import read_definition
 from wfserver.local import Decision, Watcher, run_here
 from wfserver.output import as_json, clean, console, put_json, span
@@ -51,6 +52,7 @@ def run_command(
     artifacts: Path | None,
 ) -> int:
     """Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin."""
+    logs.set_up("warning")
     definition = read_definition(file)
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
     seat = _Seat(console(stderr=True), answer, quiet=session.json)
