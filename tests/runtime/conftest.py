@@ -10,6 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.languages import Interpreters
 from wfcore.errors import NotFound
 from wfcore.model.workflow import Language
 from wfcore.ports.files import StoredFile
@@ -57,12 +58,13 @@ async def runner(
     assert list((tmp_path / "steps").iterdir()) == []
 
 
-@pytest.fixture
-def able(runner: CodeStepRunner) -> Callable[[Language], None]:
+@pytest.fixture(scope="session")
+def able() -> Callable[[Language], None]:
     """Skips the test where a language cannot run here; in CI that is a failure."""
+    interpreters = Interpreters(os.environ["PATH"])
 
     def check(language: Language) -> None:
-        state = runner.languages()[language]
+        state = interpreters.find(language)
         if not state.available and os.environ.get("CI") == "true":
             pytest.fail(f"{language} is missing: {state.cure}")
         if not state.available:

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import time
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -139,6 +141,41 @@ async def test_killed_spawner(runner: CodeStepRunner) -> None:
     assert alive(asked.execution_id) == []
     assert (await runner.run(job("echo 1", Language.BASH), silent)).output == 1
     assert runner._spawner.pid != spawner
+
+
+@pytest.fixture
+async def spawner() -> AsyncIterator[process.Spawner]:
+    spawner = process.Spawner()
+    yield spawner
+    await spawner.close()
+
+
+async def test_impatience(spawner: process.Spawner) -> None:
+    """A run that is cancelled several times does not return before the tree is dead."""
+    said = Lines()
+    marker = f"marker_{secrets.token_hex(12)}"
+    order = process.Order(
+        argv=["/bin/bash", "-c", "echo on; for n in {1..30}; do sleep 600 & done; wait"],
+        env={"MARKER": marker},
+        cwd="/",
+        limits={},
+        timeout_s=30,
+        stdout_bytes=1_000,
+        stderr_bytes=1_000,
+        log=True,
+    )
+    ready = asyncio.get_running_loop().create_future()
+    ready.set_result(None)
+    running = asyncio.ensure_future(spawner.run(order, ready, said))
+    await asyncio.wait_for(said.heard.wait(), 20)
+    await until(lambda: len(alive(marker)) == 31, within_s=20)
+    sleepers = alive(marker)
+    for _ in range(4):
+        running.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert alive(marker, among=sleepers) == []
 
 
 async def test_killed_spare(runner: CodeStepRunner) -> None:

@@ -107,29 +107,21 @@ class EndingContract:
         assert (end.output, end.error) == ("ready", None)
         assert alive(asked.execution_id) == []
 
-    async def test_cancel(self, runner: StepRunner) -> None:
-        """A cancelled run raises once everything of the step is dead."""
+    @pytest.mark.parametrize("times", [1, 4])
+    async def test_cancel(self, runner: StepRunner, times: int) -> None:
+        """A cancelled run raises when everything is dead, however often it is cancelled."""
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
         await asyncio.wait_for(said.heard.wait(), 20)
-        assert alive(asked.execution_id)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert alive(asked.execution_id) == []
-
-    async def test_impatient_cancel(self, runner: StepRunner) -> None:
-        """Cancelling again and again does not make it return earlier."""
-        said = Lines()
-        asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
-        running = asyncio.ensure_future(runner.run(asked, said))
-        await asyncio.wait_for(said.heard.wait(), 20)
-        for _ in range(4):
+        daemons = alive(asked.execution_id)
+        assert daemons
+        for _ in range(times):
             running.cancel()
             await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await running
+        assert alive(asked.execution_id, among=daemons) == []
         assert alive(asked.execution_id) == []
 
     async def test_cancel_at_any_moment(self, runner: StepRunner) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from wfcore.instants import DurationMs
@@ -73,8 +73,14 @@ async def until(holds: Callable[[], object], within_s: float) -> None:
         await asyncio.sleep(0.01)
 
 
-def alive(marker: str) -> list[int]:
-    """The processes that carry *marker* in their environment or command line; zombies do not."""
+def alive(marker: str, among: Sequence[int] | None = None) -> list[int]:
+    """
+    The processes that carry *marker* in their environment or command line; zombies do not.
+
+    *among* these only: for a look at once, which a look at all processes is not.
+    """
+    if among is not None:
+        return [pid for pid in among if _carries(Path(f"/proc/{pid}"), marker)]
     return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _carries(path, marker)]
 
 
