@@ -6,6 +6,7 @@ the terminal.
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 10_000
 _KEPT = "\n\t"
+_GAP = "  "
+_LEAST_CELL = 12
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -60,25 +63,38 @@ def put_list(rows: Sequence[Any], total: int) -> None:
 
 def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int) -> None:
     """
-    Rows under heads. The first column, an id, is never broken or cut.
+    Rows under heads, the most telling columns first: a terminal gets as many as fit.
 
-    Says how many more there are, and that there are none.
+    Says how many more rows there are, and that there are none.
     """
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for at, head in enumerate(heads):
-        table.add_column(head, no_wrap=at == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    out = console()
-    if not table.row_count:
-        out.print("none")
+    cells = [tuple(_cell(value) for value in row) for row in rows]
+    if not cells:
+        click.echo("none")
         return
-    out.print(table)
-    if total > table.row_count:
-        out.print(f"{table.row_count} of {total}; --limit shows more")
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = _aligned([tuple(heads), *cells], room)
+    click.secho(lines[0], bold=True)
+    for line in lines[1:]:
+        click.echo(line)
+    if total > len(cells):
+        click.echo(f"{len(cells)} of {total}; --limit shows more")
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
+    """*rows* in columns; what would go beyond *room* is left out, or cut in the last column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    shown, used = 0, 0
+    for width in widths:
+        least = min(width, _LEAST_CELL)
+        if room is not None and shown and used + least > room:
+            break
+        shown, used = shown + 1, used + width + len(_GAP)
+    lines = []
+    for row in rows:
+        padded = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        line = _GAP.join(list(padded)[:shown]).rstrip()
+        lines.append(line if room is None or len(line) <= room else f"{line[: room - 1]}…")
+    return lines
 
 
 def put_fields(fields: Mapping[str, object]) -> None:
@@ -90,9 +106,7 @@ def put_fields(fields: Mapping[str, object]) -> None:
 
 
 def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return clean(value if isinstance(value, str) else str(value))
+    return "-" if value is None else clean(value).replace("\n", " ")
 
 
 def instant(at: int | None) -> str:

@@ -13,6 +13,8 @@ import click
 
 from wfserver.session import Session
 
+_LONG_CHOICE = 60
+
 C = TypeVar("C", bound=Callable[..., Any])
 
 pass_session = click.make_pass_decorator(Session)
@@ -83,6 +85,10 @@ class Member(click.Choice):  # type: ignore[type-arg,unused-ignore]
     def __init__(self, members: type[StrEnum]) -> None:
         super().__init__([member.value for member in members], case_sensitive=False)
         self._members = members
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        all_of_them = "|".join(member.value for member in self._members)
+        return all_of_them if len(all_of_them) <= _LONG_CHOICE else self._members.__name__.upper()
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

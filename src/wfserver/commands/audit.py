@@ -68,7 +68,7 @@ def audit_command(session: Session, since: int, follow: bool) -> None:
     if session.json:
         put_list([audit_json(entry) for entry in found], len(found))
     else:
-        heads = ("at", "event", "outcome", "reason", "account", "key", "target", "ip")
+        heads = ("at", "event", "outcome", "reason", "target", "account", "key", "ip")
         put_table(heads, [_row(entry) for entry in found], len(found))
 
 
@@ -114,9 +114,9 @@ def _row(entry: AuditEntry) -> tuple[object, ...]:
         entry.event,
         entry.outcome,
         entry.reason,
+        entry.target,
         entry.account_id,
         entry.key_id,
-        entry.target,
         entry.ip,
     )
 

@@ -73,7 +73,7 @@ def list_(
     if session.json:
         put_list([plain(execution_row(run)) for run in rows], total)
     else:
-        heads = ("id", "status", "steps", "by", "started", "took", "workflow")
+        heads = ("id", "status", "steps", "workflow", "took", "started", "by")
         put_table(heads, [_row(run) for run in rows], total)
 
 
@@ -193,5 +193,5 @@ def _row(run: Execution) -> tuple[object, ...]:
     view = execution_row(run)
     took = view.completed_at - view.started_at if view.completed_at else None
     steps = f"{view.completed_steps}/{view.total_steps}"
-    by, at = view.trigger_source, instant(view.started_at)
-    return view.execution_id, view.status, steps, by, at, span(took), view.workflow_name
+    id, at = view.execution_id, instant(view.started_at)
+    return id, view.status, steps, view.workflow_name, span(took), at, view.trigger_source

@@ -24,7 +24,14 @@ def key_command() -> None:
 @key_command.command("create")
 @click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose key it is.")
 @click.option("--name", required=True, help="What it is for.")
-@click.option("--scope", "scopes", type=Member(Scope), multiple=True, required=True)
+@click.option(
+    "--scope",
+    "scopes",
+    type=Member(Scope),
+    multiple=True,
+    required=True,
+    help=f"Repeatable: {', '.join(Scope)}.",
+)
 @click.option("--expires-in", type=Duration(), metavar="DURATION", help="Like 72h; else never.")
 @pass_session
 def create(
@@ -34,7 +41,7 @@ def create(
     scopes: tuple[Scope, ...],
     expires_in: DurationMs | None,
 ) -> None:
-    """A new key; --scope may be repeated."""
+    """A new key, with what it may do."""
 
     async def job(services: Services) -> IssuedKey:
         owner = await finding.account(services, account)
