@@ -1,10 +1,11 @@
-"""One machine: a data folder, a server on it that gets killed, and the next one standing by."""
+"""One machine: a data folder, and servers on it that get killed one after the other."""
 
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 
@@ -19,66 +20,57 @@ class Machine:
     def __init__(self, folder: Path, plants: Sequence[str] = ()) -> None:
         self.data = folder / "data"
         self.ledger = folder / "ledger"
-        self.log = folder / "log"
         self.url = ""
-        self._argv = [sys.executable, str(SCRIPT), *plants]
-        self._next = self._stand_by()
-        self._server: subprocess.Popen[str] | None = None
-
-    def _stand_by(self) -> "subprocess.Popen[str]":
-        """A process with everything imported, which serves at a word."""
+        self._log = folder / "log"
+        self._pid: int | None = None
         env = {**os.environ, **SETTINGS, "WFCORE_DATA": str(self.data), "PYTHONPATH": str(TESTS)}
-        pipe = subprocess.PIPE
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                self._argv, env=env, stdin=pipe, stdout=pipe, stderr=log, text=True
+        argv = [sys.executable, "-u", str(SCRIPT), *plants]
+        with self._log.open("ab") as log:
+            self._source = subprocess.Popen(
+                argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
 
     def serve(self) -> None:
-        """Begin a round."""
-        self._server, self._next = self._next, self._stand_by()
-        assert self._server.stdin
-        assert self._server.stdout
-        self._server.stdin.write("serve\n")
-        self._server.stdin.flush()
-        self.url = self._server.stdout.readline().strip()
-        assert self.url, self.log.read_text()
+        """Start the next server; it answers when this returns."""
+        assert self._source.stdin
+        assert self._source.stdout
+        self._source.stdin.write(b"serve\n")
+        self._source.stdin.flush()
+        said = self._source.stdout.readline().decode().split()
+        assert said, self._log.read_text()
+        self._pid, self.url = int(said[0]), said[1]
 
     def kill(self) -> list[int]:
         """
         kill -9 for server and spawner. What is still alive a second later of their steps.
         """
-        assert self._server
-        children = _children(self._server.pid)
-        for pid in (self._server.pid, *children):
-            os.kill(pid, SIGKILL)
-        _reap(self._server)
-        self._server = None
+        assert self._pid
+        killed = [self._pid, *_children(self._pid)]
+        for pid in killed:
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
+        self._pid = None
         deadline = time.monotonic() + 1
-        while (alive := self._steps()) and time.monotonic() < deadline:
+        while (alive := self._alive(killed)) and time.monotonic() < deadline:
             time.sleep(0.005)
         return alive
 
+    def _alive(self, killed: Sequence[int]) -> list[int]:
+        return [*self._steps(), *(pid for pid in killed if _state(pid) not in (b"", b"Z"))]
+
     def _steps(self) -> list[int]:
         """Processes with the ledger in their environment: steps, and what they started."""
-        mark = f"WF_VAR_ledger={self.ledger}".encode()
+        mark = f"WF_VAR_ledger={self.ledger}\0".encode()
         return [pid for pid in _processes() if mark in _read(pid, "environ")]
 
     def close(self) -> None:
         """End everything, what a planted bug left behind too."""
-        for process in (self._server, self._next):
-            if process is not None:
-                process.kill()
-                _reap(process)
+        if self._pid:
+            self.kill()
+        with self._source:
+            self._source.kill()
         for pid in self._steps():
             os.kill(pid, SIGKILL)
-
-
-def _reap(process: "subprocess.Popen[str]") -> None:
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
 
 
 def _processes() -> list[int]:
@@ -90,8 +82,18 @@ def _children(parent: int) -> list[int]:
 
 
 def _parent(pid: int) -> int:
-    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    fields = _fields(pid)
     return int(fields[1]) if fields else 0
+
+
+def _state(pid: int) -> bytes:
+    fields = _fields(pid)
+    return fields[0] if fields else b""
+
+
+def _fields(pid: int) -> list[bytes]:
+    """What `/proc` says of a process after its name: state, parent, ..."""
+    return _read(pid, "stat").rpartition(b")")[2].split()
 
 
 def _read(pid: int, name: str) -> bytes:

@@ -1,10 +1,13 @@
 """
-The server that the kill loop kills: imported ahead, serving when told, with a planted bug or none.
+Where the servers of the kill loop come from: everything imported once, with a planted bug or none.
 
-Reads a line from stdin, then serves and says its URL.
+For each line on stdin a server is forked, which says its process id and its URL on stdout, and
+an empty line if it ends by itself.
 """
 
 import importlib
+import os
+import signal
 import sys
 
 from wfserver.serve import ServerInfo, run
@@ -12,10 +15,23 @@ from wfserver.settings import settings_from
 
 
 def say(info: ServerInfo) -> None:
-    print(info.url, flush=True)
+    print(os.getpid(), info.url, flush=True)
 
 
+def serve() -> None:
+    """What a process of its own would do from here on."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    run(settings_from(port=0), say)
+
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for name in sys.argv[1:]:
     importlib.import_module(f"proof.planted.{name}").plant()
-if sys.stdin.readline():
-    run(settings_from(port=0), say)
+while sys.stdin.readline():
+    if os.fork() == 0:
+        try:
+            serve()
+        finally:
+            print(flush=True)
+        break

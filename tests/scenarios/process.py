@@ -5,38 +5,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-SERVE = """
-from wfserver.logs import set_up
-from wfserver.serve import run
-from wfserver.settings import settings_from
-
-set_up("debug")
-run(settings_from(port=0), lambda info: print(info.url, flush=True))
-"""
+SERVE = (sys.executable, "-m", "wfserver", "serve", "--port", "0")
 PATIENCE_S = 20
 
 
 class Server:
     """A server process that answers at `url`. What it prints is in `log`."""
 
-    def __init__(
-        self,
-        data: Path,
-        settings: Mapping[str, str] | None = None,
-        argv: Sequence[str] = (sys.executable, "-c", SERVE),
-    ) -> None:
+    def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
         self.data = data
         self.log = data.with_suffix(".log")
         env = {**os.environ, "WFCORE_DATA": str(data), **(settings or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                argv, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+                SERVE, env=env, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout
-        self.url = self.process.stdout.readline().strip()
+        self.url = self.process.stdout.readline().rpartition(" ")[2].strip()
         if not self.url:
             self.kill()
             raise RuntimeError(self.log.read_text())
