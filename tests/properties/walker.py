@@ -6,7 +6,7 @@ decide or stay silent, somebody cancels. After some such moves the world turns k
 is asked is answered, so every walk must come to an end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 from attrs import define, evolve, field, frozen
@@ -43,12 +43,8 @@ from wfcore.testing.strategies_runs import BOOM, NO, YES, sequences
 GRACE = 300_000
 CHAOS = 25
 PATIENCE = 60
-HABITS = (
-    (),
-    ("done", "claim", "approve"),
-    ("claim", "lose_worker", "resume", "approve"),
-    ("fail", "time_out"),
-)
+LOSSES = ("claim", "lose_worker", "resume", "approve")
+HABITS = ((), ("done", "claim", "approve"), LOSSES, ("fail", "time_out"))
 """What the world prefers to do during one walk, so that long and odd ways both turn up."""
 
 
@@ -77,7 +73,7 @@ class Stage:
         return tuple(e for e in self.outcome.effects if isinstance(e, StartStep))
 
 
-@define
+@define(repr=False)
 class Walk:
     """The whole way of one execution. `approvals`: as they stand at the end."""
 
@@ -86,6 +82,14 @@ class Walk:
     stages: list[Stage]
     now: EpochMs = NOW
     approvals: dict[str, Approval] = field(factory=dict)
+
+    def __repr__(self) -> str:
+        """What was done, in order: enough to see why a promise was broken."""
+        did = " ".join(stage.did for stage in self.stages)
+        return f"<{self.run.trigger_source}: {did} -> {self.run.status}; {self.definition.steps}>"
+
+    def _repr_pretty_(self, printer, cycle: bool) -> None:
+        printer.text(repr(self))
 
     @property
     def events(self):
@@ -208,9 +212,9 @@ def accepted(definition: Definition, source: TriggerSource, **how) -> Walk:
     return Walk(definition, outcome.record, [Stage("accept", nothing, outcome, NOW)])
 
 
-def walk_on(draw: st.DrawFn, walk: Walk) -> Walk:
+def walk_on(draw: st.DrawFn, walk: Walk, habits: Sequence[tuple[str, ...]] = HABITS) -> Walk:
     """Some moves of chaos, then only kind answers until the end or until patience is over."""
-    likes = draw(st.sampled_from(HABITS))
+    likes = draw(st.sampled_from(habits))
     for _ in range(draw(st.sampled_from((CHAOS, CHAOS, CHAOS, 5, 0)))):
         if walk.run.status in EXECUTION.final:
             return walk
@@ -228,6 +232,11 @@ def walk_on(draw: st.DrawFn, walk: Walk) -> Walk:
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> Walk:
+def walks(
+    draw: st.DrawFn,
+    sources: Sequence[TriggerSource] = tuple(TriggerSource),
+    habits: Sequence[tuple[str, ...]] = HABITS,
+) -> Walk:
     """An execution of a random sequence, whole."""
-    return walk_on(draw, accepted(draw(sequences()), draw(st.sampled_from(TriggerSource))))
+    walk = accepted(draw(sequences()), draw(st.sampled_from(sources)))
+    return walk_on(draw, walk, habits)
