@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,6 @@ class World:
         self, name: str = "report.txt", content: bytes = b"hello"
     ) -> tuple[str, str]:
         """An execution that left one file, and the artifact's id."""
-        from io import BytesIO
 
         execution_id = await self.start(await self.workflow())
         id = self.services.ids.new("art", self.services.clock.now())

@@ -53,6 +53,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
+        self.access_log = False  # it would print `?api_key=`, whoever attaches a handler to it
         self._timer: asyncio.TimerHandle | None = None
         self._begun = False
         """The first byte of a request is there, its last one is not."""

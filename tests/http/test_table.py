@@ -76,8 +76,9 @@ def test_every_row_is_found(route: Route):
 
 @pytest.mark.parametrize(
     "path",
-    ["", "/", "/api", "/api/v1/", "/api/v1/workflows/", "/api/v1/workflows//executions", "//healthz",
-     "/api/v1/workflows/a\0b", "/api/v1/workflows/a\nb", "/HEALTHZ", "/api/v1/executions/a/b/c/d"],
+    ["", "/", "/api", "/api/v1/", "/api/v1/workflows/", "/api/v1/workflows//executions",
+     "//healthz", "/api/v1/workflows/a\0b", "/api/v1/workflows/a\nb", "/HEALTHZ",
+     "/api/v1/executions/a/b/c/d"],
 )  # fmt: skip
 def test_what_is_no_path_of_the_table_is_not_found(path: str):
     """Empty, unprintable and surplus segments lead nowhere."""

@@ -9,6 +9,7 @@ import pytest
 from http_world import World, bearer, code
 from wfcore.model.access import AccountStatus, Permission, Plan
 from wfcore.model.workflow import Variable, VariableType
+from wfcore.rules.rate import windows
 from wfcore.usecases import accounts, workflows
 
 BOTH = pytest.mark.parametrize("path", ["/api/webhooks/{}/trigger", "/api/webhook-trigger/{}"])
@@ -136,8 +137,6 @@ async def test_a_trigger_is_looked_at_in_order(world: World, path: str):
 
 
 async def quota_of(world: World):
-    from wfcore.rules.rate import windows
-
     now = world.clock.now()
     return f"key:{world.key.key.id}", windows(Plan.PRO, now), now
 

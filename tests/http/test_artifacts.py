@@ -1,0 +1,115 @@
+"""Artifacts: their metadata under v1, and their content by link, key or session."""
+
+from http_world import World, bearer
+from wfcore.instants import MINUTE
+from wfcore.model.access import Scope
+
+UNAUTHORIZED = b'{"error":"Unauthorized"}'
+
+
+async def link_of(world: World, name: str = "report.txt", content: bytes = b"hello") -> str:
+    execution, id = await world.with_artifact(name, content)
+    answer = await world.get(f"/api/v1/executions/{execution}/artifacts/{id}")
+    return str(answer.json()["downloadUrl"])
+
+
+async def test_artifacts_are_listed_with_their_metadata(world: World):
+    """`{artifacts, total}`, and one of them by id, with every documented field."""
+    execution, id = await world.with_artifact()
+    listed = (await world.get(f"/api/v1/executions/{execution}/artifacts")).json()
+    assert listed["total"] == 1
+    (one,) = listed["artifacts"]
+    assert one.keys() == {
+        "id", "name", "path", "storageKey", "downloadUrl", "previewable", "executionId",
+        "stepName", "size", "contentType", "sha256", "createdAt",
+    }  # fmt: skip
+    assert (one["id"], one["name"], one["size"]) == (id, "report.txt", 5)
+    assert one["downloadUrl"].startswith(f"/api/executions/{execution}/artifacts/{id}/download?")
+    assert (await world.get(f"/api/v1/executions/{execution}/artifacts/{id}")).json() == one
+
+
+async def test_an_artifact_belongs_to_its_execution(world: World):
+    """Below another execution, own or not, it is not there. AR-1."""
+    execution, id = await world.with_artifact()
+    other = await world.finished()
+    assert (await world.get(f"/api/v1/executions/{other}/artifacts/{id}")).status_code == 404
+    assert (await world.get(f"/api/executions/{other}/artifacts/{id}/download")).status_code == 404
+    foreign = bearer((await world.new_key(await world.account("bob"))).text)
+    url = f"/api/executions/{execution}/artifacts/{id}/download"
+    assert (await world.get(url, headers=foreign)).status_code == 404
+
+
+async def test_a_link_opens_the_content_as_it_is(world: World):
+    """Without any credential, for 15 minutes, byte for byte. AR-2."""
+    url = await link_of(world, content=b"a\0b\xff")
+    answer = await world.http.get(url)
+    assert (answer.status_code, answer.content) == (200, b"a\0b\xff")
+    assert answer.headers["content-disposition"] == 'attachment; filename="report.txt"'
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in answer.headers["content-security-policy"]
+    world.clock.advance(15 * MINUTE - 1)
+    assert (await world.http.get(url)).status_code == 200
+    world.clock.advance(1)
+    late = await world.http.get(url)
+    assert (late.status_code, late.content) == (401, UNAUTHORIZED)
+
+
+async def test_a_changed_link_opens_nothing(world: World):
+    """Another file, another time, another signature: 401 each, a good key beside it too. AR-2."""
+    url = await link_of(world)
+    other = (await link_of(world)).partition("?")[0]
+    path, _, query = url.partition("?")
+    expires, signature = query.split("&")
+    for changed in (
+        f"{other}?{query}",
+        f"{path}?{expires}0&{signature}",
+        f"{path}?{expires}&{signature[:-1]}g",
+        f"{path}?{expires}&signature=",
+        f"{path}?{expires}x&{signature}",
+        f"{path}?{signature}",
+    ):
+        assert (await world.http.get(changed)).status_code == 401, changed
+        assert (await world.get(changed)).status_code == 401
+
+
+async def test_a_key_in_a_header_or_a_session_opens_it_too(world: World):
+    """Without a signature: ARTIFACT_READ by header, or the console; never by query. AU-4."""
+    url = (await link_of(world)).partition("?")[0]
+    assert (await world.get(url)).content == b"hello"
+    assert (await world.http.get(url, headers={"X-API-Key": world.key.text})).status_code == 200
+    assert (await world.get(url, headers=await world.sign_in())).content == b"hello"
+    assert (await world.http.get(f"{url}?api_key={world.key.text}")).status_code == 401
+    lacking = await world.new_key(None, Scope.EXECUTION_READ)
+    assert (await world.get(url, headers=bearer(lacking.text))).status_code == 401
+
+
+async def test_downloads_take_from_no_quota(world: World):
+    """Neither by link nor by key. RL-5."""
+    url = await link_of(world)
+    before = (await world.get("/api/v1/workflows")).headers["x-ratelimit-remaining"]
+    for _ in range(3):
+        await world.http.get(url)
+        answer = await world.get(url.partition("?")[0])
+        assert "x-ratelimit-limit" not in answer.headers
+    after = (await world.get("/api/v1/workflows")).headers["x-ratelimit-remaining"]
+    assert int(after) == int(before) - 1
+
+
+async def test_ranges_and_heads_work(world: World):
+    """206 with the part asked for, 416 beyond the end, HEAD without content."""
+    url = await link_of(world, content=b"0123456789")
+    part = await world.http.get(url, headers={"Range": "bytes=2-4"})
+    assert (part.status_code, part.content) == (206, b"234")
+    assert part.headers["content-range"] == "bytes 2-4/10"
+    beyond = await world.http.get(url, headers={"Range": "bytes=10-"})
+    assert (beyond.status_code, beyond.headers["content-range"]) == (416, "bytes */10")
+    head = await world.http.head(url)
+    assert (head.content, head.headers["content-length"]) == (b"", "10")
+
+
+async def test_content_that_is_gone_is_404(world: World):
+    """A record without its file is not found, and nothing has begun to be sent."""
+    url = await link_of(world)
+    await world.services.files.delete_execution(url.split("/")[3])
+    answer = await world.http.get(url)
+    assert (answer.status_code, answer.json().keys()) == (404, {"error"})
