@@ -50,6 +50,8 @@ class Dispatcher:
         self._wakeups = wakeups
         self._held: dict[str, _Held] = {}
         self._stopping = False
+        self._claims_no_more = asyncio.Event()
+        self._heart: asyncio.Task[None] | None = None
         wakeups.on_stop = self._stop_steps
 
     @property
@@ -58,27 +60,26 @@ class Dispatcher:
         return len(self._held)
 
     async def run(self) -> None:
-        """Claim and run until `stop`."""
+        """Claim and run until `stop`, which must be called in the end."""
         await self._services.store.enlist(self.worker)
-        heart = asyncio.create_task(self._heartbeats())
+        self._heart = asyncio.create_task(self._heartbeats())
         try:
             while not self._stopping:
                 pause = await self._claim_all()
                 await wait_for(self._wakeups.runner_due, pause)
         finally:
-            heart.cancel()
-            with suppress(asyncio.CancelledError):
-                await heart
+            self._claims_no_more.set()
 
     async def stop(self, drain_s: float) -> None:
         """
         Claim nothing more, let running steps end for up to *drain_s*, then end them.
 
         Executions between two steps are handed back; those whose step had to be ended are
-        interrupted.
+        interrupted. Leases are kept until the last one is settled.
         """
         self._stopping = True
         self._wakeups.runner()
+        await self._claims_no_more.wait()
         drivers = [held.driver for held in self._held.values() if held.driver]
         if drivers:
             await asyncio.wait(drivers, timeout=drain_s)
@@ -87,6 +88,16 @@ class Dispatcher:
                 held.driver.cancel()
         if drivers:
             await asyncio.wait(drivers)
+        if self._heart is not None:
+            self._heart.cancel()
+
+    async def keep_leases(self) -> None:
+        """Extend all leases; stop what was taken away (cancelled at another process, say)."""
+        mine = {id: held for id, held in self._held.items() if held.steps}
+        if mine:
+            kept = await running.heartbeat(self._services, self.worker)
+            for execution_id in mine.keys() - kept:
+                self._stop_steps(execution_id)
 
     async def _claim_all(self) -> float:
         """Fill the free places; how long to sleep afterwards, in seconds."""
@@ -99,6 +110,9 @@ class Dispatcher:
                     break
             due = await running.next_due(self._services)
         except StoreUnavailable:
+            return POLL_S
+        except Exception:
+            log.exception("claiming failed")
             return POLL_S
         left = (due - self._services.clock.now()) / 1_000 if due is not None else POLL_S
         return left if 0 < left < POLL_S else POLL_S
@@ -119,8 +133,8 @@ class Dispatcher:
             await self._give_up(held)
             raise
         except Exception:
-            log.exception("execution given up", execution_id=lease.execution_id)
-            await self._give_up(held)
+            log.exception("a defect ended an execution", execution_id=lease.execution_id)
+            await self._break(held)
         finally:
             del self._held[lease.execution_id]
             self._wakeups.runner()
@@ -185,14 +199,14 @@ class Dispatcher:
         with suppress(LeaseLost, StoreUnavailable):
             await running.hand_back(self._services, held.lease)
 
+    async def _break(self, held: _Held) -> None:
+        """After a defect of ours: FAILED at once. Handed back, it would come again for ever."""
+        await self._end_steps(held)
+        with suppress(LeaseLost, StoreUnavailable):
+            await running.break_off(self._services, held.lease)
+
     async def _heartbeats(self) -> None:
-        """Keep the leases; stop what was taken away (cancelled at another process, say)."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            mine = {id: held for id, held in self._held.items() if held.steps}
-            if not mine:
-                continue
             with suppress(StoreUnavailable):
-                kept = await running.heartbeat(self._services, self.worker)
-                for execution_id in mine.keys() - kept:
-                    self._stop_steps(execution_id)
+                await self.keep_leases()

@@ -1,6 +1,7 @@
 """The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -16,17 +17,30 @@ RETENTION_S = 3_600.0
 
 
 class Sweeper:
-    """Sweeps once a second, and at every known deadline; retention once an hour."""
+    """
+    Sweeps once a second, and at every known deadline; retention once an hour.
 
-    def __init__(self, services: Services, wakeups: Wakeups) -> None:
+    *before* runs first each time: a dispatcher of the same process keeps its leases there, so
+    that a process that was held up (a suspended machine, say) does not take them for lost.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        wakeups: Wakeups,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._services = services
         self._wakeups = wakeups
+        self._before = before
         self._last_retention = float("-inf")
 
     async def run(self) -> None:
         """Sweep until cancelled. A sweep that fails is logged, and the next one is tried."""
         while True:
             try:
+                if self._before is not None:
+                    await self._before()
                 await sweep(self._services)
                 await self._retain()
                 pause = await self._pause()

@@ -102,7 +102,7 @@ async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispat
     """
     worker = system.services.ids.new("worker", system.services.clock.now())
     dispatcher = Dispatcher(system.services, runner, system.wakeups, worker)
-    sweeper = Sweeper(system.services, system.wakeups)
+    sweeper = Sweeper(system.services, system.wakeups, dispatcher.keep_leases)
     loops = [asyncio.create_task(dispatcher.run()), asyncio.create_task(sweeper.run())]
     try:
         yield dispatcher

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from wfcore.effects import Outcome
+from wfcore.effects import Outcome, StartStep
 from wfcore.errors import LeaseLost, TemplateFailed
 from wfcore.instants import EpochMs, later
 from wfcore.model.artifact import Artifact
@@ -93,7 +93,7 @@ async def complete_step(
     """
     Record how a step ended, with its artifacts, and what follows; the steps to run now.
 
-    With *go_on* False nothing new starts: the execution is handed back for another worker.
+    With *go_on* False no step starts: where one would, another worker goes on with it.
 
     Raises `LeaseLost`: the result is dropped.
     """
@@ -115,9 +115,8 @@ async def _complete(
             unit.artifacts.put(_artifact(run.id, step_name, file, now))
         told = announce(run, [_created(step_name, file) for file in files], now)
         fact = _fact(told.record, definition, step_name, end, now)
-        if go_on:
-            outcome = _proceed(services, told.record, definition, now, fact)
-        else:
+        outcome = _proceed(services, told.record, definition, now, fact)
+        if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = _handed_back(told.record, fact, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         await collect(unit, outcome, now)
@@ -132,7 +131,7 @@ async def log_lines(
     """Add output lines of a running step to the event log. Raises `LeaseLost`."""
     now = services.clock.now()
     async with services.store.unit() as unit:
-        run, _ = await _held(unit, lease)
+        run = await _leased(unit, lease)
         text = mask_text(lines, secret_values(run))
         about: JsonObject = {"step": step_name, "stream": stream, "text": text}
         await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
@@ -148,19 +147,42 @@ async def hand_back(services: Services, lease: Lease) -> None:
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        run, _ = await _held(unit, lease)
+        run = await _leased(unit, lease)
         outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
         await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
 
 
+@retried
+async def break_off(services: Services, lease: Lease) -> None:
+    """
+    End an execution that a defect of the service itself keeps from going on: FAILED.
+
+    Raises `LeaseLost`.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        run = await _leased(unit, lease)
+        claimed = advance(run, facts.Claimed(), now)
+        broken = advance(claimed.record, facts.Broke("Internal error"), now)
+        outcome = evolve(broken, events=(*claimed.events, *broken.events))
+        await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
 async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
+    run = await _leased(unit, lease)
+    return run, await definition_of(unit, run.workflow_id, run.revision)
+
+
+async def _leased(unit: Unit, lease: Lease) -> Execution:
     """The execution, if the lease still holds. Raises `LeaseLost`. EX-16."""
     run = await unit.executions.get(lease.execution_id)
     if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
         raise LeaseLost(lease.execution_id)
-    return run, await definition_of(unit, run.workflow_id, run.revision)
+    return run
 
 
 def _proceed(
