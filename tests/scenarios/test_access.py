@@ -135,7 +135,7 @@ def test_every_401_is_the_same(site: Site, ann: Caller) -> None:
         answer = site.http.get("/api/v1/workflows", headers={"X-API-Key": text})
         assert (answer.status_code, answer.json()) == UNAUTHORIZED
     said = command(site, "audit")["items"]
-    reasons = {entry["reason"] for entry in said if entry["outcome"] == "DENIED"}
+    reasons = {entry["reason"] for entry in said if entry["outcome"] == "denied"}
     assert {"missing", "malformed", "revoked", "scope_missing"} <= reasons
 
 

@@ -86,7 +86,7 @@ def test_bound_key(ann: Caller, bob: Caller) -> None:
 
 
 def test_signature_mode(site: Site, ann: Caller) -> None:
-    """A signature of the raw bytes opens, with or without prefix, and nothing else. SG-1 to SG-3."""
+    """A signature of the raw bytes opens, with or without prefix, and nothing else. SG-1, SG-2."""
     hook = ann.webhook(ann.workflow(ECHO), secret=SECRET)
     path = f"/api/webhooks/{hook.id}/trigger"
     body = b'{"word":  "spaced"}'
