@@ -118,8 +118,8 @@ async def test_stopped_spawner(runner: CodeStepRunner, monkeypatch: pytest.Monke
     monkeypatch.setattr(process, "_GRACE_S", 0.3)
     await runner.run(job("true", Language.BASH), silent)
     spawner = runner._spawner.pid
-    stop_both = f"os.kill({spawner}, signal.SIGSTOP)\nos.kill(os.getppid(), signal.SIGSTOP)"
-    asked = job(f"{DAEMON}\n{stop_both}\ntime.sleep(600)", timeout_ms=300)
+    source = f"setsid sleep 600 & kill -STOP {spawner} $PPID; sleep 600"
+    asked = job(source, Language.BASH, timeout_ms=700)
     end = await runner.run(asked, silent)
     assert end.error
     await until(lambda: not alive(asked.execution_id), within_s=1)
