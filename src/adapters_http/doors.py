@@ -1,6 +1,6 @@
 """
 Letting a request in, one function for each kind of door. They differ in what they look at
-first, never in the rules, which are the core's. Spec: authentication; contract §6, §7.
+first, never in the rules, which are the core's. Spec: authentication; contract §6, §7. AU-8, AU-9.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -64,6 +64,7 @@ async def _by_key_after_body(ask: Ask, route: Route, receive: Receive) -> None:
 
 
 async def _by_webhook(ask: Ask, route: Route, receive: Receive) -> None:
+    """Exists, size, credentials, rate, active, JSON object. WH-13."""
     webhook = await admission.find_webhook(ask.services, ask.params["id"])
     ask.webhook = webhook
     await _read(ask, route, receive)

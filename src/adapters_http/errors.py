@@ -1,4 +1,4 @@
-"""The one table from errors to statuses, and what an error looks like on the wire."""
+"""The one table from errors to statuses, and how an error looks on the wire. ER-1, ER-2, ER-3."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,7 @@
 """
 THE table: one row per path and method. From it come the look-up, the description, and the
-tests that walk every row.
+tests that walk every row. Where v1 says 404 to what has ended or is decided, its row does so:
+EX-21, AP-14.
 """
 
 from adapters_http.handlers import (

@@ -1,4 +1,4 @@
-"""Artifacts: metadata by API, content by link. Spec: artifacts; contract §6."""
+"""Artifacts: metadata by API, content by link. Spec: artifacts; contract §6. AR-1, AR-2."""
 
 from functools import partial
 

@@ -2,7 +2,7 @@
 The one-click approval link: a page that asks, a page that says what was decided.
 
 Spec: one-click link rules; contract §6 and §10. Only a person's click with `confirm=1` decides;
-every other way of opening the link just looks.
+every other way of opening the link just looks. LK-1, LK-2, LK-3.
 """
 
 from starlette.datastructures import Headers

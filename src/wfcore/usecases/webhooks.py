@@ -52,7 +52,7 @@ async def create_webhook(
     services: Services, who: Principal, new: NewWebhook, origin: Origin = UNKNOWN
 ) -> Webhook:
     """
-    A new active webhook of *who*, who must be able to EDIT the workflow. WH-3, WH-4, WH-6.
+    A new active webhook of *who*, who must be able to EDIT the workflow. WH-3, WH-4, WH-6, WH-12.
 
     Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name),
     `Conflict` (over the plan's number).

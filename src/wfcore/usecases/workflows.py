@@ -29,7 +29,7 @@ class Defined:
 async def list_workflows(
     services: Services, who: Principal | None, page: PageRequest
 ) -> Page[Defined]:
-    """The workflows that *who* sees (None: all), by name. AC-3."""
+    """The workflows that *who* sees (None: all), by name. AC-3, AC-6."""
     async with services.store.view() as view:
         if who is None:
             found = await view.workflows.list(page)

@@ -119,7 +119,7 @@ def result_view(run: Execution) -> shapes.ResultView:
 
 def _progress(run: Execution) -> tuple[str | None, int]:
     """
-    The first running or awaiting step, and how many steps are done with.
+    The first running or awaiting step, and how many steps are done with. EX-22.
 
     A failed step is done with where the execution goes on without it, that is unless it is
     the one that the execution failed by.
@@ -191,7 +191,7 @@ def start_view(
 
 
 def approval_view(approval: Approval) -> shapes.ApprovalView:
-    """An approval without its rows; their number is kept."""
+    """An approval without its rows; their number is kept. AP-13."""
     groups = [
         shapes.GroupView(group.name, group.title, (), len(group.items)) for group in approval.groups
     ]
