@@ -66,6 +66,17 @@ def test_the_finished_steps_before_the_first_unfinished_one_are_kept(walk: Walk)
         assert first is None or first.status not in KEPT
 
 
+@given(sequences(), st.lists(st.sampled_from(StepStatus), max_size=5))
+def test_nothing_is_kept_after_a_gap(definition, statuses):
+    """EX-17: whatever results there are, those after the first unfinished step are not kept."""
+    results = {f"s{n}": builders.step_result(status) for n, status in enumerate(statuses)}
+    run = builders.execution(status=S.FAILED, step_results=results)
+    kept = kept_results(run, definition)
+    order = [step.name for step in definition.steps]
+    assert list(kept) == order[: len(kept)]
+    assert all(kept[name] == results[name] for name in kept)
+
+
 @given(ended_badly, st.data())
 def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, data):
     """EX-17: it comes to its own end, and no kept step starts again."""

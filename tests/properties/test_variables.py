@@ -75,6 +75,14 @@ def test_inputs_go_over_the_defaults(declared, inputs):
         assert mistake.value.field.removeprefix("inputs.") in declared
 
 
+@given(st.sampled_from(VariableType))
+def test_null_is_no_value_of_a_required_variable(type):
+    """VM-5: not even as its default."""
+    required = Variable("v", type, required=True, has_default=True, default=None)
+    with pytest.raises(InvalidInput, match=r"inputs\.v: is required"):
+        bind(builders.definition(variables={"v": required}), {})
+
+
 @given(st.sampled_from(VariableType), st.sampled_from(VariableType), st.data())
 def test_a_value_fits_its_own_type_only(type, other, data):
     """VM-4: the five types do not overlap: true is no number, text no array."""
