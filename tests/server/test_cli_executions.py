@@ -129,13 +129,16 @@ def test_control_characters_of_users_do_not_reach_the_terminal(wfcore: Call) -> 
     """Names with escape sequences are shown without them; JSON escapes them."""
     text = json.dumps(
         {
-            "name": "a\x1b[31mred",
+            "name": "a\x1b]0;owned\x07",
             "steps": json.loads(
                 '[{"name": "a", "kind": "code", "language": "command", "command": ["echo"]}]'
             ),
         }
     )
     _apply(wfcore, text)
-    assert "\x1b" not in wfcore("workflow", "list").out
-    assert "\x1b" not in wfcore("workflow", "show", "a\x1b[31mred").out
-    assert wfcore("workflow", "list", "--json").json["items"][0]["name"] == "a\x1b[31mred"
+    listed = wfcore("workflow", "list").out
+    assert "owned" in listed
+    assert "\x1b" not in listed
+    assert "\x07" not in listed
+    assert "\x1b" not in wfcore("workflow", "show", "a\x1b]0;owned\x07").out
+    assert wfcore("workflow", "list", "--json").json["items"][0]["name"] == "a\x1b]0;owned\x07"
