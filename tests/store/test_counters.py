@@ -5,11 +5,12 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection
+from adapters_store.sql import connection, counting
 from store.conftest import Start
 from wfcore.instants import SECOND, EpochMs
 from wfcore.ports.counters import Taken
@@ -122,3 +123,27 @@ async def test_counting_goes_on_while_the_file_cannot_be_written(
     assert sorted(filed(path)) == [4, 4]
     assert (await counters.take("k", windows, later)).counts == (5, 5)
     assert (await counters.take("k", windows, later)).full == ("minute",)
+
+
+async def test_a_file_that_failed_is_left_alone_for_a_second(
+    counters: SqliteCounters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting for the file's lock at each request would stop the whole service."""
+    tries: list[EpochMs] = []
+    take = counting.take
+
+    def counted(*arguments: Any) -> tuple[int, ...] | None:
+        tries.append(arguments[-1])
+        return take(*arguments)
+
+    monkeypatch.setattr(counting, "take", counted)
+    with closing(sqlite3.connect(tmp_path / "counters.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for offset in (0, 1, 999, 1_000, 1_500):
+            await counters.take("k", (day(9),), EpochMs(NOW + offset))
+        other.execute("ROLLBACK")
+    assert tries == [NOW]  # the try a second later failed while carrying back
+    for offset in (1_999, 2_000):
+        await counters.take("k", (day(9),), EpochMs(NOW + offset))
+    assert tries == [NOW, NOW + 2_000]
+    assert (await counters.take("k", (day(9),), EpochMs(NOW + 2_000))).counts == (8,)
