@@ -31,7 +31,7 @@ class Site:
 
     def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
         self.data = data
-        self._settings = settings
+        self.settings = settings
         self._stack = AsyncExitStack()
         self._loop = asyncio.Runner()
         system = self._stack.enter_async_context(open_system(Settings(data)))
@@ -41,7 +41,7 @@ class Site:
 
     def serve(self) -> None:
         """Start a server, the first one or one after the last has ended."""
-        self.server = Server(self.data, self._settings)
+        self.server = Server(self.data, self.settings)
         self.http = httpx.Client(base_url=self.server.url, timeout=30)
 
     def stop(self) -> int:

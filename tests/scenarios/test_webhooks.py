@@ -71,7 +71,7 @@ def test_strangers(ann: Caller, bob: Caller) -> None:
     hook = Console(ann).create(flow).json()
     console = Console(bob)
     for method, path in (("PUT", ""), ("DELETE", ""), ("GET", "/stats")):
-        body = {} if method == "PUT" else None
+        body: dict[str, str] | None = {} if method == "PUT" else None
         assert console(method, f"/{hook['id']}{path}", body).status_code == 404
     assert console("GET").json()["total"] == 0
     assert console.create(flow).status_code == 404

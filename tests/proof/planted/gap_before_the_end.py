@@ -18,4 +18,4 @@ def plant() -> None:
             evolve(event, number=event.number + (event.kind in ENDS)) for event in numbered(*args)
         )
 
-    execution._numbered = with_gap
+    execution._numbered = with_gap  # type: ignore[assignment]

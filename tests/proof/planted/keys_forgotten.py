@@ -9,4 +9,4 @@ def plant() -> None:
     async def nothing(*_: Any) -> None:
         return None
 
-    starting._first_answer = nothing
+    starting._first_answer = nothing  # type: ignore[assignment]
