@@ -107,6 +107,8 @@ def _headers(error: Exception) -> Headers:
                 (b"x-ratelimit-remaining", b"0"),
                 (b"x-ratelimit-window", window.encode()),
             ]
+        case BodyTimeout():
+            return [(b"connection", b"close")]
         case errors.TooManyAttempts(retry_after_s):
             return [(b"retry-after", b"%d" % retry_after_s)]
         case errors.StoreUnavailable():

@@ -5,47 +5,53 @@ Spec: one-click link rules; contract §6 and §10. Only a person's click with `c
 every other way of opening the link just looks. LK-1, LK-2, LK-3.
 """
 
+from attrs import evolve
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, Response
 
 from adapters_http.ask import Ask
 from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, may_decide
 from wfcore.errors import AlreadyDecided, InvalidInput
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.limits import MAX_COMMENT
-from wfcore.usecases.approvals import Decide, decide_approval, question_for
+from wfcore.usecases.approvals import Decide, Question, decide_approval, question_for
 
 
 async def decide(ask: Ask) -> Response:
     """The page for the link: the question, or what was decided (409: by somebody before)."""
     verdict, comment = _verdict(ask.params["decision"]), _comment(ask)
-    approval = await question_for(ask.services, ask.who, ask.params["id"])
+    question = await question_for(ask.services, ask.who, ask.params["id"])
     confirmed = ask.query("confirm") == "1" and may_decide(ask.method, Headers(scope=ask.scope))
-    if approval.status is not ApprovalStatus.PENDING:
-        return _page(decided_page(approval), 409 if confirmed else 200)
+    if question.approval.status is not ApprovalStatus.PENDING:
+        return _decided(question, 409 if confirmed else 200)
     if not confirmed:
-        return _page(_question(ask, approval, verdict, comment), 200)
-    return await _decide(ask, approval, verdict, comment)
+        return _page(_ask_for(ask, question, verdict, comment), 200)
+    return await _decide(ask, question, verdict, comment)
 
 
-async def _decide(ask: Ask, approval: Approval, verdict: Verdict, comment: str | None) -> Response:
+async def _decide(ask: Ask, question: Question, verdict: Verdict, comment: str | None) -> Response:
     decision = Approve() if verdict is Verdict.APPROVE else Reject()
-    asked = Decide(approval.id, decision, DecisionSource.LINK, comment)
+    asked = Decide(question.approval.id, decision, DecisionSource.LINK, comment)
     try:
         decided = await decide_approval(ask.services, ask.who, asked, ask.origin)
     except AlreadyDecided:
-        return _page(decided_page(await question_for(ask.services, ask.who, approval.id)), 409)
-    return _page(decided_page(decided), 200)
+        return _decided(await question_for(ask.services, ask.who, asked.approval_id), 409)
+    return _decided(evolve(question, approval=decided), 200)
 
 
-def _question(ask: Ask, approval: Approval, verdict: Verdict, comment: str | None) -> Page:
+def _decided(question: Question, status: int) -> Response:
+    return _page(decided_page(question.approval, workflow_name=question.workflow_name), status)
+
+
+def _ask_for(ask: Ask, question: Question, verdict: Verdict, comment: str | None) -> Page:
     return confirm_page(
-        approval,
+        question.approval,
         verdict,
         now=ask.services.clock.deadline_now(),
         api_key=ask.query("api_key"),
         comment=comment or "",
+        workflow_name=question.workflow_name,
     )
 
 

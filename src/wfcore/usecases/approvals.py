@@ -50,7 +50,15 @@ async def read_approval(services: Services, who: Principal | None, approval_id: 
     return approval
 
 
-async def question_for(services: Services, who: Principal, approval_id: str) -> Approval:
+@frozen
+class Question:
+    """An approval as a person is asked it, and the name of the workflow that asks."""
+
+    approval: Approval
+    workflow_name: str
+
+
+async def question_for(services: Services, who: Principal, approval_id: str) -> Question:
     """
     One approval for somebody who may decide it; open or not. AP-10.
 
@@ -59,8 +67,9 @@ async def question_for(services: Services, who: Principal, approval_id: str) -> 
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
+        run = await view.executions.get(approval.execution_id)
     _require_approver(approval, who, share)
-    return approval
+    return Question(approval, run.workflow_name if run else "")
 
 
 def _require_approver(approval: Approval, who: Principal, share: Share | None) -> None:
