@@ -89,7 +89,7 @@ def test_a_wrong_type_is_reported_at_its_path(definition: Definition, data: st.D
 
 @given(definitions(), st.data())
 def test_all_mistakes_are_reported_at_once(definition: Definition, data: st.DataObject) -> None:
-    """However many fields are wrong, each of them is in the list."""
+    """However many fields are wrong, each of them is in the list. DF-1."""
     document = written(definition)
     places = {
         path: keys
@@ -106,7 +106,7 @@ def test_all_mistakes_are_reported_at_once(definition: Definition, data: st.Data
 def test_an_unknown_field_is_reported_wherever_it_is(
     definition: Definition, data: st.DataObject
 ) -> None:
-    """A misspelt field is never ignored: it is a mistake at its own path."""
+    """A misspelt field is never ignored: it is a mistake at its own path. DF-4."""
     document = written(definition)
     places: list[Keys] = [(), ("steps", 0), *(("variables", name) for name in definition.variables)]
     keys = data.draw(st.sampled_from(places))
@@ -116,7 +116,7 @@ def test_an_unknown_field_is_reported_wherever_it_is(
 
 @given(definitions())
 def test_templates_see_only_what_comes_before(definition: Definition) -> None:
-    """What a template may name is what is declared, and the steps before its own."""
+    """What a template may name is what is declared, and the steps before its own. DF-7."""
     asked: list[Collection[str] | None] = []
 
     def note(text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:

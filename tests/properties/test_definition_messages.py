@@ -170,7 +170,7 @@ VARIABLES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("document", "message"), DOCUMENTS + STEPS + VARIABLES)
 def test_a_mistake_is_said_like_this(document: Any, message: str) -> None:
-    """Each of these mistakes is said once, with its path, and nothing else is."""
+    """Each of these mistakes is said once, with its path, and nothing else is. DF-2 to DF-6."""
     lines = said(document)
     assert message in lines
     assert len(lines) == len(set(lines))
@@ -198,7 +198,7 @@ def test_whitespace_around_a_whole_template_is_dropped() -> None:
 
 
 def test_source_is_never_a_template() -> None:
-    """Braces in code are code."""
+    """Braces in code are code. DF-7."""
     assert check(with_step(source="{{ nope }} {% x %}")).steps[0]
 
 

@@ -274,7 +274,10 @@ def test_an_output_is_there_only_when_completed(walk):
 
 
 REACHED = {
-    **{f"ends {status}": lambda w, s=status: w.run.status is s for status in EXECUTION.final},
+    **{
+        f"ends {status}": lambda w, s=status: w.run.status is s
+        for status in sorted(EXECUTION.final)
+    },
     **{
         f"tells {kind}": lambda w, k=kind: k in [event.kind for event in w.events]
         for kind in EventKind
