@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from adapters_http.routes import ROUTES
 from http_world import PASSWORD, World, code
+from wfcore.model.access import Scope
 from wfcore.ports.runtime import StepEnd
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -139,10 +140,14 @@ async def test_no_secret_comes_out_anywhere(world: World, said):
     secret = "s3cret-of-the-hook"
     hook = await world.webhook(api_key_id=None, secret=secret)
     bound = await world.webhook()
-    execution, _ = await world.paused()
+    execution, approval = await world.paused()
     session = await world.sign_in()
-    key = world.key.text
+    key, narrow = world.key.text, (await world.new_key(None, Scope.ARTIFACT_READ)).text
+    link = f"/api/webhook-trigger/approval/{approval}/approve"
     texts = [
+        (await world.http.get(f"/api/v1/workflows?api_key={narrow}")).text,
+        (await world.http.get(f"{link}?api_key={narrow}")).text,
+        (await world.http.get(f"{link}?api_key={key}&confirm=1")).text,
         (await world.get(f"/api/v1/workflows?api_key={key}")).text,
         (await world.get(f"/api/webhook-trigger/approval/appr_0/approve?api_key={key}")).text,
         (await world.http.get(f"/api/v1/executions/{key}", headers=world.bearer)).text,
@@ -158,7 +163,14 @@ async def test_no_secret_comes_out_anywhere(world: World, said):
         texts += map(repr, await view.audit.list(0, None, 1_000))
     token = session["Cookie"].partition("=")[2]
     everything = "".join(texts) + said()
-    for hidden in (key.rpartition("_")[2], secret, PASSWORD, token, "plain:"):
+    for hidden in (
+        key.rpartition("_")[2],
+        narrow.rpartition("_")[2],
+        secret,
+        PASSWORD,
+        token,
+        "plain:",
+    ):
         assert hidden not in everything.replace(f"/api/v1/executions/{key}", "")
 
 

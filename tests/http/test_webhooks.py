@@ -93,8 +93,9 @@ async def test_a_signature_opens_a_webhook_without_key(world: World):
     assert await status(body, {}) == 401
     assert await status(body, {"X-Webhook-Signature": "sha256=zz"}) == 401
     assert await status(body, world.bearer) == 401
-    twice = [*signed(body).items(), ("X-Webhook-Signature", "sha256=" + "0" * 64)]
-    assert await status(body, twice) == 401
+    for digit in "0123456789abcdef":
+        twice = [*signed(body).items(), ("X-Webhook-Signature", digit * 64)]
+        assert await status(body, twice) == 401
 
 
 async def test_a_bound_key_refuses_signatures(world: World):
