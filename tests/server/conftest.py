@@ -118,26 +118,38 @@ class Running:
 
 
 def start(*arguments: str, data: Path) -> "subprocess.Popen[str]":
-    """A process that serves on *data*."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "wfserver", "--data", str(data), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(),
-    )
+    """A process that serves on *data*; what it says on stderr is kept beside it."""
+    with _log_of(data).open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "wfserver", "--data", str(data), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(),
+        )
 
 
-def document(process: "subprocess.Popen[str]") -> Any:
-    """The JSON document that a server prints when it answers."""
+def _log_of(data: Path) -> Path:
+    return data.parent / f"{data.name}.stderr"
+
+
+def said_until(process: "subprocess.Popen[str]", last: Callable[[str], bool], data: Path) -> str:
+    """What a server says on stdout, to the first line that is the *last* one."""
     assert process.stdout is not None
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if line == "}\n":
-            return json.loads("".join(lines))
-    raise AssertionError(f"the server ended with {process.wait()} and said {lines}")
+        if last(line):
+            return "".join(lines)
+    raise AssertionError(
+        f"the server ended with {process.wait()}: {_log_of(data).read_text()}{''.join(lines)}"
+    )
+
+
+def document(process: "subprocess.Popen[str]", data: Path) -> Any:
+    """The JSON document that a server prints when it answers."""
+    return json.loads(said_until(process, lambda line: line == "}\n", data))
 
 
 def end(process: "subprocess.Popen[str]") -> int:
@@ -157,6 +169,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     data = tmp_path_factory.mktemp("up") / "data"
     process = start("up", "--port", "0", "--json", data=data)
     try:
-        yield Running(process, document(process), data)
+        yield Running(process, document(process, data), data)
     finally:
         end(process)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Call, Running, document, end, environment, program, start
+from .conftest import Call, Running, document, end, environment, program, said_until, start
 
 
 def _ask(up: Running, path: str, key: str, method: str = "GET") -> tuple[int, Any]:
@@ -240,7 +240,7 @@ def test_a_second_up_uses_what_is_there(tmp_path: Path) -> None:
     for _ in range(2):
         process = start("up", "--port", "0", "--json", data=tmp_path / "data")
         try:
-            said.append(document(process))
+            said.append(document(process, tmp_path / "data"))
             assert (tmp_path / "data" / "server.json").exists()
         finally:
             assert end(process) == 0
@@ -257,15 +257,10 @@ def test_what_up_prints_can_be_pasted(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         assert not os.environ.get("CI"), "curl is missing"
         pytest.skip("curl is missing")
-    process = start("up", "--port", "0", data=tmp_path)
+    data = tmp_path / "data"
+    process = start("up", "--port", "0", data=data)
     try:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line.rstrip("\n"))
-            if line.startswith("Ctrl-C"):
-                break
-        text = "\n".join(lines)
+        text = said_until(process, lambda line: line.startswith("Ctrl-C"), data)
         assert "\x1b" not in text
         head, _, commands = text.partition("\n# ")
         for needed in ("data ", "languages ", "isolation ", "account ", "key ", "sample "):
@@ -296,7 +291,7 @@ def test_an_account_with_keys_gets_no_further_one(
     )
     process = start("up", "--port", "0", "--json", data=data)
     try:
-        said = document(process)
+        said = document(process, data)
     finally:
         end(process)
     assert (said["email"], said["keyFile"], said["sampleId"]) == ("ann@example.org", None, None)
@@ -305,10 +300,11 @@ def test_an_account_with_keys_gets_no_further_one(
 
 def test_serve_says_where(tmp_path: Path) -> None:
     """`serve --json` prints its URL and store once it answers, and ends cleanly."""
-    process = start("serve", "--port", "0", "--json", data=tmp_path)
+    data = tmp_path / "data"
+    process = start("serve", "--port", "0", "--json", data=data)
     try:
-        said = document(process)
-        assert said["store"] == str(tmp_path / "wfcore.db")
+        said = document(process, data)
+        assert said["store"] == str(data / "wfcore.db")
         with urllib.request.urlopen(f"{said['url']}/healthz", timeout=10) as response:
             assert response.status == 200
     finally:
@@ -320,8 +316,7 @@ def test_the_commands_to_paste_are_quoted(tmp_path: Path) -> None:
     data = tmp_path / "my 'data'"
     process = start("up", "--port", "0", data=data)
     try:
-        assert process.stdout is not None
-        line = next(line for line in process.stdout if line.rstrip().endswith(" try"))
+        text = said_until(process, lambda line: line.rstrip().endswith(" try"), data)
     finally:
         end(process)
-    assert shlex.split(line)[-2:] == [str(data), "try"]
+    assert shlex.split(text.splitlines()[-1])[-2:] == [str(data), "try"]
