@@ -8,11 +8,10 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import click
 
-from wfserver.failures import EXPECTED, FAILED, USAGE, explain, status_of
+from wfserver.failures import FAILED, USAGE, explain, is_expected, status_of
 from wfserver.params import Group
 from wfserver.session import Session
 
@@ -54,6 +53,8 @@ class Commands(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {close[0]}?" if close else ""))
         return super().resolve_command(ctx, args)
@@ -86,7 +87,9 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (*EXPECTED, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, Exception) and not is_expected(error):
+            raise
         _say(explain(error), "--json" in arguments)
         return status_of(error)
 

@@ -1,10 +1,16 @@
-"""What is said when a command fails: a line that names the mistake and its cure."""
+"""
+What is said when a command fails: a line that names the mistake and its cure.
+
+The core's errors are imported only when something failed: `wfcore --help` does without them.
+"""
 
 import errno
+from typing import TYPE_CHECKING
 
 import click
 
-from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable, WfError
+if TYPE_CHECKING:
+    from wfcore.errors import InvalidDefinition
 
 FAILED = 1
 USAGE = 2
@@ -14,8 +20,11 @@ class Failed(Exception):
     """The command could not do its work; the text says why and what helps."""
 
 
-EXPECTED = (WfError, Failed, OSError, click.ClickException, click.Abort)
-"""What a command may fail with. Anything else is a defect and shows its traceback."""
+def is_expected(error: BaseException) -> bool:
+    """Whether a command may fail with it. Anything else is a defect and shows its traceback."""
+    from wfcore.errors import WfError
+
+    return isinstance(error, (WfError, Failed, OSError, click.ClickException, click.Abort))
 
 
 def status_of(error: BaseException) -> int:
@@ -25,6 +34,8 @@ def status_of(error: BaseException) -> int:
 
 def explain(error: BaseException) -> str:
     """What to say; one line, but for definitions: a line for each of their mistakes."""
+    from wfcore.errors import InvalidDefinition, InvalidInput, StoreUnavailable
+
     match error:
         case click.UsageError():
             return _usage(error)
@@ -50,7 +61,7 @@ def _usage(error: click.UsageError) -> str:
     return f"{said} (see {path} --help)"
 
 
-def _mistakes(error: InvalidDefinition) -> str:
+def _mistakes(error: "InvalidDefinition") -> str:
     """`file:line: path: message`, so that editors find the place."""
     lines = []
     for problem in error.problems:

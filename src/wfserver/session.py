@@ -4,10 +4,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from attrs import define
-
-from wfcore.errors import InvalidInput
-
 if TYPE_CHECKING:
     from wfcore.usecases.services import Services
     from wfserver.compose import System
@@ -16,13 +12,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@define
 class Session:
-    """What the shared options said. `store` may hold a password: it is never shown."""
+    """
+    What the shared options said. `store` may hold a password: it is never shown.
 
-    data: str | None = None
-    store: str | None = None
-    json: bool = False
+    A plain class: this module is read for `wfcore --help`, which attrs would make slower.
+    """
+
+    def __init__(self) -> None:
+        self.data: str | None = None
+        self.store: str | None = None
+        self.json = False
 
     def settings(self, **given: Any) -> "Settings":
         """The settings of environment and options. Raises `InvalidInput`."""
@@ -47,6 +47,7 @@ class Session:
         """Like `work`, for a job that wants the whole system."""
         import asyncio
 
+        from wfcore.errors import InvalidInput
         from wfserver.compose import open_system
 
         settings = self.settings()

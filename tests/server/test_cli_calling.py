@@ -9,7 +9,17 @@ import pytest
 
 from .conftest import Call, environment, program
 
-HEAVY = ("starlette", "uvicorn", "rich", "minijinja", "orjson", "argon2", "asyncio", "sqlite3")
+HEAVY = (
+    "attr",
+    "starlette",
+    "uvicorn",
+    "rich",
+    "minijinja",
+    "orjson",
+    "argon2",
+    "asyncio",
+    "sqlite3",
+)
 
 
 def _cpu_s(*arguments: str) -> float:
