@@ -11,6 +11,7 @@ from wfcore.model.access import Permission, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
+from wfcore.model.workflow import ApprovalStep, Variable
 from wfcore.rules.approval import Approve, Reject
 from wfcore.usecases import approvals, executions, sweeping, workflows
 from wfcore.usecases.approvals import Decide
@@ -191,3 +192,15 @@ async def test_an_edit_share_makes_an_approver(world: World) -> None:
             with pytest.raises(WfError):
                 await decide(world, bob, approval, Approve())
     assert (await decide(world, bob, approval, Approve())).status is ApprovalStatus.APPROVED
+
+
+async def test_a_secret_never_reaches_a_reviewer(world: World) -> None:
+    """The value of a secret variable is masked in the message that people read. Contract §4."""
+    ann = await world.account()
+    token = Variable("token", secret=True, has_default=True, default="hunter2hunter2")
+    step = ApprovalStep("review", "{{ variables.token }}")
+    workflow = await world.workflow(ann, step, variables={"token": token})
+    run_id = await world.start(ann, workflow)
+    await world.take()
+    (approval,) = await approvals.approvals_of(world.services, ann, run_id)
+    assert approval.message == "***"

@@ -66,9 +66,14 @@ def connect_reader(path: Path) -> Connection:
 
 
 def connect_counters(path: Path) -> Connection:
-    """A connection whose commits survive the process, in a power cut all but the last moments."""
+    """
+    A connection whose commits survive the process, in a power cut all but the last moments.
+
+    Small pages: a count changes a few bytes, and each commit writes whole pages.
+    """
     return _prepared(
         connect(path, busy_s=READER_BUSY_S),
+        "PRAGMA page_size = 1024",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = NORMAL",
     )

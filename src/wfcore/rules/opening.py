@@ -9,6 +9,7 @@ from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.plan import Render, scope
 from wfcore.rules.release import key_text
+from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.rules.variables import compact
 
 
@@ -30,7 +31,7 @@ def open_approval(
         owner_id=run.owner_id,
         step_name=step.name,
         status=ApprovalStatus.PENDING,
-        message=as_text(render(step.message, names)),
+        message=mask_text(as_text(render(step.message, names)), secret_values(run)),
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),

@@ -1,6 +1,7 @@
 """Quota windows and what a full one means. Spec: rate limits."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -17,10 +18,16 @@ def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
 
     Neither slides. UTC has no leap seconds in epoch time, so a day is 86,400 s.
     """
+    return _windows(plan, EpochMs(now - now % MINUTE))
+
+
+@lru_cache(maxsize=16)
+def _windows(plan: Plan, minute: EpochMs) -> tuple[Window, Window]:
+    """Asked by every request, and the same for a whole minute."""
     per_minute, per_day = REQUESTS[plan]
     return (
-        _window("minute", now, MINUTE, per_minute),
-        _window("day", now, DAY, per_day),
+        _window("minute", minute, MINUTE, per_minute),
+        _window("day", minute, DAY, per_day),
     )
 
 
