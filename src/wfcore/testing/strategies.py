@@ -76,6 +76,7 @@ def json_values() -> st.SearchStrategy[Json]:
     )
 
 
+@cache
 def payloads(names: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[JsonObject]:
     """JSON objects, as clients send them."""
     return st.dictionaries(texts(1) if names is None else names, json_values(), max_size=5)
@@ -117,6 +118,7 @@ def base62(length: int) -> st.SearchStrategy[str]:
     return st.text(ALPHABET, min_size=length, max_size=length)
 
 
+@cache
 def key_texts() -> st.SearchStrategy[str]:
     """Well-formed API keys, as a caller sends them."""
     return st.builds(compose, base62(ID_LENGTH), base62(RANDOM_LENGTH))
@@ -133,6 +135,7 @@ def accounts() -> st.SearchStrategy[Account]:
     )
 
 
+@cache
 def api_keys() -> st.SearchStrategy[ApiKey]:
     """A key of one of those accounts with some scopes, perhaps expiring, perhaps revoked."""
     return st.builds(
@@ -145,6 +148,7 @@ def api_keys() -> st.SearchStrategy[ApiKey]:
     )
 
 
+@cache
 def shares(workflow_id: str = "wf_1") -> st.SearchStrategy[Share | None]:
     """A share of one of those accounts with a workflow, or none."""
     return st.none() | st.builds(

@@ -34,6 +34,7 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepStatus]] = {
 }
 
 
+@cache
 def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
     """An execution in *status*, with step results that such a one can have."""
     lively = _LIVELY.get(status, {WORK: StepStatus.COMPLETED})
@@ -53,6 +54,7 @@ def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
     )
 
 
+@cache
 def before_it() -> st.SearchStrategy[Mapping[str, StepResult]]:
     """Results of steps that ended before."""
     ended = st.sampled_from((StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED))
@@ -88,12 +90,14 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
 # Sequential definitions
 
 
+@cache
 def retries() -> st.SearchStrategy[Retry]:
     """Up to three attempts."""
     delays = st.integers(0, 100_000).map(DurationMs)
     return st.builds(Retry, st.integers(1, 3), delays, st.sampled_from((1.0, 2.0, 1.5)))
 
 
+@cache
 def conditions() -> st.SearchStrategy[str | None]:
     """No `when`, mostly."""
     return st.sampled_from((*[None] * 12, YES, YES, NO, BOOM))
