@@ -34,7 +34,6 @@ async def test_kill_loop(tmp_path: Path) -> None:
     server. EX-1, EX-3, EX-7, EX-9, EX-11, EX-14, EX-15, EX-20, AP-6, IK-1, CS-7.
     """
     report = await kill_loop(tmp_path, ROUNDS, SEED)
-    print(report.counts)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
     for what, least in LEAST_IN_25.items():
         assert report.counts[what] >= least * ROUNDS // 25, (what, report.counts)
