@@ -303,7 +303,7 @@ def met() -> set[str]:
     found: set[str] = set()
 
     @settings(max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None)
-    @given(walks())
+    @given(walks() | walks(sources=[TriggerSource.MANUAL], habits=[LOSSES]))
     def look(walk: Walk) -> None:
         found.update(name for name, meets in REACHED.items() if meets(walk))
         if found == REACHED.keys():
