@@ -27,6 +27,8 @@ from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
 
 _FILE_THREADS = 4
+_LITTLE = 65_536
+"""Up to so many bytes are read and written where the event loop is."""
 
 T = TypeVar("T")
 
@@ -100,7 +102,7 @@ class CodeStepRunner:
             return StepEnd(error=f"could not be started: {problem}")
         finally:
             try:
-                if folder.exists():
+                if not folder.remove_if_plain():
                     await uninterrupted(self._in_thread(folder.remove))
             finally:
                 self._running.discard(over)
@@ -120,19 +122,40 @@ class CodeStepRunner:
 
     async def _run_in(self, folder: StepFolder, job: StepJob, say: Say) -> StepEnd:
         order = await self._order(folder, job)
-        made = asyncio.ensure_future(self._in_thread(partial(_make, folder, job)))
+        made = self._made(folder, job)
         try:
             ended = await self._spawner.run(order, made, say)
         finally:
             if not made.done():
                 await uninterrupted(asyncio.wait({made}))
-        end, left = await self._in_thread(partial(self._judge, folder, ended, order.timeout_s))
+        judge = partial(self._judge, folder, ended, order.timeout_s)
+        if len(ended.stdout) <= _LITTLE and folder.is_bare(_LITTLE):
+            end, left = judge()
+        else:
+            end, left = await self._in_thread(judge)
         if not left:
             return end
         try:
             return evolve(end, files=await self._store(left, folder, job))
         except (UnusableArtifacts, StoreUnavailable) as problem:
             return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
+
+    def _made(self, folder: StepFolder, job: StepJob) -> asyncio.Future[None]:
+        """
+        The folder in the making. What is quickly done is done here: a thread would take longer
+        to take over than to do it.
+        """
+        files = world.files(folder, job)
+        if sum(map(len, files.values())) > _LITTLE:
+            return asyncio.ensure_future(self._in_thread(partial(_make, folder, files)))
+        made = asyncio.get_running_loop().create_future()
+        try:
+            _make(folder, files)
+        except NotStarted as trouble:
+            made.set_exception(trouble)
+        else:
+            made.set_result(None)
+        return made
 
     async def _order(self, folder: StepFolder, job: StepJob) -> Order:
         argv = await self._argv(folder, job)
@@ -159,7 +182,7 @@ class CodeStepRunner:
     def _judge(
         self, folder: StepFolder, ended: Ended, timeout_s: float
     ) -> tuple[StepEnd, list[artifacts.Parts]]:
-        """How the attempt ended, and which files it left; where none, the folder goes at once."""
+        """How the attempt ended, and which files it left."""
         limits = self._limits
         end = outputs.fault_of(ended, timeout_s, limits.stdout)
         left: list[artifacts.Parts] = []
@@ -169,8 +192,6 @@ class CodeStepRunner:
             left = artifacts.find(folder.artifacts, limits.artifacts, limits.artifact)
         except (outputs.UnusableOutput, UnusableArtifacts) as problem:
             end = _unless_failed(end, str(problem), permanent=True)
-        if not left:
-            folder.remove()
         return end, left
 
     async def _store(
@@ -188,9 +209,9 @@ class CodeStepRunner:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _make(folder: StepFolder, job: StepJob) -> None:
+def _make(folder: StepFolder, files: Mapping[str, bytes]) -> None:
     try:
-        folder.make(world.files(folder, job))
+        folder.make(files)
     except OSError as trouble:
         raise NotStarted(f"no folder for it: {trouble.strerror}") from trouble
 

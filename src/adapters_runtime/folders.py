@@ -17,6 +17,7 @@ from pathlib import Path
 from attrs import frozen
 
 _PRIVATE = 0o700
+_PLAIN = 16
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -50,9 +51,39 @@ class StepFolder:
             with open(path, "wb", buffering=0) as file:
                 file.write(content)
 
-    def exists(self) -> bool:
-        """Whether there is anything of it."""
-        return os.path.lexists(self.path)
+    def is_bare(self, limit: int) -> bool:
+        """Whether there is no artifact, and no output or an ordinary one of up to *limit* bytes."""
+        try:
+            with os.scandir(self.artifacts) as left:
+                if next(left, None) is not None:
+                    return False
+            output = os.lstat(self.output)
+        except FileNotFoundError:
+            return os.path.isdir(self.artifacts)
+        except OSError:
+            return False
+        return stat.S_ISREG(output.st_mode) and output.st_size <= limit
+
+    def remove_if_plain(self) -> bool:
+        """
+        Remove it, if there is hardly more in it than was made; whether it is gone.
+
+        For the usual step this is done before a thread would have begun.
+        """
+        try:
+            with os.scandir(self.path) as entries:
+                found = [entry for entry, _ in zip(entries, range(_PLAIN + 1), strict=False)]
+            if len(found) > _PLAIN:
+                return False
+            for entry in found:
+                remove = os.rmdir if entry.is_dir(follow_symlinks=False) else os.unlink
+                remove(entry.path)
+            os.rmdir(self.path)
+        except FileNotFoundError:
+            return not os.path.lexists(self.path)
+        except OSError:
+            return False
+        return True
 
     def remove(self) -> None:
         """Remove it with everything in it."""

@@ -92,10 +92,41 @@ folder.make({{}})
 print(folder.path)
 """
     left = subprocess.check_output([sys.executable, "-c", script], text=True).strip()
-    assert folder.exists()
-    assert StepFolder.at(left).exists()
+    assert os.path.lexists(folder.path)
+    assert os.path.lexists(left)
     Folders(tmp_path).close()
-    assert not StepFolder.at(left).exists()
-    assert folder.exists()
+    assert not os.path.lexists(left)
+    assert os.path.lexists(folder.path)
     first.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_folder_goes_at_once_and_another_is_left_whole(tmp_path: Path) -> None:
+    """What a step filled is left for the thorough removal; what it left alone is gone."""
+    plain, filled = StepFolder.at(f"{tmp_path}/plain"), StepFolder.at(f"{tmp_path}/filled")
+    for folder in (plain, filled):
+        folder.make({f"{folder.path}/main.sh": b":"})
+    Path(filled.work, "left").write_text("x")
+    assert plain.is_bare(10)
+    assert plain.remove_if_plain()
+    assert not os.path.lexists(plain.path)
+    assert plain.remove_if_plain()
+    assert not filled.remove_if_plain()
+    assert Path(filled.work, "left").exists()
+
+
+def test_a_folder_is_bare_without_artifacts_and_with_an_ordinary_output(tmp_path: Path) -> None:
+    """A link, a large file or an artifact has the folder looked at in a thread."""
+    folder = StepFolder.at(f"{tmp_path}/one")
+    folder.make({})
+    assert folder.is_bare(3)
+    Path(folder.output).write_bytes(b"123")
+    assert folder.is_bare(3)
+    Path(folder.output).write_bytes(b"1234")
+    assert not folder.is_bare(3)
+    Path(folder.output).unlink()
+    Path(folder.output).symlink_to("/dev/zero")
+    assert not folder.is_bare(3)
+    Path(folder.output).unlink()
+    Path(folder.artifacts, "report").write_bytes(b"")
+    assert not folder.is_bare(3)
