@@ -26,7 +26,7 @@ class UnusableOutput(Exception):
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
-    """The end of an attempt that went wrong as a process; None: it ended well."""
+    """The end of an attempt that went wrong as a process; None: it ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure:
@@ -44,7 +44,7 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
 
 
 def output_of(path: str, stdout: bytes, most_bytes: int) -> Json:
-    """The output of an attempt that ended well. Raises `UnusableOutput`."""
+    """The output of an attempt that ended well. CS-5. Raises `UnusableOutput`."""
     written = _read(path, most_bytes)
     if written is None:
         return _output_of_stdout(stdout)

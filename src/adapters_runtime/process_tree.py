@@ -44,7 +44,7 @@ def reap(statuses: dict[int, int]) -> bool:
 
 
 def end_descendants(statuses: dict[int, int]) -> None:
-    """Kill and reap every descendant. Reads nothing from /proc when there is none."""
+    """Kill and reap every descendant. CS-7. Reads nothing from /proc when there is none."""
     while reap(statuses):
         kill_families(children_of(os.getpid()))
         time.sleep(_PAUSE_S)

@@ -36,7 +36,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables(folder: StepFolder, job: StepJob, passed: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment of a step. Raises `CannotRun` where no process could have it."""
+    """The whole environment of a step. CS-4. Raises `CannotRun` where no process could have it."""
     environment = {
         **job.environment,
         **passed,
@@ -79,7 +79,7 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
 
 
 def files(folder: StepFolder, job: StepJob) -> dict[str, bytes]:
-    """What lies in the folder before the step runs, by path: context, source and the like."""
+    """What lies in the folder before the step runs, by path: context, source and the like. CS-2."""
     content = {folder.context: _as_json(job.context)}
     recipe = LANGUAGES.get(job.step.language)
     if recipe:

@@ -36,6 +36,8 @@ IMPORT = "import fs from 'node:fs'; console.log(await Promise.resolve(typeof fs.
 
 
 class TestCodeStepRunner(RunnerContract):
+    """This machine's runner keeps the contract. CS-2, CS-4 to CS-7."""
+
     @pytest.fixture
     async def runner_without_ruby(self, tmp_path: Path, files: Any) -> AsyncIterator[StepRunner]:
         runner = CodeStepRunner(
