@@ -17,8 +17,8 @@ test: .venv/.dev           ## install what the tests need and run them
 check: .venv/.dev lint types layers   ## everything that needs no running: fast
 
 lint: .venv/.dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
 
 types: .venv/.dev
 	$(BIN)/mypy
@@ -27,8 +27,8 @@ layers: .venv/.dev
 	$(BIN)/lint-imports
 
 format: .venv/.dev
-	$(BIN)/ruff check --fix src tests bench
-	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench examples
+	$(BIN)/ruff format src tests bench examples
 
 bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from adapters_store.files import LocalFiles
 from attrs import frozen
 
 from adapters_store import open_store
+from adapters_store.files import LocalFiles
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.json import Json
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language, Step
