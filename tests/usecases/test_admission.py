@@ -70,6 +70,17 @@ async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None
     await enter(world, good)
 
 
+async def test_a_key_in_a_path_is_not_kept(world: World) -> None:
+    """Somebody put a key where it does not belong: the audit log says where, not which."""
+    key = await world.key((await world.account()).account)
+    origin = Origin(f"/api/v1/workflows/{key}")
+    with pytest.raises(Unauthenticated):
+        await admission.admit(world.services, Carried(), Scope.WORKFLOW_READ, origin)
+    async with world.services.store.view() as view:
+        entries = await view.audit.list(EpochMs(0), None, 1_000)
+    assert entries[-1].path == "/api/v1/workflows/wfk_***"
+
+
 @pytest.mark.parametrize("status", [AccountStatus.DISABLED, AccountStatus.LOCKED])
 async def test_a_blocked_account_is_refused_before_its_scopes(
     world: World, status: AccountStatus

@@ -27,6 +27,14 @@ _FORM = re.compile(
 )
 
 
+_LIKE_A_KEY = re.compile(rf"{PREFIX}_[0-9A-Za-z]+_[0-9A-Za-z]+", re.ASCII)
+
+
+def without_keys(text: str) -> str:
+    """*text* with everything that looks like a key taken out, wherever somebody put it."""
+    return _LIKE_A_KEY.sub(f"{PREFIX}_***", text)
+
+
 @frozen
 class Presented:
     """A well-formed key as a caller sent it. Never shown, never stored. SC-4."""

@@ -175,7 +175,7 @@ def _begun(before: StepResult | None, now: EpochMs) -> StepResult:
 def _failed(
     run: Execution, name: str, error: str, now: EpochMs
 ) -> tuple[Mapping[str, object], tuple[tuple[EventKind, JsonObject], ...]]:
-    before = run.step_results.get(name) or StepResult(StepStatus.FAILED, now)
+    before = run.step_results.get(name) or StepResult(StepStatus.FAILED, now, attempts=0)
     result = evolve(before, status=StepStatus.FAILED, completed_at=now, error=error, retry_at=None)
     return _with(run, name, result), ((EventKind.STEP_FAILED, {"step": name, "error": error}),)
 

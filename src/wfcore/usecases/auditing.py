@@ -10,6 +10,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Principal
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.ports.store import Unit
+from wfcore.rules.api_key import without_keys
 from wfcore.usecases.services import Services
 
 
@@ -44,7 +45,7 @@ def note(
             account_id=who.account.id if who else None,
             key_id=who.key.id if who and who.key else None,
             target=target,
-            path=origin.path,
+            path=without_keys(origin.path) if origin.path else None,
             ip=origin.ip,
             request_id=origin.request_id,
         )
@@ -69,7 +70,7 @@ async def note_denial(
         account_id=getattr(error, "account_id", None),
         key_id=getattr(error, "key_id", None),
         target=target,
-        path=origin.path,
+        path=without_keys(origin.path) if origin.path else None,
         ip=origin.ip,
         request_id=origin.request_id,
     )
