@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 async def test_killed_server(tmp_path: Path, files: Any, server: "subprocess.Popen[str]") -> None:
-    """One second after kill -9 of the server, steps and spawner are dead; folders go at start."""
+    """After kill -9 of the server, steps and spawner die at once; folders go at the next start."""
     assert server.stdout
     marker, spawner = server.stdout.readline().split()
     assert alive(marker)
