@@ -18,13 +18,9 @@ from typing import NoReturn
 
 from adapters_runtime.process_tree import PR_SET_NO_NEW_PRIVS, prctl
 
-_DEFAULT_AGAIN = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGTERM,
-)
+_DEFAULT_AGAIN = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""All: what the server inherited (a shell ignores some for its background) is not the step's."""
+
 _LIMITS = {
     "data": resource.RLIMIT_DATA,  # RLIMIT_AS would kill Node, which reserves address space
     "processes": resource.RLIMIT_NPROC,
