@@ -78,11 +78,13 @@ async def _serve_http_alone(data: str, port: int) -> None:
     from adapters_http.app import create_app
     from adapters_http.protocol import server_config
     from wfserver.compose import open_system
+    from wfserver.serve import settle_memory
     from wfserver.settings import settings_from
 
     async with open_system(settings_from(data=data)) as system:
         app = create_app(system.services)
         config = server_config(app, host="127.0.0.1", port=port, log_config=None)
+        settle_memory()
         await uvicorn.Server(config).serve()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import resource
 import signal
 import socket
@@ -92,6 +93,16 @@ def _gauges(settings: Settings, dispatcher: Dispatcher) -> Mapping[str, float]:
     }
 
 
+def settle_memory() -> None:
+    """
+    What is loaded by now stays for good: the garbage collector need not look at it again, and
+    less often at the rest: requests make few cycles.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+
+
 class _Server(uvicorn.Server):
     """uvicorn, with signals that let the engine drain after it, and a word when it answers."""
 
@@ -114,4 +125,5 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        settle_memory()
         self._on_ready()

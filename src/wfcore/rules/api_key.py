@@ -46,14 +46,15 @@ class Presented:
         return f"Presented(id={self.id!r})"
 
 
+_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+
+
 def checksum(id: str, random: str) -> str:
-    """Six base62 characters over id and random part."""
+    """Six base62 characters over id and random part. Every request asks: two digits at a time."""
     number = int.from_bytes(sha256(f"{id}_{random}".encode()).digest()[:8])
-    digits = []
-    for _ in range(CHECKSUM_LENGTH):
-        number, rest = divmod(number, len(ALPHABET))
-        digits.append(ALPHABET[rest])
-    return "".join(digits)
+    number, last = divmod(number, len(_PAIRS))
+    number, middle = divmod(number, len(_PAIRS))
+    return _PAIRS[number % len(_PAIRS)] + _PAIRS[middle] + _PAIRS[last]
 
 
 def compose(id: str, random: str) -> str:

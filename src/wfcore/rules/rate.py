@@ -49,16 +49,17 @@ def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
     """
     What is left. Raises `RateLimited` for a full window, the day's before the minute's. RL-3.
     """
-    full = [window for window in asked if window.kind in taken.full]
-    if full:
+    if taken.full:
+        full = [window for window in asked if window.kind in taken.full]
         worst = max(full, key=lambda window: window.end - window.start)
         wait_s = -(-(worst.end - now) // 1_000)
         raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
-    return min(
-        (
-            Quota(window.limit, window.limit - count, window.kind)
-            for window, count in zip(asked, taken.counts, strict=True)
-            if window.limit is not None
-        ),
-        key=lambda quota: quota.remaining,
-    )
+    tightest: Quota | None = None
+    for window, count in zip(asked, taken.counts, strict=True):
+        if window.limit is None:
+            continue
+        left = window.limit - count
+        if tightest is None or left < tightest.remaining:
+            tightest = Quota(window.limit, left, window.kind)
+    assert tightest is not None, "every plan limits the minute"
+    return tightest
