@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from attrs import frozen
+from attrs import field, frozen
 from starlette.types import Scope
 
+from adapters_http.answers import Answers
 from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
 from wfcore.errors import InvalidInput
@@ -28,6 +29,7 @@ class Context:
     config: HttpConfig
     metrics: Metrics
     description: Callable[[], bytes]
+    answers: Answers = field(factory=Answers)
 
 
 class Ask:

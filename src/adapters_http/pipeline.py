@@ -81,7 +81,7 @@ async def _exchange(
         route = _match(lookup, ask)
         await DOORS[route.auth](ask, route, receive)
         answer = await route.handler(ask)
-        body = b"" if isinstance(answer, Response) else dump_json(plain(answer))
+        body = _encoded(answer)
     except ClientDisconnect:
         return route, _GONE
     except Exception as error:
@@ -90,6 +90,13 @@ async def _exchange(
         return route, await _respond(ask, answer, receive, send)
     await _send(send, route.status, [_JSON, *_common(ask), *_quota(ask.quota), *ask.headers], body)
     return route, route.status
+
+
+def _encoded(answer: object) -> bytes:
+    """The JSON of a view; one that is encoded already as it is; none of a `Response`."""
+    if isinstance(answer, bytes):
+        return answer
+    return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
 def _match(lookup: Lookup, ask: Ask) -> Route:

@@ -22,6 +22,10 @@ from wfcore.ports.counters import Taken, Window
 TRIMMED_AT_ONCE = 1_000
 
 
+Asked = tuple[str, tuple[Window, ...], EpochMs, "asyncio.Future[Taken]"]
+"""An admission that waits to be counted."""
+
+
 class SqliteCounters:
     """
     Satisfies `wfcore.ports.counters.Counters` on one file. Make it with `SqliteCounters.open`.
@@ -39,6 +43,7 @@ class SqliteCounters:
         self._aside: dict[tuple[str, str, int], Count] = {}
         self._used: dict[str, EpochMs] = {}
         self._failed_at: EpochMs | None = None
+        self._asked: list[Asked] = []
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteCounters":
@@ -46,8 +51,17 @@ class SqliteCounters:
         return await asyncio.to_thread(cls, path)
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
-        """Count one admission in every window, or in none. Short, so it happens right here."""
-        return self._take(subject, windows, now)
+        """
+        Count one admission in every window, or in none.
+
+        What one turn of the event loop asks is one short transaction, right here.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._asked:
+            loop.call_soon(self._answer)
+        answer: asyncio.Future[Taken] = loop.create_future()
+        self._asked.append((subject, windows, now, answer))
+        return await answer
 
     async def last_used(self, subject: str) -> EpochMs | None:
         """When *subject* was last admitted."""
@@ -74,18 +88,28 @@ class SqliteCounters:
         """Close the file."""
         close_quietly(self._connection)
 
-    def _take(self, subject: str, windows: Sequence[Window], now: EpochMs) -> Taken:
-        if not windows:
-            return Taken((), ())
-        if not self._rests(now):
-            try:
-                self._bring_back(now)
-                counts = counting.take(self._connection, subject, windows, now)
-            except DriverError:
-                self._failed_at = now
+    def _answer(self) -> None:
+        asked, self._asked = self._asked, []
+        counts = self._count(asked)
+        for number, (subject, windows, now, answer) in enumerate(asked):
+            if counts is None:
+                taken = self._take_aside(subject, windows, now)
             else:
-                return self._taken(subject, windows, counts)
-        return self._take_aside(subject, windows, now)
+                taken = self._taken(subject, windows, counts[number])
+            if not answer.done():
+                answer.set_result(taken)
+
+    def _count(self, asked: Sequence[Asked]) -> list[tuple[int, ...] | None] | None:
+        """What the file says to each (None: full); None where it cannot be written."""
+        now = asked[-1][2]
+        if self._rests(now):
+            return None
+        try:
+            self._bring_back(now)
+            return counting.take_all(self._connection, [one[:3] for one in asked])
+        except DriverError:
+            self._failed_at = now
+            return None
 
     def _taken(
         self, subject: str, windows: Sequence[Window], counts: tuple[int, ...] | None

@@ -308,3 +308,14 @@ async def test_plans_do_not_hinder_reading(world: World):
     id = await world.workflow(owner=carl)
     url = f"/api/v1/workflows/{id}/executions"
     assert (await world.post(url, headers=bearer(key.text))).status_code == 202
+
+
+async def test_a_poll_shows_each_change_at_once(world: World):
+    """Answers are kept for records that did not change, and only for those."""
+    id, _ = await world.paused()
+    path = f"/api/v1/executions/{id}"
+    first = await world.get(path)
+    assert (await world.get(path)).content == first.content
+    assert first.json()["status"] == "AWAITING_APPROVAL"
+    await world.post(f"{path}/cancel")
+    assert (await world.get(path)).json()["status"] == "CANCELLED"

@@ -21,14 +21,14 @@ async def list_all(ask: Ask) -> ExecutionPage:
     return execution_page(found)
 
 
-async def read(ask: Ask) -> StatusView:
+async def read(ask: Ask) -> bytes:
     """The status view; with `wait`, as soon as the execution rests."""
     wait = wait_ms(ask)
     if wait is None:
         run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
     else:
         run = await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
-    return status_view(run)
+    return ask.context.answers.of(run.id, run.version, lambda: status_view(run))
 
 
 async def result(ask: Ask) -> ResultView:

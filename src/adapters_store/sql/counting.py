@@ -79,6 +79,23 @@ def take(
     return tuple(counts[window.kind] for window in windows) if counts else None
 
 
+def take_all(
+    connection: Connection, asked: Sequence[tuple[str, Sequence[Window], EpochMs]]
+) -> list[tuple[int, ...] | None]:
+    """`take` for each of *asked*, in order, in one transaction. Raises `DriverError`."""
+    if len(asked) == 1:
+        return [take(connection, *asked[0])]
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        counts = [take(connection, *one) for one in asked]
+        connection.execute("COMMIT")
+    except DriverError:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return counts
+
+
 def look(connection: Connection, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
     """What each window has admitted."""
     values: list[object] = [subject]

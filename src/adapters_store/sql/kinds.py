@@ -31,7 +31,8 @@ class Fetch(Generic[R]):
     How one record is read by its key.
 
     `fetch` selects the version first, then what `decode` needs. With `probe` the version is
-    asked alone first, so that a decoded record is used again without reading its body.
+    asked alone first, so that a decoded record is used again without reading its body: only
+    for ids that are never used twice, or an old record could be taken for its successor.
     `immutable`: once read, never asked for again.
     """
 
@@ -109,11 +110,11 @@ class Kind(Generic[R]):
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
 
 
-ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"))
-KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"))
+ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), probed=True)
+KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), probed=True)
 SESSIONS = Kind("sessions", Session, columns=("created_at",))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
-WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"))
+WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), probed=True)
 DEFINITIONS = Kind(
     "definitions", DefinitionSnapshot, key=("workflow_id", "revision"), immutable=True
 )

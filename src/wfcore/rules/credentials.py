@@ -21,11 +21,10 @@ def presented_key(
 
     Raises `Unauthenticated`.
     """
-    if len({value.strip() for value in authorization}) > 1:
+    if len(authorization) > 1 and len({value.strip() for value in authorization}) > 1:
         raise Unauthenticated(AuthReason.MALFORMED)
-    bearers = [_bearer(value) for value in authorization]
-    for ways in (bearers, [v.strip() for v in x_api_key], [v.strip() for v in query]):
-        found = {way for way in ways if way}
+    for way, read in ((authorization, _bearer), (x_api_key, str.strip), (query, str.strip)):
+        found = {key for key in map(read, way) if key}
         if len(found) > 1:
             raise Unauthenticated(AuthReason.MALFORMED)
         if found:
