@@ -87,11 +87,18 @@ def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
     found, size = _step_writes(run, base)
     found.insert(0, _head(run, base, body, output))
     size += len(body) + len(output or "")
-    if base is None or base.variables is not run.variables:
+    if _has_new_variables(run, base):
         variables = text_of(run.variables)
         found.append((PUT_VARIABLES, (run.id, variables), None))
         size += len(variables)
     return found, size
+
+
+def _has_new_variables(run: Execution, base: Execution | None) -> bool:
+    """Whether the stored variables differ; a new execution without any has no row of them."""
+    if base is None:
+        return bool(run.variables or run.version)
+    return base.variables is not run.variables
 
 
 def _head(run: Execution, base: Execution | None, body: str, output: str | None) -> Write:
