@@ -85,19 +85,28 @@ class SqliteCounters:
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Close the file."""
+        """Count what was asked, then close the file."""
+        self._answer()
         close_quietly(self._connection)
 
     def _answer(self) -> None:
         asked, self._asked = self._asked, []
-        counts = self._count(asked)
-        for number, (subject, windows, now, answer) in enumerate(asked):
-            if counts is None:
-                taken = self._take_aside(subject, windows, now)
-            else:
-                taken = self._taken(subject, windows, counts[number])
+        try:
+            answers = self._answers(asked)
+        except Exception as defect:  # goes to those who wait, who would wait for ever
+            for *_, answer in asked:
+                if not answer.done():
+                    answer.set_exception(defect)
+            return
+        for (*_, answer), taken in zip(asked, answers, strict=True):
             if not answer.done():
                 answer.set_result(taken)
+
+    def _answers(self, asked: Sequence[Asked]) -> list[Taken]:
+        counts = self._count(asked) if asked else []
+        if counts is None:
+            return [self._take_aside(*one[:3]) for one in asked]
+        return [self._taken(*one[:2], count) for one, count in zip(asked, counts, strict=True)]
 
     def _count(self, asked: Sequence[Asked]) -> list[tuple[int, ...] | None] | None:
         """What the file says to each (None: full); None where it cannot be written."""

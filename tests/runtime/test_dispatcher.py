@@ -9,7 +9,6 @@ import pytest
 from attrs import define, field
 
 from adapters_runtime.dispatcher import Dispatcher
-from adapters_runtime.sweeper import Sweeper
 from adapters_runtime.system import SystemClock, SystemIds
 from adapters_runtime.wakeups import Wakeups
 from adapters_store.files import LocalFiles
@@ -21,7 +20,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
-from wfcore.usecases import accounts, executions, running, starting, workflows
+from wfcore.usecases import accounts, executions, running, starting, sweeping, workflows
 from wfcore.usecases.services import Policy, Services
 
 S = ExecutionStatus
@@ -207,9 +206,7 @@ async def test_leases_are_kept_while_draining(tmp_path: Path) -> None:
         stopping = asyncio.create_task(scene.dispatcher.stop(LONG_S))
         over = scene.services.clock.now() + 2_600
         await scene.until(lambda: scene.services.clock.now() > over)
-        sweeper = asyncio.create_task(Sweeper(scene.services, scene.wakeups).run())
-        await asyncio.sleep(0.05)
-        sweeper.cancel()
+        await sweeping.sweep(scene.services)
         scene.runner.let_go(run_id)
         await stopping
         assert (await scene.run(run_id)).status is S.COMPLETED

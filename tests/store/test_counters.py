@@ -1,5 +1,6 @@
 """The counters' file: several processes, restarts, damage, and a disk that cannot be written."""
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator
@@ -147,3 +148,36 @@ async def test_a_file_that_failed_is_left_alone_for_a_second(
         await counters.take("k", (day(9),), EpochMs(NOW + offset))
     assert tries == [NOW, NOW + 2_000]
     assert (await counters.take("k", (day(9),), EpochMs(NOW + 2_000))).counts == (8,)
+
+
+async def test_closing_counts_what_was_asked(tmp_path: Path) -> None:
+    """An admission on its way when the counters close is answered and kept."""
+    counters = await SqliteCounters.open(tmp_path / "counters.db")
+    asked = asyncio.ensure_future(counters.take("k", (minute(5),), NOW))
+    await asyncio.sleep(0)
+    await counters.close()
+    assert (await asked).counts == (1,)
+    assert filed(tmp_path / "counters.db") == [1]
+
+
+async def test_a_defect_reaches_those_who_wait(
+    counters: SqliteCounters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for ever for a count that failed."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(counting, "take_all", broken)
+    answers = await asyncio.gather(
+        *(counters.take("k", (minute(5),), NOW) for _ in range(3)), return_exceptions=True
+    )
+    assert [str(answer) for answer in answers] == ["a defect"] * 3
+
+
+async def test_one_turns_admissions_are_exact(counters: SqliteCounters) -> None:
+    """Of many that ask in one turn of the loop, of several subjects, each gets its own limit."""
+    asked = [counters.take(f"k{n % 3}", (minute(5), day(4)), NOW) for n in range(30)]
+    answers = await asyncio.gather(*asked)
+    assert [sum(one.admitted for one in answers[k::3]) for k in range(3)] == [4, 4, 4]
+    assert {one.full for one in answers if not one.admitted} == {("day",)}

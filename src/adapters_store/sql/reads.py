@@ -1,8 +1,8 @@
 """
 Reading: point reads in the event loop, lists in threads, decoded records used again.
 
-A point read by key takes about 10 µs where it is; sending it to a thread and back costs four
-times as much, and a WAL reader never waits for the writer. Before that, one question in each
+A point read by key is over before a thread would have begun it, and a WAL reader never waits
+for the writer. Before that, one question in each
 turn of the event loop: has anybody committed since? If not, what was decoded still holds.
 What a turn handles had arrived before it began, so nobody is shown less than he was told.
 """

@@ -51,46 +51,33 @@ def _variable(one: Variable) -> shapes.VariableView:
 def status_view(run: Execution) -> shapes.StatusView:
     """The status view, with the results of the steps that started or were skipped."""
     secrets = secret_values(run) if run.secrets else ()
-    current, done = _progress(run)
-    return shapes.StatusView(
-        execution_id=run.id,
-        workflow_id=run.workflow_id,
-        workflow_name=run.workflow_name,
-        trigger_source=run.trigger_source,
-        status=run.status,
-        status_reason=_reason(run.status_reason),
-        current_step=current,
-        completed_steps=done,
-        total_steps=run.total_steps,
-        started_at=run.accepted_at,
-        completed_at=run.completed_at,
-        error=_masked(run.error, secrets),
-        usage=_total(run.step_results.values()),
-        redrive_of=run.redrive_of,
-        step_results=_steps(run.step_results, secrets),
-    )
+    return shapes.StatusView(**_row(run, secrets), step_results=_steps(run.step_results, secrets))
 
 
 def execution_row(run: Execution) -> shapes.ExecutionRow:
     """The status view without step results, for lists."""
-    secrets = secret_values(run) if run.secrets else ()
+    return shapes.ExecutionRow(**_row(run, secret_values(run) if run.secrets else ()))
+
+
+def _row(run: Execution, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """What both show of an execution, by field."""
     current, done = _progress(run)
-    return shapes.ExecutionRow(
-        execution_id=run.id,
-        workflow_id=run.workflow_id,
-        workflow_name=run.workflow_name,
-        trigger_source=run.trigger_source,
-        status=run.status,
-        status_reason=_reason(run.status_reason),
-        current_step=current,
-        completed_steps=done,
-        total_steps=run.total_steps,
-        started_at=run.accepted_at,
-        completed_at=run.completed_at,
-        error=_masked(run.error, secrets),
-        usage=_total(run.step_results.values()),
-        redrive_of=run.redrive_of,
-    )
+    return {
+        "execution_id": run.id,
+        "workflow_id": run.workflow_id,
+        "workflow_name": run.workflow_name,
+        "trigger_source": run.trigger_source,
+        "status": run.status,
+        "status_reason": _reason(run.status_reason),
+        "current_step": current,
+        "completed_steps": done,
+        "total_steps": run.total_steps,
+        "started_at": run.accepted_at,
+        "completed_at": run.completed_at,
+        "error": _masked(run.error, secrets),
+        "usage": _total(run.step_results.values()),
+        "redrive_of": run.redrive_of,
+    }
 
 
 def execution_page(found: Page[Execution]) -> shapes.ExecutionPage:
