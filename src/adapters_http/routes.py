@@ -23,6 +23,7 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import APPROVAL_BODY
 from wfcore.wire import requests, shapes
+from wfcore.wire.explanation import ExplanationView
 
 
 def _number(default: int, largest: int | None = None) -> dict[str, object]:
@@ -76,6 +77,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/v1/executions/{id}/result", Auth.KEY, executions.result,
           "Read an execution's result", Scope.EXECUTION_READ,
           query=(WAIT,), returns=shapes.ResultView, refuses=(404, 409)),
+    Route("GET", "/api/v1/executions/{id}/explain", Auth.KEY, executions.explain,
+          "Explain where an execution is", Scope.EXECUTION_READ,
+          returns=ExplanationView, refuses=(404,)),
     Route("POST", "/api/v1/executions/{id}/cancel", Auth.KEY, executions.cancel,
           "Cancel an execution", Scope.EXECUTION_CANCEL, requests.NoBody,
           returns=shapes.StatusView, also={AlreadyFinished: 404}),

@@ -25,7 +25,7 @@ COMMANDS = {
     "key": "API keys: create, rotate, revoke, list.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",
     "webhook": "Webhooks: create, set, list, delete.",
-    "execution": "Executions: start, list, show, cancel, redrive.",
+    "execution": "Executions: start, list, show, explain, cancel, redrive.",
     "approval": "Approvals: list, show, approve, reject.",
     "audit": "The audit log.",
     "backup": "Write one archive of everything, while the server runs.",

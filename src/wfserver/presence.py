@@ -45,6 +45,29 @@ def noted_url(data: Path) -> str | None:
     return url if isinstance(url, str) else None
 
 
+def is_serving(settings: Settings) -> bool | None:
+    """
+    Whether a server works on this store: noted in the data folder, and alive.
+
+    None: it cannot be known, because the store may have servers on other machines.
+    """
+    pid = _read(settings.data / FILE).get("pid")
+    if isinstance(pid, int) and _alive(pid):
+        return True
+    shared = settings.store is not None and not settings.store.startswith("sqlite:")
+    return None if shared else False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def base_url(settings: Settings) -> str:
     """The address to put in front of paths: the public one, the running one, or the default."""
     own = f"http://{settings.host}:{settings.port}"

@@ -56,7 +56,7 @@ async def test_what_is_invisible_is_as_missing(world: World):
     paths = {
         "GET": ["workflows/{w}", "executions/{e}", "executions/{e}/result", "approvals/{a}",
                 "approvals/execution/{e}", "executions/{e}/artifacts", "executions/{e}/events",
-                "executions/{e}/artifacts/x"],
+                "executions/{e}/artifacts/x", "executions/{e}/explain"],
         "POST": ["workflows/{w}/executions", "executions/{e}/cancel", "approvals/{a}/approve",
                  "approvals/{a}/reject", "executions/{e}/redrive"],
     }  # fmt: skip

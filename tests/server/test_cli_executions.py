@@ -1,6 +1,11 @@
 """Executions and the audit log from the command line, without a server."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -142,3 +147,25 @@ def test_control_characters_of_users_do_not_reach_the_terminal(wfcore: Call) -> 
     assert "\x07" not in listed
     assert "\x1b" not in wfcore("workflow", "show", "a\x1b]0;owned\x07").out
     assert wfcore("workflow", "list", "--json").json["items"][0]["name"] == "a\x1b]0;owned\x07"
+
+
+def test_explain_says_that_no_server_is_there(wfcore: Call, applied: str, data: Path) -> None:
+    """XP-1: a pending execution without a server says so; one that was killed counts as gone."""
+    id = wfcore("execution", "start", applied, "--json").json["executionId"]
+    said = wfcore("execution", "explain", id, "--json").json
+    assert (said["executionId"], said["status"]) == (id, "PENDING")
+    assert [line["code"] for line in said["lines"]] == ["NO_SERVER", "DUE", "NEXT_STEP"]
+    note = data / "server.json"
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    note.write_text(json.dumps({"url": "http://127.0.0.1:1", "pid": ended.pid}))
+    assert wfcore("execution", "explain", id, "--json").json == {**said, "at": ANY}
+    note.write_text(json.dumps({"url": "http://127.0.0.1:1", "pid": os.getpid()}))
+    text = wfcore("execution", "explain", id).out
+    assert text == ("PENDING\n- It is due: a worker takes it at once.\n- Step 'a' begins first.\n")
+
+
+def test_explain_of_what_is_not_there_fails(wfcore: Call) -> None:
+    """An unknown id is an error that says so."""
+    said = wfcore("execution", "explain", "exec_0")
+    assert (said.status, said.err) == (1, "error: Execution not found\n")

@@ -5,6 +5,8 @@ from adapters_http.asked import member, page, wait_ms
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions
+from wfcore.usecases.explaining import explain_execution
+from wfcore.wire.explanation import ExplanationView, explanation_view
 from wfcore.wire.shapes import ExecutionPage, ResultView, StatusView
 from wfcore.wire.views import execution_page, result_view, status_view
 
@@ -37,6 +39,12 @@ async def result(ask: Ask) -> ResultView:
     if wait is not None:
         await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
     return result_view(await executions.read_result(ask.services, ask.who, ask.params["id"]))
+
+
+async def explain(ask: Ask) -> ExplanationView:
+    """Why nothing is happening, or what happens next."""
+    found = await explain_execution(ask.services, ask.who, ask.params["id"])
+    return explanation_view(found.run, found.at, found.lines)
 
 
 async def cancel(ask: Ask) -> StatusView:

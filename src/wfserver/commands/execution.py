@@ -10,14 +10,26 @@ from wfcore.model.page import PageRequest
 from wfcore.rules.variables import parse_text
 from wfcore.usecases import executions, starting
 from wfcore.usecases.executions import REST
+from wfcore.usecases.explaining import explain_execution
 from wfcore.usecases.services import Services
 from wfcore.usecases.starting import Started
 from wfcore.wire.converter import plain
+from wfcore.wire.explanation import explanation_view
 from wfcore.wire.views import execution_row, start_view, status_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table, shortened, span
+from wfserver.output import (
+    clean,
+    instant,
+    put_fields,
+    put_json,
+    put_list,
+    put_table,
+    shortened,
+    span,
+)
 from wfserver.params import Group, Member, inputs, limit, pass_session
+from wfserver.presence import is_serving
 from wfserver.session import Session
 
 _POLL_S = 0.1
@@ -83,6 +95,21 @@ def list_(
 def show(session: Session, id: str) -> None:
     """One execution with the results of its steps."""
     _show(session, session.work(lambda services: executions.read_execution(services, None, id)))
+
+
+@execution_command.command("explain")
+@click.argument("id")
+@pass_session
+def explain(session: Session, id: str) -> None:
+    """Why nothing is happening, or what happens next."""
+    serving = is_serving(session.settings())
+    found = session.work(lambda services: explain_execution(services, None, id, serving=serving))
+    if session.json:
+        put_json(plain(explanation_view(found.run, found.at, found.lines)))
+        return
+    click.echo(found.run.status)
+    for line in found.lines:
+        click.echo(f"- {clean(line.text)}")
 
 
 @execution_command.command("cancel")

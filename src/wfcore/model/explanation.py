@@ -1,0 +1,49 @@
+"""Why an execution is where it is: lines for people, with codes for programs."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+
+
+class Why(StrEnum):
+    """What one line of an explanation is about."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    INTERRUPTED = "INTERRUPTED"
+    NO_SERVER = "NO_SERVER"
+    """No server is there that would go on with it."""
+    DUE = "DUE"
+    """Nothing is in its way: a worker takes it at once."""
+    PLACES_TAKEN = "PLACES_TAKEN"
+    """Every place of every worker is taken."""
+    ACCOUNT_SHARE_USED = "ACCOUNT_SHARE_USED"
+    """The account holds as many places as it may while others could want some."""
+    MOVING = "MOVING"
+    """A worker has it, between two steps."""
+    STEP_RUNNING = "STEP_RUNNING"
+    STEP_RETRYING = "STEP_RETRYING"
+    AWAITING_APPROVAL = "AWAITING_APPROVAL"
+    NEXT_STEP = "NEXT_STEP"
+    WILL_RESUME = "WILL_RESUME"
+    WILL_FAIL = "WILL_FAIL"
+    CAN_REDRIVE = "CAN_REDRIVE"
+
+
+@frozen
+class Line:
+    """
+    One thing that is so, as a sentence. `until`: when it changes by itself.
+
+    `execution_id` is another execution that has to do with it.
+    """
+
+    code: Why
+    text: str
+    until: EpochMs | None = None
+    step_name: str | None = None
+    approval_id: str | None = None
+    execution_id: str | None = None

@@ -1,0 +1,78 @@
+"""Why an execution that is due has not been taken: who holds the places. XP-1, XP-2."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from wfcore.model.execution import Execution
+from wfcore.model.explanation import Line, Why
+from wfcore.rules.access import sees_execution
+
+_NAMED = 5
+
+
+@frozen
+class Queue:
+    """
+    The executions that workers hold now, each worker with so many `places`.
+
+    `asker` is the account that wants to know (None: the operator, who sees everything).
+    `share`: an account with *n* places takes another only while `n < share * (free places)`.
+    """
+
+    held: Sequence[Execution]
+    places: int
+    share: int
+    asker: str | None = None
+
+
+def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
+    """What keeps *run*, which is due, from being taken. Names only what the asker sees. XP-2."""
+    workers = Counter(one.worker for one in queue.held) if queue else Counter[str | None]()
+    if queue is None or not workers:
+        yield _DUE
+        return
+    free = {worker: queue.places - count for worker, count in workers.items()}
+    if max(free.values()) <= 0:
+        text = f"All {workers.total()} places are taken: {_takers(queue)}."
+        yield Line(Why.PLACES_TAKEN, text)
+        yield from _each(queue)
+    elif all(_share_used(run, queue, worker, left) for worker, left in free.items()):
+        mine = sum(one.owner_id == run.owner_id for one in queue.held)
+        text = (
+            f"The account holds {mine} of {queue.places * len(workers)} places; the rest is "
+            "kept for other accounts. It goes on when one of its executions ends or rests."
+        )
+        yield Line(Why.ACCOUNT_SHARE_USED, text)
+        yield from _each(queue, run.owner_id)
+    else:
+        yield _DUE
+
+
+_DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
+
+
+def _share_used(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
+    held = sum((one.worker, one.owner_id) == (worker, run.owner_id) for one in queue.held)
+    return free <= 0 or held >= queue.share * free
+
+
+def _visible(queue: Queue) -> list[Execution]:
+    return [one for one in queue.held if queue.asker is None or sees_execution(one, queue.asker)]
+
+
+def _takers(queue: Queue) -> str:
+    """How many are whose, without saying more of other accounts than their number."""
+    own = len(_visible(queue))
+    others = len(queue.held) - own
+    parts = (f"{own} by executions that you see", f"{others} by those of other accounts")
+    return ", ".join(part for part, count in zip(parts, (own, others), strict=True) if count)
+
+
+def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
+    """Some of those that hold a place, so that one of them can be looked at or cancelled."""
+    shown = [one for one in _visible(queue) if owner_id in (None, one.owner_id)]
+    for one in shown[:_NAMED]:
+        text = f"A place is taken by {one.id} of '{one.workflow_name}'."
+        yield Line(Why.PLACES_TAKEN, text, execution_id=one.id)

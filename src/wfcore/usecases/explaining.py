@@ -1,0 +1,66 @@
+"""Answering why an execution is where it is. Reads only, but for expiries that are settled."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+from wfcore.model.access import Principal
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.explanation import Line
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import Slots, View
+from wfcore.rules.explain import Around, explain, is_due
+from wfcore.rules.explain_queue import Queue
+from wfcore.usecases.executions import read_execution
+from wfcore.usecases.services import Services
+
+_MOST_HELD = 1_000
+
+
+@frozen
+class Explanation:
+    """An execution as it was at an instant, and what there was to say of it."""
+
+    run: Execution
+    at: EpochMs
+    lines: tuple[Line, ...]
+
+
+async def explain_execution(
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    *,
+    serving: bool | None = None,
+) -> Explanation:
+    """
+    Why nothing is happening, or what happens next. XP-1, XP-2. Raises `NotFound`.
+
+    *serving*: whether a server is there, where the caller knows.
+    """
+    run = await read_execution(services, who, execution_id)
+    now = services.clock.now()
+    async with services.store.view() as view:
+        snapshot = await view.definitions.get(run.workflow_id, run.revision)
+        asks = any(result.approval_id for result in run.step_results.values())
+        around = Around(
+            definition=snapshot.definition if snapshot else None,
+            approvals=await view.approvals.of_execution(run.id) if asks else (),
+            queue=await _queue(services, view, who) if is_due(run, now) else None,
+            serving=serving,
+        )
+    return Explanation(run, now, explain(run, around, now))
+
+
+async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
+    slots = Slots(services.policy.places)
+    asker = who.account.id if who else None
+    return Queue(await _held(view), slots.places, slots.share, asker)
+
+
+async def _held(view: View) -> Sequence[Execution]:
+    where = ExecutionFilter(status=ExecutionStatus.RUNNING)
+    running = await view.executions.list(where, PageRequest(1, _MOST_HELD))
+    return [run for run in running.rows if run.worker is not None]

@@ -1,0 +1,102 @@
+"""Explanations of executions as a store really holds them, on both stores."""
+
+import pytest
+from attrs import evolve
+
+from usecases.conftest import World, code, review
+from wfcore.errors import NotFound
+from wfcore.instants import MINUTE, SECOND
+from wfcore.model.approval import DecisionSource
+from wfcore.model.explanation import Line, Why
+from wfcore.model.workflow import Retry
+from wfcore.rules.approval import Reject
+from wfcore.usecases import approvals, running, sweeping
+from wfcore.usecases.explaining import explain_execution
+from wfcore.usecases.services import Policy
+
+
+async def lines(world: World, who, run_id: str) -> tuple[Line, ...]:
+    return (await explain_execution(world.services, who, run_id)).lines
+
+
+async def test_each_place_on_the_way_is_explained(world: World) -> None:
+    """XP-1: due, running, retrying, waiting for people, rejected: each as the store has it."""
+    ann = await world.account()
+    again = Retry(2, delay_ms=5_000)
+    id = await world.start(ann, await world.workflow(ann, code("fetch", retry=again), review()))
+    assert [line.code for line in await lines(world, ann, id)] == [Why.DUE, Why.NEXT_STEP]
+    lease, _ = await world.take()
+    running_now, comes_next = await lines(world, ann, id)
+    assert (running_now.code, running_now.step_name) == (Why.STEP_RUNNING, "fetch")
+    assert running_now.until == world.clock.now() + 30_000
+    assert (comes_next.code, comes_next.step_name) == (Why.NEXT_STEP, "review")
+    await world.finish(lease, "fetch", error="no answer")
+    retrying, _ = await lines(world, ann, id)
+    assert (retrying.code, retrying.until) == (Why.STEP_RETRYING, world.clock.now() + 5_000)
+    assert "no answer" in retrying.text
+    world.clock.advance(5_000)
+    assert (await lines(world, ann, id))[0].code is Why.DUE
+    lease, _ = await world.take()
+    await world.finish(lease, "fetch")
+    (waiting,) = await lines(world, ann, id)
+    assert waiting.code is Why.AWAITING_APPROVAL
+    (approval,) = await approvals.approvals_of(world.services, ann, id)
+    assert (waiting.approval_id, waiting.until) == (approval.id, approval.expires_at)
+    asked = approvals.Decide(approval.id, Reject(), DecisionSource.API, "not today")
+    await approvals.decide_approval(world.services, ann, asked)
+    because, cure = await lines(world, ann, id)
+    assert because.text == f"Approval {approval.id} was rejected by ann@example.org: not today"
+    assert cure.code is Why.CAN_REDRIVE
+
+
+async def test_an_approval_past_its_time_is_settled_before_it_is_explained(world: World) -> None:
+    """XP-1, AP-4: no explanation speaks of an approval that nobody can decide any more."""
+    ann = await world.account()
+    id = await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))
+    await world.take()
+    world.clock.advance(SECOND)
+    first = (await lines(world, ann, id))[0]
+    assert first.code is Why.CANCELLED
+    assert "Nobody decided" in first.text
+
+
+async def test_an_interruption_is_explained_to_its_end(world: World) -> None:
+    """XP-1, EX-13: interrupted, FAILED after the grace, and then failed with that error."""
+    ann = await world.account()
+    id = await world.start(ann, await world.workflow(ann, code("pay")))
+    lease, _ = await world.take()
+    await running.hand_back(world.services, lease)
+    because, fate, _ = await lines(world, ann, id)
+    assert (because.code, because.step_name) == (Why.INTERRUPTED, "pay")
+    assert (fate.code, fate.until) == (Why.WILL_FAIL, world.clock.now() + 5 * MINUTE)
+    world.clock.advance(5 * MINUTE)
+    await sweeping.end_graces(world.services)
+    assert (await lines(world, ann, id))[0].text == "Execution interrupted"
+
+
+async def test_a_full_house_names_the_guests_one_knows(world: World) -> None:
+    """XP-1, XP-2: who waits for a place learns which of its executions hold one."""
+    services = evolve(world.services, policy=Policy(places=3))
+    ann, bob = await world.account(), await world.account("bob@example.org")
+    mine = [await world.start(ann, await world.workflow(ann, code("a")))]
+    other = await world.workflow(bob, code("a"))
+    for _ in range(2):
+        await world.start(bob, other)
+    for lease in await running.claim(services, "w1", 3):
+        await running.begin(services, lease)
+    late = await world.start(ann, await world.workflow(ann, code("a")))
+    found = (await explain_execution(services, ann, late)).lines
+    assert found[0].text == (
+        "All 3 places are taken: 1 by executions that you see, 2 by those of other accounts."
+    )
+    assert [line.execution_id for line in found[1:-1]] == mine
+    everything = (await explain_execution(services, None, late)).lines
+    assert len([line for line in everything if line.execution_id]) == 3
+
+
+async def test_a_stranger_gets_no_explanation(world: World) -> None:
+    """XP-2, AC-4: what one does not see is not there."""
+    ann, bob = await world.account(), await world.account("bob@example.org")
+    id = await world.start(ann, await world.workflow(ann, code("a")))
+    with pytest.raises(NotFound):
+        await explain_execution(world.services, bob, id)
