@@ -6,7 +6,7 @@ PORT ?= 8000
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: up test check lint types layers format bench deep clean
+.PHONY: up test check lint types layers format bench deep tables clean
 
 up: .venv/.server          ## install and run the server with a sample
 	$(BIN)/wfcore up --port $(PORT)
@@ -35,6 +35,9 @@ bench: .venv/.dev          ## ratios, measured in one run
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
+
+tables: .venv/.dev         ## write afresh what the documentation shows of the tables
+	$(BIN)/python docs/fill.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -24,6 +24,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import APPROVAL_BODY
 from wfcore.wire import requests, shapes
 from wfcore.wire.explanation import ExplanationView
+from wfcore.wire.schema import Schemas
 
 
 def _number(default: int, largest: int | None = None) -> dict[str, object]:
@@ -35,8 +36,8 @@ PAGE = Query("page", "Page, counted from 1", _number(1))
 SIZE = Query("size", "Rows per page", _number(50, 200))
 APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
-STATUS = Query("status", "Only this status", {"type": "string", "enum": [*ExecutionStatus]})
-APPROVAL_STATUS = Query("status", "Only this status", {"type": "string", "enum": [*ApprovalStatus]})
+STATUS = Query("status", "Only this status", Schemas().of(ExecutionStatus))
+APPROVAL_STATUS = Query("status", "Only this status", Schemas().of(ApprovalStatus))
 WAIT = Query(
     "wait",
     "Answer as soon as the execution rests, at the latest after this many seconds",

@@ -3,7 +3,7 @@ State machines as data.
 
 A machine is a table of rows (state, fact type, next state, rule id). The pair (state, fact)
 alone decides where a record goes; if it seemed to depend on data, the fact is two facts. From
-the same rows come `target`, the diagrams, and tests that walk every pair.
+the same rows come `target`, the way to any state, the diagrams, and tests that walk every pair.
 """
 
 from collections.abc import Mapping
@@ -59,6 +59,28 @@ class Machine(Generic[S]):
     def facts(self) -> tuple[type, ...]:
         """Every fact type that some row names, in order of first appearance."""
         return tuple(dict.fromkeys(row.fact for row in self.rows))
+
+    @property
+    def states(self) -> tuple[S, ...]:
+        """Every state, in the order of its enumeration."""
+        return tuple(type(self.initial))
+
+    def way_to(self, state: S) -> tuple[Row[S], ...]:
+        """
+        The rows of a shortest way from the initial state to *state*.
+
+        Raises `ValueError` where no row leads there.
+        """
+        ways: dict[S, tuple[Row[S], ...]] = {self.initial: ()}
+        while state not in ways:
+            steps = [row for row in self.rows if row.state in ways and row.target not in ways]
+            if not steps:
+                raise ValueError(f"{self.name}: no way to {state}")
+            reached = ways.copy()
+            for row in steps:
+                reached.setdefault(row.target, (*ways[row.state], row))
+            ways = reached
+        return ways[state]
 
 
 def _words(fact: type) -> str:

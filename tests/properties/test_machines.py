@@ -12,14 +12,20 @@ from wfcore.errors import IllegalMove
 from wfcore.machine import Machine
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
-from wfcore.rules.approval import APPROVAL, Decision
+from wfcore.model.webhook import WebhookStatus
+from wfcore.rules import states, webhook_machine
+from wfcore.rules.approval import Decision
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, CancelAsked, Fact
 from wfcore.testing.strategies import instants
 from wfcore.testing.strategies_runs import FACTS, executions
 
-MACHINES = [EXECUTION, APPROVAL]
-MEMBERS = {"execution": (ExecutionStatus, Fact), "approval": (ApprovalStatus, Decision)}
+MACHINES = list(states.MACHINES.values())
+MEMBERS = {
+    "execution": (ExecutionStatus, Fact),
+    "approval": (ApprovalStatus, Decision),
+    "webhook": (WebhookStatus, webhook_machine.Fact),
+}
 PAIRS = [
     pytest.param(machine, state, fact, id=f"{machine.name}-{state}-{fact.__name__}")
     for machine in MACHINES
@@ -57,6 +63,19 @@ def test_the_table_alone_decides(machine, state, fact):
         with pytest.raises(IllegalMove) as refused:
             machine.target(state, fact)
         assert (refused.value.machine, refused.value.state) == (machine.name, state)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)
+def test_the_way_to_a_state_leads_there(machine):
+    """From the initial state, row by row, and by no more rows than there are states."""
+    for state in machine.states:
+        here = machine.initial
+        for row in machine.way_to(state):
+            assert row in machine.rows
+            assert row.state is here
+            here = row.target
+        assert here is state
+        assert len(machine.way_to(state)) < len(machine.states)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.name)

@@ -132,7 +132,7 @@ def test_a_downgrade_disables_the_newest(plan, hooks, random):
 
 @given(webhooks(), st.sampled_from(DisabledReason), st.sampled_from(DisabledReason), instants())
 def test_the_first_reason_to_disable_stays(webhook, reason, later_reason, now):
-    """WH-2: disabling twice changes nothing; enabling forgets the reason."""
+    """WH-14, WH-15: disabling twice changes nothing; enabling forgets the reason."""
     off = disabled(webhook, reason, now)
     assert off.status is WebhookStatus.DISABLED
     assert off.disabled_reason is (webhook.disabled_reason or reason)

@@ -13,6 +13,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Webhook, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
+from wfcore.rules.webhook_machine import BECAUSE, REASON, WEBHOOK, Enabled, Fact
 
 
 def require_bound_key(webhook: Webhook, who: Principal) -> None:
@@ -63,16 +64,28 @@ def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
     return tuple(oldest_first[limit:])
 
 
+def moved(webhook: Webhook, fact: Fact, now: EpochMs) -> Webhook:
+    """
+    Fold one fact into a webhook. What disables a disabled one changes nothing: its first
+    reason stays. WH-14, WH-15.
+
+    Raises `IllegalMove` where the table has no row: an active one cannot be enabled.
+    """
+    status = WEBHOOK.target(webhook.status, type(fact))
+    if status is webhook.status:
+        return webhook
+    reason = REASON.get(type(fact))
+    return evolve(webhook, status=status, disabled_reason=reason, updated_at=now)
+
+
 def disabled(webhook: Webhook, reason: DisabledReason, now: EpochMs) -> Webhook:
     """The webhook, disabled. The first reason stays."""
-    if webhook.status is WebhookStatus.DISABLED:
-        return webhook
-    return evolve(webhook, status=WebhookStatus.DISABLED, disabled_reason=reason, updated_at=now)
+    return moved(webhook, BECAUSE[reason], now)
 
 
 def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
     """The webhook, active again. The caller has checked plan and access."""
-    return evolve(webhook, status=WebhookStatus.ACTIVE, disabled_reason=None, updated_at=now)
+    return moved(webhook, Enabled(), now)
 
 
 def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:

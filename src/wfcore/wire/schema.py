@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 import attrs
 
 from wfcore.rules.limits import MAX_COMMENT
+from wfcore.rules.states import MACHINES, sentence
 from wfcore.wire.converter import wire_name
 from wfcore.wire.requests import Comment
 
@@ -21,6 +22,10 @@ _PRIMITIVES: Mapping[Any, Schema] = {
     NoneType: {"type": "null"},
     Comment: {"type": "string", "maxLength": MAX_COMMENT},
 }
+_STATES: Mapping[type, str] = {
+    type(machine.initial): f"{sentence(machine)}." for machine in MACHINES.values()
+}
+"""What the tables of states say of each status."""
 
 
 class Schemas:
@@ -63,7 +68,8 @@ class Schemas:
     def of(self, annotation: Any, closed: bool = False) -> Schema:
         """The schema of one annotation."""
         if isinstance(annotation, type) and issubclass(annotation, Enum):
-            return {"type": "string", "enum": [member.value for member in annotation]}
+            found = {"type": "string", "enum": [member.value for member in annotation]}
+            return found | ({"description": _STATES[annotation]} if annotation in _STATES else {})
         if annotation in _PRIMITIVES:
             return dict(_PRIMITIVES[annotation])
         if attrs.has(annotation):

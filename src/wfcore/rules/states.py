@@ -1,0 +1,88 @@
+"""
+The machines of the service, and their tables as text, Mermaid and JSON.
+
+What people read of the states (the command line, the documentation, the description of the
+API) is written from the same rows that decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from wfcore.machine import Machine, Row
+from wfcore.model.json import JsonObject
+from wfcore.rules.approval import APPROVAL
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.webhook_machine import WEBHOOK
+
+MACHINES: Mapping[str, Machine[Any]] = {
+    machine.name: machine for machine in (EXECUTION, APPROVAL, WEBHOOK)
+}
+"""Every machine by its name."""
+
+_HEADS = ("From", "Fact", "To", "Rule", "When")
+
+
+def as_text(machine: Machine[Any]) -> str:
+    """A sentence about the states, and the rows in columns."""
+    rows = [_HEADS, *(_cells(row) for row in machine.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([f"{machine.name}: {sentence(machine)}", "", *lines])
+
+
+def as_mermaid(machine: Machine[Any]) -> str:
+    """A state diagram; facts that lead the same way share an arrow."""
+    arrows = [f"[*] --> {machine.initial}"]
+    ways = sorted(machine.rows, key=lambda row: _order(machine, row))
+    for (state, target), rows in groupby(ways, key=lambda row: (row.state, row.target)):
+        facts = "<br>".join(row.fact.__name__ for row in rows)
+        arrows.append(f"{state} --> {target}: {facts}")
+    arrows += [f"{state} --> [*]" for state in ends(machine)]
+    return "\n".join(["stateDiagram-v2", *(f"    {arrow}" for arrow in arrows)])
+
+
+def as_json(machine: Machine[Any]) -> JsonObject:
+    """Everything that the table says."""
+    return {
+        "name": machine.name,
+        "initial": machine.initial.value,
+        "final": [state.value for state in ends(machine)],
+        "states": [state.value for state in machine.states],
+        "rows": [
+            dict(zip(map(str.lower, _HEADS), _cells(row), strict=True)) for row in machine.rows
+        ],
+    }
+
+
+def sentence(machine: Machine[Any]) -> str:
+    """Where a record begins, what it may become, and where it ends."""
+    between = [s for s in machine.states if s is not machine.initial and s not in machine.final]
+    parts = [f"{machine.initial} at first"]
+    parts += [f"then {_listed(between)}"] if between else []
+    parts += [f"{_listed(ends(machine))} for good"] if machine.final else []
+    return "; ".join(parts)
+
+
+def ends(machine: Machine[Any]) -> Sequence[Any]:
+    """The final states, in the order of their enumeration."""
+    return [state for state in machine.states if state in machine.final]
+
+
+def meaning(fact: type) -> str:
+    """What a fact says, as its docstring has it, in one line."""
+    paragraph = (fact.__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(paragraph.replace("`", "").split())
+
+
+def _cells(row: Row[Any]) -> tuple[str, str, str, str, str]:
+    return (str(row.state), row.fact.__name__, str(row.target), row.rule, meaning(row.fact))
+
+
+def _order(machine: Machine[Any], row: Row[Any]) -> tuple[int, int]:
+    return machine.states.index(row.state), machine.states.index(row.target)
+
+
+def _listed(states: Sequence[Any]) -> str:
+    *others, last = map(str, states)
+    return f"{', '.join(others)} or {last}" if others else last

@@ -1,0 +1,30 @@
+"""`wfcore states`: the tables that decide what may happen next, for people and for programs."""
+
+import click
+
+from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text
+from wfserver.output import put_json
+from wfserver.params import Command, pass_session
+from wfserver.session import Session
+
+_TEXTS = {"text": as_text, "mermaid": as_mermaid}
+
+
+@click.command("states", cls=Command)
+@click.argument("machine", type=click.Choice(list(MACHINES)), metavar="MACHINE")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "json"]),
+    default="text",
+    show_default=True,
+    help="A table, a diagram's text, or JSON (as --json).",
+)
+@pass_session
+def states_command(session: Session, machine: str, form: str) -> None:
+    """The states of MACHINE (execution, approval, webhook) and what leads from one to another."""
+    table = MACHINES[machine]
+    if session.json or form == "json":
+        put_json(as_json(table))
+    else:
+        click.echo(_TEXTS[form](table))

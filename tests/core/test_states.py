@@ -1,0 +1,105 @@
+"""The tables of states as people and programs read them: nothing missing, nothing stale."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from adapters_http.config import HttpConfig
+from adapters_http.openapi import document
+from wfcore.machine import Machine
+from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text, meaning
+from wfserver.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+every_machine = pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda m: m.name)
+ARROW = re.compile(r"^    (\S+) --> (\S+?)(?:: (\S+))?$")
+
+
+def triples(machine: Machine) -> set:
+    return {(str(row.state), row.fact.__name__, str(row.target)) for row in machine.rows}
+
+
+@every_machine
+def test_the_text_has_a_line_for_each_row(machine):
+    """State, fact, target, rule and meaning of every row, each row once, under their heads."""
+    head, _, heads, *lines = as_text(machine).splitlines()
+    assert head.startswith(f"{machine.name}: {machine.initial} at first")
+    assert heads.split() == ["From", "Fact", "To", "Rule", "When"]
+    said = [tuple(re.split(r"  +", line)) for line in lines]
+    assert said == [
+        (str(row.state), row.fact.__name__, str(row.target), row.rule, meaning(row.fact))
+        for row in machine.rows
+    ]
+
+
+@every_machine
+def test_the_diagram_draws_exactly_the_rows(machine):
+    """Read back, its arrows are the rows, the beginning and the ends; no arrow is drawn twice."""
+    first, *lines = as_mermaid(machine).splitlines()
+    assert first == "stateDiagram-v2"
+    arrows = [ARROW.fullmatch(line).groups() for line in lines]
+    assert len({(here, there) for here, there, _ in arrows}) == len(arrows)
+    drawn = {
+        (here, fact, there)
+        for here, there, facts in arrows
+        if facts is not None
+        for fact in facts.split("<br>")
+    }
+    assert drawn == triples(machine)
+    bare = {(here, there) for here, there, facts in arrows if facts is None}
+    assert bare == {("[*]", machine.initial)} | {(end, "[*]") for end in machine.final}
+
+
+@every_machine
+def test_the_json_holds_the_whole_table(machine):
+    """States, ends and rows survive JSON."""
+    said = json.loads(json.dumps(as_json(machine)))
+    assert {(row["from"], row["fact"], row["to"]) for row in said["rows"]} == triples(machine)
+    assert said["states"] == [str(state) for state in machine.states]
+    assert (said["initial"], set(said["final"])) == (machine.initial, machine.final)
+    assert [row["rule"] for row in said["rows"]] == [row.rule for row in machine.rows]
+
+
+@every_machine
+def test_every_fact_says_what_it_means(machine):
+    """A row that nobody could explain is not in a table."""
+    assert all(meaning(fact).endswith(".") for fact in machine.facts)
+
+
+def test_the_page_shows_the_tables_of_today():
+    """`make tables` would change nothing, and every machine is shown as table and diagram."""
+    run = subprocess.run(
+        [sys.executable, str(DOCS / "fill.py"), "--check"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    page = (DOCS / "states.md").read_text()
+    for machine in MACHINES.values():
+        assert as_text(machine) in page
+        assert as_mermaid(machine) in page
+
+
+def test_the_command_prints_every_form(capsys):
+    """`wfcore states` needs no data folder and prints text, diagram and JSON."""
+    for name, machine in MACHINES.items():
+        for form, said in (("text", as_text(machine)), ("mermaid", as_mermaid(machine))):
+            assert main(["states", name, "--format", form]) == 0
+            assert capsys.readouterr().out == f"{said}\n"
+        for asked in (["--json"], ["--format", "json"]):
+            assert main(["states", name, *asked]) == 0
+            assert json.loads(capsys.readouterr().out) == as_json(machine)
+    assert main(["states", "nothing"]) == 2
+    assert "execution" in capsys.readouterr().err
+
+
+def test_the_description_of_the_api_enumerates_the_states():
+    """Wherever OpenAPI speaks of such a status, it lists the table's states and says the ends."""
+    schemas = document(HttpConfig())["components"]["schemas"]
+    shown = {"execution": "StatusView", "approval": "ApprovalView", "webhook": "WebhookView"}
+    for name, view in shown.items():
+        status = schemas[view]["properties"]["status"]
+        assert status["enum"] == [str(state) for state in MACHINES[name].states]
+        assert all(str(state) in status["description"] for state in MACHINES[name].states)
