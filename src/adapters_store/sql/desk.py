@@ -22,8 +22,10 @@ R = TypeVar("R")
 
 
 _ADD = "INSERT INTO events (execution_id, number, at, kind, data) VALUES (?, ?, ?, ?, ?)"
-LOGS = [_ADD + ", (?, ?, ?, ?, ?)" * more for more in range(4)]
-"""Texts that add one event, two, three, four."""
+_MOST_LOGGED = 8
+LOGS = [_ADD + ", (?, ?, ?, ?, ?)" * more for more in range(_MOST_LOGGED)]
+"""Texts that add one event, two, and so on."""
+_LOGGED = 5 * _MOST_LOGGED
 
 
 def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
@@ -51,6 +53,7 @@ class Desk:
     reads: Reads
     writer: Writer
     writes: list[Write] = field(factory=list)
+    logged: list[Any] = field(factory=list)
     drafts: dict[tuple[str, Key], Any] = field(factory=dict)
     sizes: dict[tuple[str, Key], int] = field(factory=dict)
     changed: set[str] = field(factory=set)
@@ -65,7 +68,7 @@ class Desk:
         """All rows of *query*, with the unit's own writes in them."""
         if self.changed.isdisjoint(query.tables):
             return await self.reads.rows(query)
-        writes = tuple(self.writes)
+        writes = self._all_writes()
         return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
 
     async def first(self, kind: Kind[R], query: Query) -> R | None:
@@ -91,12 +94,9 @@ class Desk:
         self.changed.add(table)
 
     def log(self, values: tuple[Any, ...]) -> None:
-        """Collect an event; events of one unit that follow one another are one statement."""
-        if self.writes and self.writes[-1][0] in LOGS[:-1]:
-            sql, earlier, _ = self.writes.pop()
-            self.writes.append((LOGS[LOGS.index(sql) + 1], earlier + values, None))
-        else:
-            self.write("events", (LOGS[0], values, None))
+        """Collect an event; they are added after all other writes, many with one statement."""
+        self.logged.extend(values)
+        self.changed.add("events")
 
     def draft(self, table: str, key: Key, record: Any, size: int = 0) -> None:
         """What a read of *key* shows from now on. *size* > 0: worth remembering after commit."""
@@ -115,7 +115,7 @@ class Desk:
 
     async def commit(self) -> None:
         """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
-        writes = tuple(self.writes)
+        writes = self._all_writes()
         if not writes:
             return
         await self.writer.submit(lambda cursor: perform(cursor, writes))
@@ -124,6 +124,14 @@ class Desk:
                 record = self.drafts[table, key]
                 self.reads.cache.keep(table, key, Known(record.version, record, size))
         self.writes.clear()
+        self.logged.clear()
         self.drafts.clear()
         self.sizes.clear()
         self.changed.clear()
+
+    def _all_writes(self) -> list[Write]:
+        writes = self.writes.copy()
+        for start in range(0, len(self.logged), _LOGGED):
+            values = tuple(self.logged[start : start + _LOGGED])
+            writes.append((LOGS[len(values) // 5 - 1], values, None))
+        return writes

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sql.bodies import bumper_of, reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row, Write
+from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, StepResult
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || s.body {output} || ']')
@@ -47,10 +48,9 @@ PUT_STEP = """INSERT INTO step_results (execution_id, position, body, output) VA
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 
 _OWN_ROWS = ("version", "worker", "fence", "due_at", "variables", "step_results", "output")
-_write_head = writer_of(Execution, _OWN_ROWS)
+write_head = writer_of(Execution, _OWN_ROWS)
 _write_step = writer_of(StepResult, ["output"])
 _read_execution = reader_of(Execution)
-bumped = bumper_of(Execution)
 
 
 def decode(row: Row) -> Execution:
@@ -77,12 +77,17 @@ FETCH = Fetch(
 )
 
 
+def bumped(run: Execution) -> Execution:
+    """The record as it is once it is stored."""
+    return evolve(run, version=run.version + 1)
+
+
 def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
     """
     The writes that store *run* over *base* (what is stored at its version, None: unknown), and
     how many characters that are.
     """
-    body = text_of(_write_head(run))
+    body = text_of(write_head(run))
     output = None if run.output is None else text_of(run.output)
     found, size = _step_writes(run, base)
     found.insert(0, _head(run, base, body, output))
@@ -135,8 +140,7 @@ def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], i
         found.append((DROP_STEPS, (run.id,), None))
         known = {}
     for position, (name, result) in enumerate(run.step_results.items()):
-        stored = known.get(name)
-        if stored is not result and stored != result:
+        if known.get(name) is not result:
             body, output = text_of({"name": name, **_write_step(result)}), text_of(result.output)
             found.append((PUT_STEP, (run.id, position, body, output), None))
             size += len(body) + len(output)

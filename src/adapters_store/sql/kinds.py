@@ -8,9 +8,9 @@ From these few words come the four statements that every kind needs.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from adapters_store.sql.bodies import bumper_of, reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -62,7 +62,6 @@ class Kind(Generic[R]):
         values: Mapping[str, Callable[[R], Any]] | None = None,
     ) -> None:
         self.table, self.key, self.columns = table, key, columns
-        self.bumped = bumper_of(type)
         self._values = values or {}
         self._encode = writer_of(type, ["version"])
         self._structure = reader_of(type)
@@ -80,6 +79,10 @@ class Kind(Generic[R]):
     def key_of(self, record: R) -> Key:
         """The values of the key."""
         return tuple(getattr(record, name) for name in self.key)
+
+    def bumped(self, record: R) -> R:
+        """The record as it is once it is stored."""
+        return cast("R", evolve(cast("Any", record), version=cast("Any", record).version + 1))
 
     def decode(self, row: Row) -> R:
         """A record from `version, body`."""

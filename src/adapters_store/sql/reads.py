@@ -2,9 +2,9 @@
 Reading: point reads in the event loop, lists in threads, decoded records used again.
 
 A point read by key is over before a thread would have begun it, and a WAL reader never waits
-for the writer. Before that, one question in each
-turn of the event loop: has anybody committed since? If not, what was decoded still holds.
-What a turn handles had arrived before it began, so nobody is shown less than he was told.
+for the writer. All point reads of one turn of the event loop are one transaction, which begins
+with a question: has anybody committed since? If not, what was decoded still holds. What a turn
+handles had arrived before it began, so nobody is shown less than he was told.
 """
 
 import asyncio
@@ -129,6 +129,7 @@ class Reads:
         the event loop. Raises `StoreUnavailable`.
         """
         if self._state is None:
+            self.row("BEGIN", ())
             row = self.row("PRAGMA data_version", ())
             self._state = cast("int", row[0]) if row is not None else 0
             asyncio.get_running_loop().call_soon(self._next_turn)
@@ -136,6 +137,8 @@ class Reads:
 
     def _next_turn(self) -> None:
         self._state = None
+        if self._inline is not None and self._inline.in_transaction:
+            self.row("ROLLBACK", ())
 
     def row(self, sql: str, values: Sequence[Any]) -> Row | None:
         """The one row of a statement, read here and now. Raises `StoreUnavailable`."""
@@ -145,7 +148,7 @@ class Reads:
             return cast("Row | None", self._inline.execute(sql, values).fetchone())
         except DriverError as error:
             close_quietly(self._inline)
-            self._inline = None
+            self._inline = self._state = None
             self.cache = Cache()  # another connection numbers its states anew
             raise StoreUnavailable(detail=detail_of(error)) from error
 

@@ -29,7 +29,7 @@ class EventKind(StrEnum):
     ARTIFACT_CREATED = "artifact.created"
 
 
-@frozen
+@frozen(slots=False)
 class Event:
     """Event number *number* (from 1, without gaps) of one execution."""
 

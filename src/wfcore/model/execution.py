@@ -59,7 +59,7 @@ class StatusReason:
     approval_id: str | None = None
 
 
-@frozen
+@frozen(slots=False)
 class StepResult:
     """
     What is known of one step. Only steps that started or were skipped have one.
@@ -91,7 +91,7 @@ class StepResult:
         return self.status is StepStatus.RUNNING and self.retry_at is None
 
 
-@frozen
+@frozen(slots=False)
 class Execution:
     """
     One run of one workflow definition.

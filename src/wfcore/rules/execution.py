@@ -7,11 +7,12 @@ numbers have no gaps, and a terminal event is the last. EX-20.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from wfcore.effects import DeadlineSet, Effect, Outcome, StopSteps, WakeRunner, WithdrawApprovals
 from wfcore.instants import EpochMs, later
 from wfcore.model.event import Event, EventKind
+from wfcore.model.evolving import evolve
 from wfcore.model.execution import (
     Execution,
     ExecutionStatus,
