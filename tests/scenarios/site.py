@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,9 +34,10 @@ class Site:
         self.data = data
         self.settings = settings
         self._stack = AsyncExitStack()
+        self._thread = ThreadPoolExecutor(1)  # a test's own thread may have a loop already
         self._loop = asyncio.Runner()
         system = self._stack.enter_async_context(open_system(Settings(data)))
-        self._services = self._loop.run(_awaited(system)).services
+        self._services = self._awaited(system).services
         self._count = 0
         self.serve()
 
@@ -58,12 +60,16 @@ class Site:
         """End everything."""
         if self.server.process.poll() is None:
             self.kill()
-        self._loop.run(self._stack.aclose())
-        self._loop.close()
+        self._awaited(self._stack.aclose())
+        self._thread.submit(self._loop.close).result()
+        self._thread.shutdown()
 
     def do(self, job: Callable[[Services], Awaitable[T]]) -> T:
         """Do something as the operator, in this process, not the server's."""
-        return self._loop.run(_awaited(job(self._services)))
+        return self._awaited(job(self._services))
+
+    def _awaited(self, work: Awaitable[T]) -> T:
+        return self._thread.submit(self._loop.run, _awaited(work)).result()
 
     def account(self, plan: Plan = Plan.ENTERPRISE) -> Account:
         """A new account, without a password."""

@@ -1,0 +1,110 @@
+"""The one-click pages in a real browser: what a reviewer sees, and what a click does."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scenarios.flows import REFUNDS
+from scenarios.site import Caller
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+MISSING = "needs Debian's chromium: apt-get install chromium"
+HOSTILE = "<img src=x onerror=document.title='owned'>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        assert os.environ.get("CI") != "true", MISSING
+        pytest.skip(MISSING)
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A tab; whatever the page's own policy blocks, or any script error, fails the test."""
+    context = browser.new_context()
+    tab = context.new_page()
+    complaints: list[str] = []
+    asked: list[str] = []
+    tab.on("console", lambda said: complaints.append(said.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.asked = asked
+    yield tab
+    context.close()
+    assert [text for text in complaints if "favicon" not in text and "status of" not in text] == []
+
+
+def _link(ann: Caller, approval_id: str, decision: str, **query: str) -> str:
+    more = "".join(f"&{name}={value}" for name, value in query.items())
+    door = f"/api/webhook-trigger/approval/{approval_id}/{decision}"
+    return f"{ann.site.server.url}{door}?api_key={ann.key.text}{more}"
+
+
+def _status(ann: Caller, approval_id: str) -> Any:
+    return ann.get(f"/api/v1/approvals/{approval_id}").json()["status"]
+
+
+def test_approve(ann: Caller, page: Any) -> None:
+    """The first open shows the rows and decides nothing; the button approves. LK-1, LK-2."""
+    execution_id, approval_id = ann.paused(ann.workflow(REFUNDS), customer="Ann")
+    page.goto(_link(ann, approval_id, "approve"))
+    assert page.get_by_role("heading", name="Refunds of Ann").is_visible()
+    assert page.locator("tbody tr").count() == 3
+    assert _status(ann, approval_id) == "PENDING"
+    page.get_by_label("Comment").fill("looks right")
+    page.get_by_role("button", name="Approve").click()
+    assert "Approved" in page.get_by_role("heading").inner_text()
+    assert "looks right" in page.locator("main").inner_text()
+    assert ann.result(execution_id)["status"] == "COMPLETED"
+    assert all(url.startswith(ann.site.server.url) for url in page.asked)
+
+
+def test_reject(ann: Caller, page: Any) -> None:
+    """The other link's button rejects; opening the first one then says what was decided. LK-2."""
+    execution_id, approval_id = ann.paused(ann.workflow(REFUNDS))
+    page.goto(_link(ann, approval_id, "reject"))
+    page.get_by_role("button", name="Reject").click()
+    assert _status(ann, approval_id) == "REJECTED"
+    assert ann.view(execution_id)["status"] == "CANCELLED"
+    page.goto(_link(ann, approval_id, "approve"))
+    assert "Rejected" in page.get_by_role("heading").inner_text()
+    assert page.get_by_role("button").count() == 0
+
+
+def test_hostile_text(ann: Caller, page: Any) -> None:
+    """What an execution says is shown as text and never runs."""
+    _, approval_id = ann.paused(ann.workflow(REFUNDS), customer=HOSTILE)
+    page.goto(_link(ann, approval_id, "approve", comment="%3Cscript%3Ealert(1)%3C%2Fscript%3E"))
+    assert page.get_by_role("heading", level=1).inner_text() == f"Refunds of {HOSTILE}"
+    assert page.get_by_label("Comment").input_value() == "<script>alert(1)</script>"
+    assert page.locator("img, script").count() == 0
+    assert page.title() != "owned"
+
+
+def test_styled(ann: Caller, page: Any) -> None:
+    """The page's own style gets through its policy, and a phone needs no sideways scrolling."""
+    _, approval_id = ann.paused(ann.workflow(REFUNDS))
+    page.set_viewport_size({"width": 360, "height": 640})
+    page.goto(_link(ann, approval_id, "approve"))
+    colour = "e => getComputedStyle(e).backgroundColor"
+    assert page.get_by_role("button", name="Approve").evaluate(colour) != "rgb(239, 239, 239)"
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_wrong_key(ann: Caller, page: Any) -> None:
+    """A link with a wrong key is a page with the status 401 that says nothing of the approval."""
+    _, approval_id = ann.paused(ann.workflow(REFUNDS), customer="Ann")
+    link = _link(ann, approval_id, "approve").replace(ann.key.text, "wfk_wrong")
+    answer = page.goto(link)
+    assert answer.status == 401
+    assert "Ann" not in page.content()
