@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import lru_cache, partial
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
@@ -19,6 +19,7 @@ from wfcore.usecases.services import Services
 __all__ = ["HttpConfig", "create_app"]
 
 _LOOKUP = Lookup(ROUTES)
+_MOST_MOUNTS = 16
 
 
 class _Application(Starlette):
@@ -51,5 +52,6 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Starlett
             yield
 
     app = _Application(lifespan=lifespan)
-    app.context = Context(services, chosen, Metrics(), cache(lambda: describe(chosen)))
+    describing = lru_cache(_MOST_MOUNTS)(partial(describe, chosen))
+    app.context = Context(services, chosen, Metrics(), describing)
     return app

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from attrs import field, frozen
 from starlette.types import Scope
@@ -23,12 +23,15 @@ _MOST_FIELDS = 100
 
 @frozen
 class Context:
-    """What all requests share. `description` gives the text of the OpenAPI document."""
+    """
+    What all requests share. `description` gives the text of the OpenAPI document, for the
+    address in front of all paths.
+    """
 
     services: Services
     config: HttpConfig
     metrics: Metrics
-    description: Callable[[], bytes]
+    description: Callable[[str], bytes]
     answers: Answers = field(factory=Answers)
 
 
@@ -94,6 +97,14 @@ class Ask:
         return values[0] if values else None
 
     @property
+    def base_path(self) -> str:
+        """The path in front of all of ours, as clients see it; empty at the root."""
+        if self.context.config.public_url is not None:
+            return urlsplit(self.context.config.public_url).path.rstrip("/")
+        root: str = self.scope.get("root_path", "")
+        return root.rstrip("/")
+
+    @property
     def base_url(self) -> str:
         """How clients reach this application, without a slash at the end."""
         if self.context.config.public_url is not None:
@@ -103,7 +114,7 @@ class Ask:
         if host is None:
             server = scope.get("server") or ("127.0.0.1", 80)
             host = f"{server[0]}:{server[1]}"
-        return f"{scope['scheme']}://{host}{scope.get('root_path', '')}"
+        return f"{scope['scheme']}://{host}{self.base_path}"
 
 
 def _parsed(query: bytes) -> list[tuple[str, str]]:

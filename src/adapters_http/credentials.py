@@ -41,7 +41,7 @@ def session_cookie(ask: Ask, token: str) -> tuple[bytes, bytes]:
     """The header that keeps *token* in the browser; an empty one takes it away."""
     parts = [
         f"{COOKIE}={token}",
-        "Path=/",
+        f"Path={ask.base_path or '/'}",
         f"Max-Age={SESSION_MAX // 1_000 if token else 0}",
         "HttpOnly",
         "SameSite=Lax",

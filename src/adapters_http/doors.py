@@ -1,6 +1,7 @@
 """
 Letting a request in, one function for each kind of door. They differ in what they look at
-first, never in the rules, which are the core's. Spec: authentication; contract §6, §7. AU-8, AU-9.
+first, never in the rules, which are the core's. Spec: authentication; contract §6, §7.
+AU-8 to AU-10.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,8 +21,9 @@ from adapters_http.credentials import (
 from adapters_http.json_text import parse_object
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
-from wfcore.model.access import Principal, Scope
+from wfcore.model.access import Principal, Scope, Visitor
 from wfcore.usecases import admission
+from wfcore.usecases.admission import Carried
 from wfcore.usecases.auditing import note_denial
 from wfcore.usecases.sessions import session_of
 from wfcore.wire.converter import structured
@@ -47,8 +49,29 @@ async def _read_and_understand(ask: Ask, route: Route, receive: Receive) -> None
 
 async def _admit(ask: Ask, route: Route) -> None:
     assert route.scope is not None
-    admitted = await admission.admit(ask.services, carried(ask), route.scope, ask.origin)
+    keys = carried(ask)
+    visitor = None if route.html else await _visitor(ask, keys)
+    if visitor is not None:
+        admitted = await admission.admit_visitor(ask.services, visitor, route.scope, ask.origin)
+    else:
+        admitted = await admission.admit(ask.services, keys, route.scope, ask.origin)
     ask.who, ask.quota = admitted.who, admitted.quota
+
+
+async def _visitor(ask: Ask, keys: Carried) -> Visitor | None:
+    """
+    Whom the application around this one vouches for, where no key of ours is carried. AU-10.
+
+    What lets a visitor in may be a cookie, which a browser sends from any page: changes from
+    other sites are refused. Links that decide are opened by key alone.
+    """
+    login = ask.context.config.login
+    if login is None or keys.is_ours:
+        return None
+    visitor = await login(ask.scope)
+    if visitor is not None:
+        refuse_cross_site(ask)
+    return visitor
 
 
 async def _by_key(ask: Ask, route: Route, receive: Receive) -> None:
@@ -83,11 +106,18 @@ def _signature(ask: Ask) -> str | None:
 async def _by_session(ask: Ask, route: Route, receive: Receive) -> None:
     refuse_cross_site(ask)
     try:
-        ask.who = await session_of(ask.services, session_token(ask))
+        ask.who = await _signed_in(ask)
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(ask.services, "console.request", refusal, ask.origin)
         raise
     await _read_and_understand(ask, route, receive)
+
+
+async def _signed_in(ask: Ask) -> Principal:
+    visitor = await _visitor(ask, carried(ask))
+    if visitor is not None:
+        return await admission.recognise(ask.services, visitor, None)
+    return await session_of(ask.services, session_token(ask))
 
 
 async def _to_login(ask: Ask, route: Route, receive: Receive) -> None:
@@ -105,6 +135,9 @@ async def _reader(ask: Ask) -> Principal:
     token = session_token(ask)
     by_header = carried_in_headers(ask)
     try:
+        visitor = await _visitor(ask, by_header)
+        if visitor is not None:
+            return await admission.recognise(ask.services, visitor, Scope.ARTIFACT_READ)
         if token and not (by_header.authorization or by_header.x_api_key):
             return await session_of(ask.services, token)
         return await admission.authenticate(ask.services, by_header, Scope.ARTIFACT_READ)

@@ -57,12 +57,12 @@ _RATE_HEADERS: Schema = {
 _RETRY: Schema = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
 
 
-def describe(config: HttpConfig) -> bytes:
-    """The document as JSON text."""
-    return dump_json(document(config))
+def describe(config: HttpConfig, base: str = "") -> bytes:
+    """The document as JSON text, for an application that answers below the path *base*."""
+    return dump_json(document(config, base))
 
 
-def document(config: HttpConfig, routes: Iterable[Route] = ROUTES) -> Schema:
+def document(config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES) -> Schema:
     """The document."""
     schemas = Schemas()
     paths: dict[str, dict[str, Any]] = {}
@@ -71,7 +71,7 @@ def document(config: HttpConfig, routes: Iterable[Route] = ROUTES) -> Schema:
     return {
         "openapi": "3.1.0",
         "info": {"title": "wfcore", "version": config.version, "license": {"name": "MIT"}},
-        "servers": [{"url": config.public_url or "/"}],
+        "servers": [{"url": config.public_url or base or "/"}],
         "paths": paths,
         "components": {"schemas": schemas.found, "securitySchemes": _SCHEMES},
     }

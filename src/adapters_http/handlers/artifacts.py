@@ -30,7 +30,8 @@ async def read(ask: Ask) -> ArtifactView:
 
 def _view(ask: Ask, artifact: Artifact) -> ArtifactView:
     link = artifacts.link(ask.services, artifact)
-    path = f"/api/executions/{artifact.execution_id}/artifacts/{artifact.id}/download"
+    execution = f"{ask.base_path}/api/executions/{artifact.execution_id}"
+    path = f"{execution}/artifacts/{artifact.id}/download"
     url = f"{path}?expires={link.expires}&signature={link.signature}"
     return artifact_view(artifact, url)
 

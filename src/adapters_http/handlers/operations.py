@@ -26,4 +26,4 @@ async def metrics(ask: Ask) -> Response:
 
 async def openapi(ask: Ask) -> Response:
     """The description of this interface."""
-    return Response(ask.context.description(), media_type="application/json")
+    return Response(ask.context.description(ask.base_path), media_type="application/json")

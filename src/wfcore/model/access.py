@@ -112,8 +112,29 @@ class Login:
 
 
 @frozen
+class Visitor:
+    """
+    Whom an application around this one vouches for: the id or email of an account, and what
+    the visitor may do in its name.
+    """
+
+    account: str
+    scopes: frozenset[Scope] = frozenset(Scope)
+
+
+@frozen
 class Principal:
-    """Who is asking: an account, and the key it came with (None: a console session)."""
+    """
+    Who is asking: an account, and the key it came with.
+
+    Without a key it is a console session, which has no scopes, or a visitor with `scopes`.
+    """
 
     account: Account
     key: ApiKey | None = None
+    scopes: frozenset[Scope] = frozenset()
+
+    @property
+    def granted(self) -> frozenset[Scope]:
+        """What it may do: exactly what the key says where there is one."""
+        return self.key.scopes if self.key is not None else self.scopes

@@ -28,8 +28,8 @@ def require_active(account: Account, key_id: str | None = None) -> None:
 
 
 def require_scope(who: Principal, scope: Scope) -> None:
-    """Raises `Unauthenticated` where the key lacks *scope*; sessions carry none. AU-4."""
-    if who.key is None or scope not in who.key.scopes:
+    """Raises `Unauthenticated` where *who* lacks *scope*; sessions carry none. AU-4, AU-10."""
+    if scope not in who.granted:
         key_id = who.key.id if who.key else None
         raise Unauthenticated(AuthReason.SCOPE_MISSING, who.account.id, key_id)
 

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.rules.api_key import PREFIX
 
 _SCHEME = "bearer"
+_OURS = f"{PREFIX}_"
 
 
 def presented_key(
@@ -35,3 +37,13 @@ def presented_key(
 def _bearer(value: str) -> str:
     scheme, _, key = value.strip().partition(" ")
     return key.strip() if scheme.lower() == _SCHEME else ""
+
+
+def bears_key(authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]) -> bool:
+    """
+    Whether any of the values looks like one of our keys, good or bad. AU-10.
+
+    Then the key counts and nothing else does; other values may be an outer application's.
+    """
+    values = (*map(_bearer, authorization), *map(str.strip, x_api_key), *map(str.strip, query))
+    return any(value.startswith(_OURS) for value in values)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
-from wfcore.model.access import Account, Principal, Scope
+from wfcore.model.access import Account, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules import api_key
 from wfcore.rules.access import require_active, require_scope
-from wfcore.rules.credentials import presented_key
+from wfcore.rules.credentials import bears_key, presented_key
 from wfcore.rules.rate import Quota, verdict, windows
 from wfcore.rules.signature import require_signature
 from wfcore.rules.webhook import require_bound_key, require_triggerable
@@ -28,6 +28,11 @@ class Carried:
     authorization: Sequence[str] = ()
     x_api_key: Sequence[str] = ()
     query: Sequence[str] = ()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether one of our keys is among them, good or bad. AU-10."""
+        return bears_key(self.authorization, self.x_api_key, self.query)
 
     def __repr__(self) -> str:
         return "Carried(...)"
@@ -75,6 +80,40 @@ async def admit(services: Services, carried: Carried, scope: Scope, origin: Orig
         raise
     assert who.key is not None
     return Admitted(who, await take(services, f"key:{who.key.id}", who.account))
+
+
+async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -> Principal:
+    """
+    The account that *visitor* stands for. AU-10.
+
+    Raises `Unauthenticated` (no such account, or *scope* is not granted), `AccountBlocked`.
+    """
+    async with services.store.view() as view:
+        account = await view.accounts.get(visitor.account)
+        account = account or await view.accounts.by_email(visitor.account.strip().lower())
+    if account is None:
+        raise Unauthenticated(AuthReason.SESSION_INVALID)
+    who = Principal(account, scopes=visitor.scopes)
+    require_active(account)
+    if scope is not None:
+        require_scope(who, scope)
+    return who
+
+
+async def admit_visitor(
+    services: Services, visitor: Visitor, scope: Scope, origin: Origin
+) -> Admitted:
+    """
+    Recognise *visitor* and count one request against its account's quota. AU-10, RL-1.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
+    """
+    try:
+        who = await recognise(services, visitor, scope)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "api.request", refusal, origin)
+        raise
+    return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
 
 
 async def take(services: Services, subject: str, account: Account) -> Quota:

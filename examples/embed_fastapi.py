@@ -1,0 +1,82 @@
+"""
+The whole HTTP interface below a path of your FastAPI application, with your own login.
+
+    uvicorn embed_fastapi:app          # then: curl -c jar 'http://127.0.0.1:8000/login?name=ann'
+                                       #       curl -b jar http://127.0.0.1:8000/flows/api/v1/workflows
+
+Who is signed in to the application needs no API key below /flows. Keys go on working there,
+for the systems that have one.
+"""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from starlette.types import Scope as AsgiScope
+
+from adapters_http.app import HttpConfig, create_app
+from wfcore.errors import Conflict
+from wfcore.model.access import Plan, Scope, Visitor
+from wfcore.model.workflow import CodeStep, Definition, Language
+from wfcore.usecases.accounts import create_account, find_account
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows import apply_workflow
+from wfserver.compose import engine, new_runner, open_system
+from wfserver.settings import settings_from
+
+PEOPLE = {"ann": "ann@example.org", "bob": "bob@example.org"}
+SESSIONS: dict[str, str] = {}
+MAY = frozenset(Scope) - {Scope.EXECUTION_CANCEL}
+
+SOURCE = """
+import os
+with open(os.environ["WF_ARTIFACTS"] + "/hello.txt", "w") as file:
+    print("hello", file=file)
+"""
+HELLO = Definition(
+    name="Hello",
+    steps=(CodeStep("greet", Language.PYTHON, SOURCE),),
+    steps_as_written=({"name": "greet", "kind": "code", "language": "python", "source": SOURCE},),
+)
+
+
+async def our_login(scope: AsgiScope) -> Visitor | None:
+    """Whom this application's own session cookie stands for, and what they may do."""
+    name = SESSIONS.get(Request(scope).cookies.get("our_session", ""))
+    return Visitor(PEOPLE[name], MAY) if name is not None else None
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Store, worker and interface, all in this process, from its start to its end."""
+    settings = settings_from(data=os.environ.get("WFCORE_DATA"))
+    async with open_system(settings) as system, engine(system, new_runner(system)):
+        await people_and_workflows(system.services)
+        app.mount("/flows", create_app(system.services, HttpConfig(login=our_login)))
+        yield
+
+
+async def people_and_workflows(services: Services) -> None:
+    """An account for each of our people, and a workflow for each account."""
+    for email in PEOPLE.values():
+        try:
+            account = await create_account(services, email, Plan.PRO)
+        except Conflict:
+            account = await find_account(services, email)
+        await apply_workflow(services, account.id, HELLO)
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.get("/login")
+async def login(response: Response, name: str) -> dict[str, str]:
+    """A login for this example; yours asks for a password."""
+    if name not in PEOPLE:
+        raise HTTPException(403)
+    token = secrets.token_urlsafe()
+    SESSIONS[token] = name
+    response.set_cookie("our_session", token, httponly=True, samesite="lax")
+    return {"hello": name}
