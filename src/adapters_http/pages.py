@@ -22,6 +22,7 @@ from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.quorum import items_hash
 
 MOST_ROWS = 20
 MOST_COLUMNS = 30
@@ -66,23 +67,31 @@ def confirm_page(
     api_key: str | None = None,
     comment: str = "",
     workflow_name: str = "",
+    changed: bool = False,
 ) -> Page:
     """
     The question whether *verdict* is meant. Its button is a GET of the same address that
-    keeps *api_key*, takes the comment along and adds `confirm=1`.
+    keeps *api_key*, takes the comment and a digest of the rows along, and adds `confirm=1`.
+    *changed*: the rows are other ones than those of the page before. AP-19.
     """
+    approves = verdict is Verdict.APPROVE
     return _page(
         "confirm.html",
         approval=approval,
         workflow=workflow_name or approval.workflow_id,
         verb="Approve" if verdict is Verdict.APPROVE else "Reject",
-        approves=verdict is Verdict.APPROVE,
+        approves=approves,
         tables=[_table(group) for group in approval.groups],
         expires=utc(approval.expires_at),
         remaining=remaining(approval.expires_at - now),
         api_key=api_key,
         comment=comment,
         longest_comment=LONGEST_COMMENT,
+        items_hash=items_hash(approval) if approves and approval.groups else None,
+        changed=changed,
+        given=len(approval.assents),
+        required=approval.required_approvals,
+        approved_by=[one.by for one in approval.assents],
     )
 
 
@@ -96,6 +105,9 @@ def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:
         status=approval.status.capitalize(),
         decided=utc(approval.decided_at) if approval.decided_at is not None else None,
         door=_DOORS[source] if source is not None else None,
+        given=len(approval.assents),
+        required=approval.required_approvals,
+        approved_by=[one.by for one in approval.assents],
     )
 
 

@@ -51,6 +51,7 @@ ONCE = Query(
 LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type": "integer"})
 CONFIRM = Query("confirm", "1: decide now; else the confirmation page", {"const": "1"})
 COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
+SEEN = Query("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
 EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
 SIGNATURE = Query("signature", "Of a signed link")
 
@@ -103,7 +104,7 @@ ROUTES: tuple[Route, ...] = (
           returns=shapes.ExecutionApprovals, refuses=(404,)),
     Route("POST", "/api/v1/approvals/{id}/approve", Auth.KEY, approvals.approve,
           "Approve", Scope.APPROVAL_RESPOND, requests.ApproveBody,
-          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
+          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}, refuses=(409,)),
     Route("POST", "/api/v1/approvals/{id}/reject", Auth.KEY, approvals.reject,
           "Reject", Scope.APPROVAL_RESPOND, requests.RejectBody,
           returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
@@ -133,7 +134,7 @@ ROUTES: tuple[Route, ...] = (
           returns=shapes.DecisionView, refuses=(404, 409)),
     Route("GET", "/api/webhook-trigger/approval/{id}/{decision}", Auth.KEY, links.decide,
           "Decide an approval by a link", Scope.APPROVAL_RESPOND,
-          query=(CONFIRM, COMMENT), media="text/html", refuses=(400, 404, 409)),
+          query=(CONFIRM, COMMENT, SEEN), media="text/html", refuses=(400, 404, 409)),
 
     # Webhook management and sessions: the console's
     Route("POST", "/api/webhooks", Auth.SESSION, webhooks.create,

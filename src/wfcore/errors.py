@@ -116,6 +116,13 @@ class AlreadyDecided(Conflict):
 
 
 @define
+class ItemsChanged(Conflict):
+    """The rows of the approval are not the ones that the reviewer saw."""
+
+    approval_id: str = ""
+
+
+@define
 class AlreadyFinished(Conflict):
     """The execution has ended; nothing moves it any more."""
 

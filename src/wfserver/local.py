@@ -94,7 +94,7 @@ async def _decide(services: Services, id: str, watcher: Watcher) -> None:
                 await cancel_execution(services, None, id)
                 return
             await decide_approval(
-                services, None, Decide(approval.id, decision, DecisionSource.CONSOLE)
+                services, None, Decide(approval.id, decision, DecisionSource.CONSOLE, alone=True)
             )
 
 

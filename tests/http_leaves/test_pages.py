@@ -18,11 +18,13 @@ from adapters_http.pages import (
     utc,
 )
 from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
-from wfcore.model.approval import ApprovalStatus, DecisionSource, Group, Verdict
+from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.quorum import items_hash
 from wfcore.testing import builders as make
 
 NOW = EpochMs(1_763_700_000_000)
+ANN = Assent("ann@example.org", "acc_1", NOW)
 COLUMNS = (Column("id", "Order"), Column("amount", "Amount €", ColumnType.NUMBER))
 HOSTILE = "</style></textarea><script>alert(1)</script>\"'><img src=x onerror=y>&amp;{{ 7*7 }}{% x"
 
@@ -121,6 +123,55 @@ def test_the_button_asks_the_same_address_with_confirm(verdict, button):
     assert ("form", "method", "get") in seen.attributes
     assert not [name for tag, name, _ in seen.attributes if (tag, name) == ("form", "action")]
     assert button in seen.text
+
+
+def test_the_button_takes_along_what_was_shown():
+    """An approve carries the digest of its rows; a reject, or a page without rows, none. AP-19."""
+    group = orders(3)
+    fields = Read(asking([group]).html).fields()
+    assert fields["expectedItemsHash"] == items_hash(make.approval(groups=(group,)))
+    assert "expectedItemsHash" not in Read(asking([group], Verdict.REJECT).html).fields()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (0, "0 of 3 approvals are there. One rejection"),
+        (1, "1 of 3 approvals are there: ann@example.org. One rejection"),
+    ],
+)
+def test_a_quorum_says_how_far_it_is(given, says):
+    """Where several must agree, the page tells who has, and what this yes will do. AP-15."""
+    record = make.approval(required_approvals=3, assents=(ANN,)[:given])
+    seen = Read(confirm_page(record, Verdict.APPROVE, now=NOW).html)
+    assert says in " ".join(seen.text.split())
+    assert f"is number {given + 1} of 3" in seen.text
+    rejecting = Read(confirm_page(record, Verdict.REJECT, now=NOW).html)
+    assert "is number" not in rejecting.text
+
+
+def test_the_last_yes_of_a_quorum_lets_the_workflow_go_on():
+    """Who completes it is told that the workflow goes on. AP-15."""
+    record = make.approval(required_approvals=2, assents=(ANN,))
+    seen = Read(confirm_page(record, Verdict.APPROVE, now=NOW).html)
+    assert "The workflow goes on with the data as shown." in seen.text
+
+
+def test_changed_rows_are_pointed_out():
+    """A page that is shown again because the rows changed says so. AP-19."""
+    assert "rows have changed" in Read(asking([orders(1)], changed=True).html).text
+    assert "rows have changed" not in Read(asking([orders(1)]).html).text
+
+
+@pytest.mark.parametrize(
+    ("required", "more"), [(2, "1 more approval is"), (3, "2 more approvals are")]
+)
+def test_a_yes_on_record_says_what_it_waits_for(required, more):
+    """After a yes that is not the last one the page says how many are missing. AP-15."""
+    record = make.approval(required_approvals=required, assents=(ANN,))
+    text = " ".join(Read(decided_page(record).html).text.split())
+    assert f"Your approval is on record. The workflow goes on when {more} there" in text
+    assert f"ann@example.org (1 of {required})" in text
 
 
 def test_without_a_key_in_the_address_there_is_none_in_the_page():

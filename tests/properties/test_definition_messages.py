@@ -77,6 +77,35 @@ STEPS: list[tuple[Any, str]] = [
     ),
     (with_step(timeout=0), "steps[0].timeout: must be more than 0 and at most 365d"),
     (with_step(timeout=True), "steps[0].timeout: must be a duration like 30s, not true"),
+    (
+        approval(requiredApprovals=0),
+        "steps[1].requiredApprovals: must be a whole number from 1 to 100",
+    ),
+    (
+        approval(requiredApprovals=True),
+        "steps[1].requiredApprovals: must be a whole number from 1 to 100, not true",
+    ),
+    (
+        approval(requiredApprovals=3, approvers=["ann@example.org", " Ann@example.org", "acc_2"]),
+        "steps[1].requiredApprovals: is 3, but approvers names 2; nobody else may approve",
+    ),
+    (
+        approval(allowSelfApproval="no"),
+        "steps[1].allowSelfApproval: must be true or false, not text",
+    ),
+    (
+        approval(reminders="1h"),
+        "steps[1].reminders: must be a list, not text",
+    ),
+    (
+        approval(reminders=["1h", "24h"]),
+        "steps[1].reminders[1]: must be shorter than the step's timeout",
+    ),
+    (
+        approval(reminders=["30m"], timeout="30m"),
+        "steps[1].reminders[0]: must be shorter than the step's timeout",
+    ),
+    (approval(reminders=["1h"] * 21), "steps[1].reminders: has 21 items; at most 20"),
     (with_step(source=""), "steps[0].source: must not be empty"),
     (with_step(source="x" * 262_145), "steps[0].source: is over 256 KiB"),
     (with_step(source="a\0b"), "steps[0].source: must not have NUL characters"),
@@ -170,7 +199,7 @@ VARIABLES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("document", "message"), DOCUMENTS + STEPS + VARIABLES)
 def test_a_mistake_is_said_like_this(document: Any, message: str) -> None:
-    """Each of these mistakes is said once, with its path, and nothing else is. DF-2 to DF-6."""
+    """Each of these mistakes is said once, with its path, alone. DF-2 to DF-6, AP-21."""
     lines = said(document)
     assert message in lines
     assert len(lines) == len(set(lines))

@@ -36,7 +36,8 @@ async def of_execution(ask: Ask) -> ExecutionApprovals:
 
 async def approve(ask: Ask) -> ApprovalDetail:
     """Release the rows, edited or as they are."""
-    return await _decided(ask, Approve(ask.body.edited_items))
+    body = ask.body
+    return await _decided(ask, Approve(body.edited_items), body.expected_items_hash)
 
 
 async def reject(ask: Ask) -> ApprovalDetail:
@@ -44,16 +45,21 @@ async def reject(ask: Ask) -> ApprovalDetail:
     return await _decided(ask, Reject())
 
 
-async def _decided(ask: Ask, decision: Approve | Reject) -> ApprovalDetail:
-    asked = Decide(ask.params["id"], decision, DecisionSource.API, ask.body.comment)
+async def _decided(
+    ask: Ask, decision: Approve | Reject, items_hash: str | None = None
+) -> ApprovalDetail:
+    asked = Decide(ask.params["id"], decision, DecisionSource.API, ask.body.comment, items_hash)
     return approval_detail(await _decide(ask, asked))
 
 
 async def respond(ask: Ask) -> DecisionView:
     """The decision of an external system."""
     decision = Approve() if ask.body.decision is Verdict.APPROVE else Reject()
-    asked = Decide(ask.body.approval_id, decision, DecisionSource.WEBHOOK, ask.body.comment)
-    return decision_view(await _decide(ask, asked), ask.body.decision)
+    body = ask.body
+    asked = Decide(
+        body.approval_id, decision, DecisionSource.WEBHOOK, body.comment, body.expected_items_hash
+    )
+    return decision_view(await _decide(ask, asked), body.decision)
 
 
 async def _decide(ask: Ask, asked: Decide) -> Approval:

@@ -11,32 +11,44 @@ from starlette.responses import HTMLResponse, Response
 
 from adapters_http.ask import Ask
 from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, may_decide
-from wfcore.errors import AlreadyDecided, InvalidInput
+from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
-from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.approval import command
 from wfcore.rules.limits import MAX_COMMENT
+from wfcore.rules.quorum import has_assented
 from wfcore.usecases.approvals import Decide, Question, decide_approval, question_for
 
 
 async def decide(ask: Ask) -> Response:
     """The page for the link: the question, or what was decided (409: by somebody before)."""
     verdict, comment = _verdict(ask.params["decision"]), _comment(ask)
-    question = await question_for(ask.services, ask.who, ask.params["id"])
+    question = await question_for(ask.services, ask.who, ask.params["id"], command(verdict))
     confirmed = ask.query("confirm") == "1" and may_decide(ask.method, Headers(scope=ask.scope))
-    if question.approval.status is not ApprovalStatus.PENDING:
+    if _is_answered(ask, question, verdict):
         return _decided(question, 409 if confirmed else 200)
     if not confirmed:
         return _page(_ask_for(ask, question, verdict, comment), 200)
     return await _decide(ask, question, verdict, comment)
 
 
+def _is_answered(ask: Ask, question: Question, verdict: Verdict) -> bool:
+    """Whether it is decided, or has this approver's yes and waits for others. AP-16."""
+    approval = question.approval
+    if approval.status is not ApprovalStatus.PENDING:
+        return True
+    return verdict is Verdict.APPROVE and has_assented(approval, ask.who.account.id)
+
+
 async def _decide(ask: Ask, question: Question, verdict: Verdict, comment: str | None) -> Response:
-    decision = Approve() if verdict is Verdict.APPROVE else Reject()
-    asked = Decide(question.approval.id, decision, DecisionSource.LINK, comment)
+    id, decision, seen = question.approval.id, command(verdict), ask.query("expectedItemsHash")
+    asked = Decide(id, decision, DecisionSource.LINK, comment, seen or None)
     try:
         decided = await decide_approval(ask.services, ask.who, asked, ask.origin)
     except AlreadyDecided:
-        return _decided(await question_for(ask.services, ask.who, asked.approval_id), 409)
+        return _decided(await question_for(ask.services, ask.who, id, decision), 409)
+    except ItemsChanged:
+        now_is = await question_for(ask.services, ask.who, id, decision)
+        return _page(_ask_for(ask, now_is, verdict, comment, changed=True), 409)
     return _decided(evolve(question, approval=decided), 200)
 
 
@@ -44,7 +56,9 @@ def _decided(question: Question, status: int) -> Response:
     return _page(decided_page(question.approval, workflow_name=question.workflow_name), status)
 
 
-def _ask_for(ask: Ask, question: Question, verdict: Verdict, comment: str | None) -> Page:
+def _ask_for(
+    ask: Ask, question: Question, verdict: Verdict, comment: str | None, changed: bool = False
+) -> Page:
     return confirm_page(
         question.approval,
         verdict,
@@ -52,6 +66,7 @@ def _ask_for(ask: Ask, question: Question, verdict: Verdict, comment: str | None
         api_key=ask.query("api_key"),
         comment=comment or "",
         workflow_name=question.workflow_name,
+        changed=changed,
     )
 
 

@@ -134,6 +134,7 @@ APPROVALS = Kind(
         "named",
         "created_at",
         "expires_at",
+        "remind_at",
     ),
     probed=True,
     values={"named": lambda approval: 1 if approval.approvers else 0},

@@ -154,8 +154,15 @@ class Approvals:
             WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id LIMIT ?"""
         return await self.desk.records(APPROVALS, query(sql, now, limit, tables="approvals"))
 
-    async def next_expiry(self) -> EpochMs | None:
-        sql = "SELECT min(expires_at) FROM approvals WHERE status = 'PENDING'"
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        sql = """SELECT version, body FROM approvals
+            WHERE remind_at <= ? ORDER BY remind_at, id LIMIT ?"""
+        return await self.desk.records(APPROVALS, query(sql, now, limit, tables="approvals"))
+
+    async def next_deadline(self) -> EpochMs | None:
+        sql = """SELECT min(at) FROM (
+            SELECT min(expires_at) AS at FROM approvals WHERE status = 'PENDING'
+            UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL)"""
         return await _instant(self.desk, sql, "approvals")
 
     def put(self, record: Approval) -> None:

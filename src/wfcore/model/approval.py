@@ -59,11 +59,22 @@ class HistoryEntry:
 
 
 @frozen
+class Assent:
+    """One approver's yes to the rows as they stand. `account`: who it was, by id."""
+
+    by: str
+    account: str
+    at: EpochMs
+
+
+@frozen
 class Approval:
     """
     A question to people. `expires_at` is `created_at + timeout_ms`.
 
-    `approvers` (emails or account ids) is empty where the default rule holds.
+    `approvers` (emails or account ids) is empty where the default rule holds. `assents`: those
+    of the `required_approvals` that are there. `reminders`: instants in their order, of which
+    the first `reminded` have been told.
     """
 
     id: str
@@ -84,4 +95,16 @@ class Approval:
     decision_source: DecisionSource | None = None
     comment: str | None = None
     history: tuple[HistoryEntry, ...] = ()
+    required_approvals: int = 1
+    allow_self_approval: bool = True
+    assents: tuple[Assent, ...] = ()
+    reminders: tuple[EpochMs, ...] = ()
+    reminded: int = 0
     version: int = 0
+
+    @property
+    def remind_at(self) -> EpochMs | None:
+        """When the next reminder is due; None: there is none, or nobody is asked any more."""
+        if self.status is not ApprovalStatus.PENDING or self.reminded >= len(self.reminders):
+            return None
+        return self.reminders[self.reminded]

@@ -23,6 +23,8 @@ class EventKind(StrEnum):
     STEP_RETRYING = "step.retrying"
     STEP_LOG = "step.log"
     APPROVAL_CREATED = "approval.created"
+    APPROVAL_ASSENTED = "approval.assented"
+    APPROVAL_REMINDER = "approval.reminder"
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"
     APPROVAL_CANCELLED = "approval.cancelled"

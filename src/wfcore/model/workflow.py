@@ -14,6 +14,9 @@ from attrs import field, frozen
 from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.json import Json, JsonObject
 
+APPROVAL_TIMEOUT = DurationMs(86_400_000)
+"""How long an approval stays open where its step does not say."""
+
 
 class VariableType(StrEnum):
     STRING = "string"
@@ -103,13 +106,20 @@ class CodeStep:
 
 @frozen
 class ApprovalStep:
-    """A pause until somebody decides. `message` is a template."""
+    """
+    A pause until enough people have decided. `message` is a template.
+
+    `reminders` are lengths of time before the expiry.
+    """
 
     name: str
     message: str = ""
-    timeout_ms: DurationMs = DurationMs(86_400_000)
+    timeout_ms: DurationMs = APPROVAL_TIMEOUT
     approvers: tuple[str, ...] = ()
     groups: tuple[GroupSpec, ...] = ()
+    required_approvals: int = 1
+    allow_self_approval: bool = True
+    reminders: tuple[DurationMs, ...] = ()
     when: str | None = None
     continue_on_error: bool = False
 

@@ -180,8 +180,11 @@ class ApprovalsView(Protocol):
     async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
         """PENDING approvals with `expires_at` at or before *now*, oldest expiry first."""
 
-    async def next_expiry(self) -> EpochMs | None:
-        """The earliest `expires_at` of a PENDING approval."""
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        """PENDING approvals with `remind_at` at or before *now*, oldest first."""
+
+    async def next_deadline(self) -> EpochMs | None:
+        """The earliest `expires_at` or `remind_at` of a PENDING approval."""
 
 
 class Approvals(ApprovalsView, Protocol):

@@ -16,6 +16,7 @@ from wfcore.instants import EpochMs
 from wfcore.machine import Machine, Row
 from wfcore.model.approval import (
     Approval,
+    Assent,
     DecisionSource,
     HistoryEntry,
     Rows,
@@ -23,7 +24,8 @@ from wfcore.model.approval import (
 )
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.release import original_rows, released_rows
+from wfcore.rules.quorum import with_assent
+from wfcore.rules.release import released_rows, same, standing_rows
 
 
 @frozen
@@ -31,6 +33,11 @@ class Approve:
     """Yes. `edited` None releases the original rows, else exactly the rows given."""
 
     edited: Mapping[str, Json] | None = None
+
+
+@frozen
+class Assented:
+    """Yes, and others are still to be asked."""
 
 
 @frozen
@@ -56,6 +63,7 @@ APPROVAL = Machine(
     initial=S.PENDING,
     final=frozenset({S.APPROVED, S.REJECTED, S.CANCELLED}),
     rows=(
+        Row(S.PENDING, Assented, S.PENDING,   "AP-15"),
         Row(S.PENDING, Approve,  S.APPROVED,  "AP-2"),
         Row(S.PENDING, Reject,   S.REJECTED,  "AP-3"),
         Row(S.PENDING, Expire,   S.REJECTED,  "AP-4"),
@@ -67,11 +75,16 @@ APPROVAL = Machine(
 
 @frozen
 class Voice:
-    """Who decides, through which door, with which words."""
+    """
+    Who decides, through which door, with which words. `account` tells people apart. `alone`:
+    this yes is enough, however many are required.
+    """
 
     by: str | None
     source: DecisionSource | None
     comment: str | None = None
+    account: str | None = None
+    alone: bool = False
 
 
 BY_TIMEOUT = Voice(None, DecisionSource.TIMEOUT)
@@ -80,33 +93,52 @@ BY_END = Voice(None, None)
 
 def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -> Outcome[Approval]:
     """
-    The approval with its decision, which its history tells. AP-2 to AP-5, AP-12.
+    The approval with its decision, which its history tells; still PENDING after a yes that
+    is not the last one required. AP-2 to AP-5, AP-12, AP-15.
 
-    Raises `AlreadyDecided` where it has one, or is past its expiry and somebody decides
-    (AP-4, AP-6); `InvalidInput` where edited rows break a rule (AP-9), and decides nothing.
+    Raises `AlreadyDecided` where it has one, is past its expiry and somebody decides (AP-4,
+    AP-6), or has the yes of the same approver (AP-16); `InvalidInput` where edited rows break
+    a rule (AP-9), and decides nothing.
     """
     late = isinstance(decision, Approve | Reject) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
-    groups, entry = (
-        approval.groups,
-        HistoryEntry(now, _ACTION[type(decision)], voice.by, voice.source, voice.comment),
-    )
-    if isinstance(decision, Approve) and decision.edited is not None:
-        before, after = original_rows(approval), released_rows(approval, decision.edited)
+    entry = HistoryEntry(now, _ACTION[type(decision)], voice.by, voice.source, voice.comment)
+    if not isinstance(decision, Approve):
+        return Outcome(_ended(approval, decision, voice, entry))
+    if decision.edited is not None:
+        after = released_rows(approval, decision.edited)
+        entry = evolve(entry, rows_before=standing_rows(approval), rows_after=after)
+    agreed = _agreed(approval, voice, entry)
+    if voice.alone or len(agreed.assents) >= approval.required_approvals:
+        return Outcome(_ended(agreed, decision, voice, entry))
+    status = APPROVAL.target(approval.status, Assented)
+    return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
+
+
+def _agreed(approval: Approval, voice: Voice, entry: HistoryEntry) -> Approval:
+    """The approval with one yes more, and with the rows that it is to."""
+    by = voice.by or ""
+    assent = Assent(by, voice.account or by, entry.at)
+    before, after = entry.rows_before, entry.rows_after
+    changed = after is not None and not same(before, after)
+    assents = with_assent(approval, assent, changed=changed, alone=voice.alone)
+    groups = approval.groups
+    if after is not None:
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
-        entry = evolve(entry, rows_before=before, rows_after=after)
-    record = evolve(
+    return evolve(approval, groups=groups, assents=assents)
+
+
+def _ended(approval: Approval, decision: Decision, voice: Voice, entry: HistoryEntry) -> Approval:
+    return evolve(
         approval,
         status=APPROVAL.target(approval.status, type(decision)),
-        groups=groups,
-        decided_at=now,
+        decided_at=entry.at,
         decided_by=voice.by,
         decision_source=voice.source,
         comment=voice.comment,
         history=(*approval.history, entry),
     )
-    return Outcome(record)
 
 
 _ACTION: Mapping[type, str] = {
@@ -117,7 +149,7 @@ _ACTION: Mapping[type, str] = {
 }
 
 
-def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Decision:
+def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Approve | Reject:
     """The decision that a verdict on the wire stands for."""
     return Approve(edited) if verdict is Verdict.APPROVE else Reject()
 
@@ -129,7 +161,7 @@ def expired(approval: Approval, now: EpochMs) -> bool:
 
 def step_output(approval: Approval) -> JsonObject:
     """What the step gives to the ones after it: the decision and the rows released. AP-7."""
-    rows: Rows = original_rows(approval)
+    rows: Rows = standing_rows(approval)
     return {
         "decision": Verdict.APPROVE.value,
         "comment": approval.comment,

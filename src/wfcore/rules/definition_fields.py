@@ -1,10 +1,11 @@
 """The tables of fields of a definition below its steps: variables, groups, columns, retries."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
+    APPROVAL_TIMEOUT,
     Column,
     ColumnType,
     GroupSpec,
@@ -118,6 +119,21 @@ def group(document: Json, path: str, findings: Findings) -> Any:
     if spec.row_key is not None and keys and spec.row_key not in keys:
         findings.add(below(path, "rowKey"), f"must be the key of a column: {', '.join(keys)}")
     return spec
+
+
+def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
+    """A quorum that those who are named cannot reach; a reminder that comes too early. AP-21."""
+    named = {str(name).strip().lower() for name in values.get("approvers") or ()}
+    required = values.get("required_approvals") or 1
+    timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT
+    found: list[tuple[str, str]] = []
+    if named and required > len(named):
+        there = f"approvers names {len(named)}"
+        found.append(("requiredApprovals", f"is {required}, but {there}; nobody else may approve"))
+    for at, before in enumerate(values.get("reminders") or ()):
+        if before is not None and before >= timeout:
+            found.append((below("reminders", at), "must be shorter than the step's timeout"))
+    return found
 
 
 def variables(document: Json, path: str, findings: Findings) -> Any:

@@ -19,14 +19,15 @@ from wfcore.rules.definition_checks import (
     duration,
     known_or,
     list_of,
+    number,
     read_object,
     template,
     text,
     whole_template,
 )
-from wfcore.rules.definition_fields import filled, group, retry
+from wfcore.rules.definition_fields import approval_problems, filled, group, retry
 from wfcore.rules.field_paths import below
-from wfcore.rules.limits import MAX_NAME, SOURCE_BYTES
+from wfcore.rules.limits import MAX_NAME, MAX_REMINDERS, MAX_REQUIRED_APPROVALS, SOURCE_BYTES
 
 Fields = Mapping[str, Field]
 
@@ -127,7 +128,13 @@ KINDS: Mapping[str, Kind] = {
             "message": Field(template, "message"),
             "approvers": Field(list_of(filled), "approvers"),
             "groups": Field(list_of(group, unique="name"), "groups"),
+            "requiredApprovals": Field(
+                number(1, MAX_REQUIRED_APPROVALS, whole=True), "required_approvals"
+            ),
+            "allowSelfApproval": Field(boolean, "allow_self_approval"),
+            "reminders": Field(list_of(duration, most=MAX_REMINDERS), "reminders"),
         },
+        approval_problems,
     ),
 }
 
@@ -145,7 +152,7 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     kind = _kind_of(document, path, findings)
     values = read_object(document, path, kind.fields, findings) if kind else {}
     for field, message in kind.problems(values) if kind else ():
-        findings.add(below(path, field), message)
+        findings.add(f"{path}.{field}", message)
     reading.check_templates(reading.seen)
     _note_name(document, path, reading)
     values.pop("kind", None)

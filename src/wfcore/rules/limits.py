@@ -38,6 +38,9 @@ REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
 
 MAX_APPROVAL_ROWS = 10_000
 """Rows in one group of an approval. LM-7."""
+MAX_REQUIRED_APPROVALS = 100
+MAX_REMINDERS = 20
+"""Approvers that a step may require, and reminders that it may ask for. AP-21."""
 MAX_COMMENT = 4_000
 MAX_NAME = 200
 """Characters in a name. LM-8."""

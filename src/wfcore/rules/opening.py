@@ -38,7 +38,16 @@ def open_approval(
         approvers=step.approvers,
         groups=tuple(_group(spec, render(spec.rows, names)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
+        required_approvals=step.required_approvals,
+        allow_self_approval=step.allow_self_approval,
+        reminders=_reminders(step, now),
     )
+
+
+def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
+    """When to remind people of it, in order; never before it is there. AP-20."""
+    before = sorted(set(step.reminders), reverse=True)
+    return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
 
 
 def as_text(value: Json) -> str:

@@ -7,7 +7,7 @@ none. A mistake decides nothing. AP-7, AP-8, AP-9.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from wfcore.errors import InvalidInput
@@ -19,14 +19,21 @@ from wfcore.rules.limits import MAX_APPROVAL_ROWS
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
-def original_rows(approval: Approval) -> Rows:
-    """The rows as they stand in the approval."""
+def standing_rows(approval: Approval) -> Rows:
+    """The rows as they stand in the approval, after the edits so far."""
     return {group.name: group.items for group in approval.groups}
+
+
+def original_rows(approval: Approval) -> Rows:
+    """The rows that were asked about in the first place."""
+    edits = (entry.rows_before for entry in approval.history if entry.rows_before is not None)
+    return next(edits, standing_rows(approval))
 
 
 def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
     """
-    The rows of `editedItems` for every group, checked.
+    The rows of `editedItems` for every group, checked against the original ones: who comes
+    after an editor may take back what that one left out.
 
     Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a value
     of the wrong column type, a missing required value, and with a row key: an unknown or
@@ -37,16 +44,19 @@ def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             raise InvalidInput(f"editedItems.{name}", f"unknown group; the groups are: {names}")
-    return {name: _group_rows(group, edited.get(name, ())) for name, group in known.items()}
+    first = original_rows(approval)
+    return {
+        name: _group_rows(group, first[name], edited.get(name, ())) for name, group in known.items()
+    }
 
 
-def _group_rows(group: Group, rows: Json) -> tuple[JsonObject, ...]:
+def _group_rows(group: Group, first: Sequence[JsonObject], rows: Json) -> tuple[JsonObject, ...]:
     where = f"editedItems.{group.name}"
     if isinstance(rows, str) or not isinstance(rows, list | tuple):
         raise InvalidInput(where, "must be an array of row objects")
     if len(rows) > MAX_APPROVAL_ROWS:
         raise InvalidInput(where, f"must hold at most {MAX_APPROVAL_ROWS} rows")
-    originals = _by_key(group)
+    originals = _by_key(group, first)
     seen: set[str] = set()
     released: list[JsonObject] = []
     for number, row in enumerate(rows):
@@ -61,10 +71,10 @@ def _group_rows(group: Group, rows: Json) -> tuple[JsonObject, ...]:
     return tuple(released)
 
 
-def _by_key(group: Group) -> Mapping[str, JsonObject]:
+def _by_key(group: Group, rows: Sequence[JsonObject]) -> Mapping[str, JsonObject]:
     if group.row_key is None:
         return {}
-    return {key_text(row.get(group.row_key)): row for row in group.items}
+    return {key_text(row.get(group.row_key)): row for row in rows}
 
 
 def key_text(value: Json) -> str:

@@ -118,12 +118,18 @@ def approval_steps(
 ) -> ApprovalStep:
     """An approval step that uses only what comes before it."""
     names = draw(st.lists(st.sampled_from(("rows", "Refunds", "x y")), max_size=2, unique=True))
+    approvers = draw(st.lists(st.sampled_from(("ann@example.org", "acc_1")), max_size=2))
+    timeout = draw(durations())
+    reminders = st.lists(st.integers(1, max(timeout - 1, 1)).map(DurationMs), max_size=2)
     return ApprovalStep(
         name,
         message=draw(templates(declared, before)),
-        timeout_ms=draw(durations()),
-        approvers=tuple(draw(st.lists(st.sampled_from(("ann@example.org", "acc_1")), max_size=2))),
+        timeout_ms=timeout,
+        approvers=tuple(approvers),
         groups=tuple(draw(group_specs(group, declared, before)) for group in names),
+        required_approvals=draw(st.integers(1, len(set(approvers)) or 5)),
+        allow_self_approval=draw(st.booleans()),
+        reminders=tuple(draw(reminders) if timeout > 1 else ()),
         when=draw(st.none() | expressions(declared, before)),
         continue_on_error=draw(st.booleans()),
     )
@@ -207,6 +213,9 @@ def _approval(step: ApprovalStep) -> dict[str, Json]:
         "message": step.message,
         "approvers": [*step.approvers],
         "groups": [_group(group) for group in step.groups],
+        "requiredApprovals": step.required_approvals,
+        "allowSelfApproval": step.allow_self_approval,
+        "reminders": [*step.reminders],
     }
 
 

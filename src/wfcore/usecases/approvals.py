@@ -4,16 +4,22 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
+from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Forbidden
+from wfcore.instants import EpochMs
 from wfcore.model.access import Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
 from wfcore.rules.access import is_approver, sees_approval
 from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
-from wfcore.rules.execution import advance
+from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import Approved, Rejected
+from wfcore.rules.quorum import require_other_eyes, require_seen
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import approval_for, execution_for
 from wfcore.usecases._retry import retried
@@ -58,23 +64,29 @@ class Question:
     workflow_name: str
 
 
-async def question_for(services: Services, who: Principal, approval_id: str) -> Question:
+async def question_for(
+    services: Services, who: Principal, approval_id: str, decision: Approve | Reject
+) -> Question:
     """
-    One approval for somebody who may decide it; open or not. AP-10.
+    One approval for somebody who may decide it so; open or not. AP-10, AP-18.
 
-    Raises `NotFound`, `Forbidden` (visible, but no approver).
+    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution).
     """
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
         run = await view.executions.get(approval.execution_id)
-    _require_approver(approval, who, share)
+    _require_may(approval, who, share, decision)
     return Question(approval, run.workflow_name if run else "")
 
 
-def _require_approver(approval: Approval, who: Principal, share: Share | None) -> None:
+def _require_may(
+    approval: Approval, who: Principal, share: Share | None, decision: Approve | Reject
+) -> None:
     if not is_approver(approval, who.account, share):
         raise Forbidden("You are not an approver of this approval")
+    if isinstance(decision, Approve):
+        require_other_eyes(approval, who.account)
 
 
 async def approvals_of(
@@ -104,12 +116,17 @@ async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
 
 @frozen
 class Decide:
-    """A decision as it came through some door."""
+    """
+    A decision as it came through some door. `items_hash`: of the rows that the reviewer saw.
+    `alone`: the operator's yes is enough, however many are required.
+    """
 
     approval_id: str
     decision: Approve | Reject
     source: DecisionSource
     comment: str | None = None
+    items_hash: str | None = None
+    alone: bool = False
 
     @property
     def verb(self) -> str:
@@ -120,12 +137,14 @@ async def decide_approval(
     services: Services, who: Principal | None, asked: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
-    Record one decision and let its execution go on, or stop it. AP-2, AP-3, AP-6, AP-10.
+    Record one decision and let its execution go on, or stop it; or count a yes that is not
+    the last one required. AP-2, AP-3, AP-6, AP-10, AP-15.
 
     Of any number of racing decisions, an expiry among them, exactly one wins.
 
-    Raises `NotFound`, `Forbidden` (visible, but no approver), `AlreadyDecided`,
-    `InvalidInput` (edited rows; nothing is decided).
+    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution),
+    `AlreadyDecided`, `ItemsChanged` (other rows than the reviewer saw), `InvalidInput`
+    (edited rows; nothing is decided).
     """
     await read_approval(services, who, asked.approval_id)
     return await _decide(services, who, asked, origin)
@@ -139,19 +158,43 @@ async def _decide(
     async with services.store.unit() as unit:
         approval, share = await approval_for(unit, who, asked.approval_id)
         if who is not None:
-            _require_approver(approval, who, share)
-        voice = Voice(who.account.email if who else OPERATOR, asked.source, asked.comment)
-        decided = decide(approval, asked.decision, voice, now).record
+            _require_may(approval, who, share, asked.decision)
+        _require_still_seen(approval, asked)
+        decided = decide(approval, asked.decision, _voice(who, asked), now).record
         run = await unit.executions.get(approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
-        outcome = advance(run, _fact(decided), now)
+        outcome = _told(run, decided, now)
         unit.approvals.put(decided)
         await collect(unit, outcome, now)
         note(services, unit, f"approval.{asked.verb}", who, approval.id, origin)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return decided
+
+
+def _require_still_seen(approval: Approval, asked: Decide) -> None:
+    """An approve of what is open must be to the rows that the reviewer saw. AP-19."""
+    if isinstance(asked.decision, Approve) and approval.status is ApprovalStatus.PENDING:
+        require_seen(approval, asked.items_hash)
+
+
+def _voice(who: Principal | None, asked: Decide) -> Voice:
+    by, account = (who.account.email, who.account.id) if who else (OPERATOR, OPERATOR)
+    return Voice(by, asked.source, asked.comment, account, asked.alone and who is None)
+
+
+def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:
+    """The execution with the decision; a yes that others must follow moves nothing. AP-15."""
+    if decided.status is not ApprovalStatus.PENDING:
+        return advance(run, _fact(decided), now)
+    about: JsonObject = {
+        "step": decided.step_name,
+        "approvalId": decided.id,
+        "approvals": len(decided.assents),
+        "requiredApprovals": decided.required_approvals,
+    }
+    return announce(run, [(EventKind.APPROVAL_ASSENTED, about)], now)
 
 
 def _fact(decided: Approval) -> Approved | Rejected:

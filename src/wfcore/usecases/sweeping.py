@@ -12,6 +12,7 @@ from wfcore.rules.execution import advance, loss, may_resume
 from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import retried
+from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import expire_due
 
@@ -23,6 +24,7 @@ async def sweep(services: Services) -> None:
     """Everything that is due now, but retention."""
     await recover(services)
     await expire_due(services)
+    await remind_due(services)
     await end_graces(services)
 
 
@@ -78,9 +80,9 @@ async def _end_grace(services: Services, execution_id: str) -> None:
 
 
 async def next_deadline(services: Services) -> EpochMs | None:
-    """When the next approval expires; None: none is open."""
+    """When the next approval expires or is reminded of; None: none is open."""
     async with services.store.view() as view:
-        return await view.approvals.next_expiry()
+        return await view.approvals.next_deadline()
 
 
 async def retain(services: Services) -> int:

@@ -35,11 +35,13 @@ class StartBody:
 class ApproveBody:
     """
     Approve. Without `editedItems` the original rows are released, with it exactly the rows
-    given, by group. `editedItems: null` is refused: it says neither.
+    given, by group. `editedItems: null` is refused: it says neither. `expectedItemsHash`: the
+    `itemsHash` of the rows that the reviewer saw; other rows are refused.
     """
 
     comment: Comment | None = None
     edited_items: JsonObject | None = field(default=None, metadata=NOT_NULL)
+    expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen
@@ -51,11 +53,15 @@ class RejectBody:
 
 @frozen
 class DecisionBody:
-    """Decide an approval from outside; `decision` in any case."""
+    """
+    Decide an approval from outside; `decision` in any case. `expectedItemsHash` as in
+    `ApproveBody`; a rejection releases no rows and does not ask for it.
+    """
 
     approval_id: str
     decision: Verdict
     comment: Comment | None = None
+    expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen

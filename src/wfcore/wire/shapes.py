@@ -213,6 +213,10 @@ class ApprovalHead:
     decided_by: str | None
     decision_source: DecisionSource | None
     comment: str | None
+    required_approvals: int
+    approved_by: Sequence[str]
+    allow_self_approval: bool
+    reminders: Sequence[int]
 
 
 @define(eq=False, kw_only=True)
@@ -224,9 +228,13 @@ class ApprovalView(ApprovalHead):
 
 @define(eq=False, kw_only=True)
 class ApprovalDetail(ApprovalHead):
-    """An approval with its rows, their columns, and its history."""
+    """
+    An approval with its rows, their columns, and its history. `itemsHash` is another one when
+    any row is another one.
+    """
 
     reviewable_groups: Sequence[GroupDetail]
+    items_hash: str
     history: Sequence[HistoryView]
 
 

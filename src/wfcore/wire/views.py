@@ -19,6 +19,7 @@ from wfcore.model.page import Page
 from wfcore.model.usage import Usage
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
+from wfcore.rules.quorum import items_hash
 from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
@@ -190,6 +191,7 @@ def approval_detail(approval: Approval) -> shapes.ApprovalDetail:
     return shapes.ApprovalDetail(
         **_head(approval),
         reviewable_groups=[_group(group) for group in approval.groups],
+        items_hash=items_hash(approval),
         history=[_history(entry) for entry in approval.history],
     )
 
@@ -209,6 +211,10 @@ def _head(approval: Approval) -> dict[str, Any]:
         "decided_by": approval.decided_by,
         "decision_source": approval.decision_source,
         "comment": approval.comment,
+        "required_approvals": approval.required_approvals,
+        "approved_by": [one.by for one in approval.assents],
+        "allow_self_approval": approval.allow_self_approval,
+        "reminders": approval.reminders,
     }
 
 

@@ -5,6 +5,7 @@ import click
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import PageRequest
 from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.quorum import items_hash
 from wfcore.usecases import approvals
 from wfcore.usecases.approvals import Decide
 from wfcore.wire.converter import plain
@@ -48,10 +49,18 @@ def show(session: Session, id: str) -> None:
 @approval_command.command("approve")
 @click.argument("id")
 @click.option("--comment", help="Kept in the approval's history.")
+@click.option("--expect", metavar="HASH", help="Only if `show` still tells this itemsHash.")
+@click.option("--alone", is_flag=True, help="Enough, however many approvals are required.")
 @pass_session
-def approve(session: Session, id: str, comment: str | None) -> None:
-    """Release all rows as they are; the execution goes on."""
-    _decide(session, Decide(id, Approve(), DecisionSource.CONSOLE, comment))
+def approve(
+    session: Session, id: str, comment: str | None, expect: str | None, alone: bool
+) -> None:
+    """
+    Release all rows as they are; the execution goes on.
+
+    Where several approvals are required, the operator is one approver, unless --alone.
+    """
+    _decide(session, Decide(id, Approve(), DecisionSource.CONSOLE, comment, expect, alone))
 
 
 @approval_command.command("reject")
@@ -72,7 +81,13 @@ def _decide(session: Session, asked: Decide) -> None:
     if session.json:
         put_json(plain(approval_detail(decided)))
     else:
-        click.echo(f"{decided.id} is {decided.status}")
+        click.echo(f"{decided.id} is {decided.status}{_still_needed(decided)}")
+
+
+def _still_needed(approval: Approval) -> str:
+    if approval.status is not ApprovalStatus.PENDING:
+        return ""
+    return f": {len(approval.assents)} of {approval.required_approvals} approvals"
 
 
 def _show(session: Session, approval: Approval) -> None:
@@ -92,9 +107,19 @@ def _show(session: Session, approval: Approval) -> None:
             "expires": instant(approval.expires_at),
             "decided": decided,
             "comment": approval.comment,
+            "approvals": _assents(approval),
+            "itemsHash": items_hash(approval),
         }
     )
     put_groups(plain(approval_detail(approval))["reviewableGroups"], console())
+
+
+def _assents(approval: Approval) -> str | None:
+    """Who has approved so far, where several must."""
+    if approval.required_approvals == 1:
+        return None
+    names = ", ".join(one.by for one in approval.assents)
+    return f"{len(approval.assents)} of {approval.required_approvals} {names}".strip()
 
 
 def _row(one: Approval) -> tuple[object, ...]:

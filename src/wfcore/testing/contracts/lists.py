@@ -224,10 +224,32 @@ class ListContract:
             assert ids(await view.approvals.due(at(10), 9)) == ["a2", "a1"]
             assert ids(await view.approvals.due(at(9), 9)) == ["a2"]
             assert ids(await view.approvals.due(at(10), 1)) == ["a2"]
-            assert await view.approvals.next_expiry() == at(5)
+            assert await view.approvals.next_deadline() == at(5)
             pending = ApprovalFilter("acc_1", status=ApprovalStatus.PENDING)
             assert ids(await view.approvals.list(pending, ALL)) == ["a2", "a1"]
             assert ids(await view.approvals.of_execution("exec_1")) == ["a3", "a1"]
+
+    async def test_reminders_are_due_at_their_instant(self, store: Store) -> None:
+        """Of PENDING approvals the next reminder not yet told is due, earliest first. AP-20."""
+        expiring = {"expires_at": at(90)}
+        told = make.approval("a2", reminders=(at(3), at(40)), **expiring)
+        await keep(
+            store,
+            make.approval("a1", reminders=(at(5), at(20)), **expiring),
+            told,
+            make.approval("a3", reminders=(at(1),), reminded=1, **expiring),
+            make.approval("a4", reminders=(at(2),), status=ApprovalStatus.CANCELLED),
+            make.approval("a5", **expiring),
+        )
+        async with store.view() as view:
+            assert ids(await view.approvals.reminders_due(at(2), 9)) == []
+            assert ids(await view.approvals.reminders_due(at(5), 9)) == ["a2", "a1"]
+            assert ids(await view.approvals.reminders_due(at(5), 1)) == ["a2"]
+            assert await view.approvals.next_deadline() == at(3)
+        await keep(store, evolve(told, reminded=1, version=1))
+        async with store.view() as view:
+            assert ids(await view.approvals.reminders_due(at(50), 9)) == ["a1", "a2"]
+            assert await view.approvals.next_deadline() == at(5)
 
     async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
         """Entries from an instant on, above an id, oldest first, up to a limit."""

@@ -6,6 +6,7 @@ from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import AccountStatus, Permission, Plan, Scope
 from wfcore.model.approval import (
     ApprovalStatus,
+    Assent,
     DecisionSource,
     Group,
     HistoryEntry,
@@ -85,6 +86,9 @@ SNAPSHOT = make.snapshot(
                 GroupSpec("refunds", "Refunds", "{{ steps.fetch.output.rows }}", COLUMNS, "id"),
                 GroupSpec("fixed", "Fixed", [{"id": 1}, AWKWARD]),
             ),
+            required_approvals=2,
+            allow_self_approval=False,
+            reminders=(DurationMs(4), DurationMs(1)),
         ),
         variables={
             "url": Variable("url", required=True, secret=True),
@@ -146,6 +150,11 @@ APPROVAL = make.approval(
             {"refunds": ({"id": 1, "amount": 1.5},)},
         ),
     ),
+    required_approvals=2,
+    allow_self_approval=False,
+    assents=(Assent("ann@example.org", "acc_8", NOW), Assent("", "acc_9", EpochMs(NOW + 1))),
+    reminders=(EpochMs(NOW + 1), EpochMs(NOW + 2)),
+    reminded=1,
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
 WEBHOOK = make.webhook(

@@ -1,0 +1,224 @@
+"""Quorums: distinct approvers agree to the same rows, or nobody's yes counts."""
+
+from contextlib import suppress
+
+import pytest
+from attrs import evolve
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
+from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
+from wfcore.model.workflow import ApprovalStep, Column
+from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.opening import open_approval
+from wfcore.rules.quorum import (
+    due_reminders,
+    has_assented,
+    items_hash,
+    require_other_eyes,
+    require_seen,
+)
+from wfcore.rules.release import standing_rows
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies import approvals, json_values
+
+S = ApprovalStatus
+PEOPLE = ("acc_1", "acc_2", "acc_3", "acc_4")
+ROWS = ({"id": 1, "amount": 10}, {"id": 2, "amount": 20})
+COLUMNS = (Column("id", "Order", editable=False), Column("amount", "Amount"))
+
+
+def voice(account: str, **more: object) -> Voice:
+    return Voice(f"{account}@example.org", DecisionSource.API, "c", account, **more)  # type: ignore[arg-type]
+
+
+def asked(required: int, **fields: object):
+    group = Group("rows", "Rows", (), ROWS, "id")
+    return make.approval(groups=(group,), required_approvals=required, **fields)
+
+
+@given(approvals(), st.integers(1, 4), st.permutations(PEOPLE))
+def test_exactly_the_last_required_yes_approves(approval, required, people):
+    """PENDING until as many distinct approvers as required said yes, then APPROVED. AP-15."""
+    approval = evolve(approval, required_approvals=required)
+    for count, who in enumerate(people[:required], 1):
+        assert approval.status is S.PENDING
+        assert approval.decided_at is approval.decided_by is None
+        approval = decide(approval, Approve(), voice(who), NOW).record
+        assert len(approval.assents) == count
+    assert approval.status is S.APPROVED
+    assert approval.decided_by == f"{people[required - 1]}@example.org"
+    assert [entry.action for entry in approval.history[-required:]] == ["approved"] * required
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(PEOPLE),
+            st.sampled_from((None, [ROWS[0]], [ROWS[1]], [*ROWS])),
+        ),
+        max_size=12,
+    ),
+)
+def test_what_is_released_is_what_everybody_who_counts_agreed_to(required, deeds):
+    """Whoever counts has said yes to exactly the rows that are released. AP-16, AP-17."""
+    approval, agreed_to = asked(required), {}
+    for who, edit in deeds:
+        with suppress(AlreadyDecided):
+            edited = None if edit is None else {"rows": edit}
+            approval = decide(approval, Approve(edited), voice(who), NOW).record
+            agreed_to[who] = standing_rows(approval)
+    accounts = [one.account for one in approval.assents]
+    assert len(set(accounts)) == len(accounts) <= required
+    assert all(agreed_to[one] == standing_rows(approval) for one in accounts)
+    assert (approval.status is S.APPROVED) is (len(accounts) == required)
+    if approval.status is S.APPROVED:
+        assert step_output(approval)["groups"] == {"rows": list(standing_rows(approval)["rows"])}
+
+
+@given(st.integers(2, 4), st.sampled_from(PEOPLE))
+def test_the_same_yes_twice_is_refused_and_changes_nothing(required, who):
+    """A repeat, plain or with the rows as they stand, is no second approver. AP-16."""
+    approval = decide(asked(required), Approve(), voice(who), NOW).record
+    for again in (Approve(), Approve({"rows": [dict(row) for row in ROWS]})):
+        with pytest.raises(AlreadyDecided, match="already"):
+            decide(approval, again, voice(who), NOW)
+    assert has_assented(approval, who)
+
+
+@given(st.integers(2, 4), st.integers(0, 3), st.sampled_from(PEOPLE))
+def test_one_rejection_decides(required, before, who):
+    """Whoever rejects, also after a yes of his own, ends it. AP-3, AP-15."""
+    approval = asked(required)
+    for one in PEOPLE[: min(before, required - 1)]:
+        approval = decide(approval, Approve(), voice(one), NOW).record
+    decided = decide(approval, Reject(), voice(who), NOW).record
+    assert decided.status is S.REJECTED
+    assert decided.assents == approval.assents
+
+
+def test_a_changed_row_begins_the_count_anew():
+    """The editor's yes is the only one left; the others may say yes to the new rows. AP-17."""
+    approval = decide(asked(3), Approve(), voice("acc_1"), NOW).record
+    approval = decide(approval, Approve({"rows": [ROWS[1]]}), voice("acc_2"), NOW).record
+    assert [one.account for one in approval.assents] == ["acc_2"]
+    assert standing_rows(approval) == {"rows": (ROWS[1],)}
+    approval = decide(approval, Approve(), voice("acc_1"), NOW).record
+    approval = decide(approval, Approve(), voice("acc_3"), NOW).record
+    assert (approval.status, standing_rows(approval)) == (S.APPROVED, {"rows": (ROWS[1],)})
+
+
+def test_an_editor_may_edit_again():
+    """Who has said yes may change the rows after all: his yes moves to the new ones. AP-17."""
+    approval = decide(asked(2), Approve({"rows": []}), voice("acc_1"), NOW).record
+    approval = decide(approval, Approve({"rows": [ROWS[0]]}), voice("acc_1"), NOW).record
+    assert (approval.status, len(approval.assents)) == (S.PENDING, 1)
+    assert standing_rows(approval) == {"rows": (ROWS[0],)}
+
+
+def test_a_row_left_out_can_be_taken_back():
+    """Edits are checked against the rows that were asked about, not the last edit. AP-9, AP-17."""
+    approval = decide(asked(2), Approve({"rows": [ROWS[0]]}), voice("acc_1"), NOW).record
+    back = [dict(row) for row in ROWS]
+    approval = decide(approval, Approve({"rows": back}), voice("acc_2"), NOW).record
+    assert standing_rows(approval) == {"rows": tuple(back)}
+    with pytest.raises(InvalidInput):
+        decide(approval, Approve({"rows": [{"id": 3}]}), voice("acc_1"), NOW)
+
+
+def test_a_read_only_column_stays_as_it_was_asked_about():
+    """After an edit a read-only column is still compared with the original value. AP-9, AP-17."""
+    group = Group("rows", "Rows", COLUMNS, ({"id": "a", "amount": "1"},), "amount")
+    approval = make.approval(groups=(group,), required_approvals=3)
+    with pytest.raises(InvalidInput, match="read-only"):
+        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), voice("acc_1"), NOW)
+    approval = decide(approval, Approve({"rows": []}), voice("acc_1"), NOW).record
+    with pytest.raises(InvalidInput, match="read-only"):
+        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), voice("acc_2"), NOW)
+
+
+def test_alone_is_enough():
+    """The operator's word alone approves, also where his yes counts already. AP-15."""
+    approval = decide(asked(4), Approve(), voice("operator"), NOW).record
+    decided = decide(approval, Approve(), voice("operator", alone=True), NOW).record
+    assert decided.status is S.APPROVED
+    assert [one.account for one in decided.assents] == ["operator"]
+
+
+@given(approvals(), st.sampled_from(("acc_1", "acc_2")), st.booleans())
+def test_who_started_it_may_not_approve_where_the_step_says_so(approval, owner, allowed):
+    """Only the account that the execution belongs to is kept out, and only if asked for. AP-18."""
+    approval = evolve(approval, owner_id=owner, allow_self_approval=allowed)
+    for id in ("acc_1", "acc_2"):
+        if id == owner and not allowed:
+            with pytest.raises(Forbidden):
+                require_other_eyes(approval, make.account(id))
+        else:
+            require_other_eyes(approval, make.account(id))
+
+
+@given(json_values(), json_values())
+def test_two_hashes_are_the_same_exactly_when_the_rows_are(one, other):
+    """Any other value in any row gives another `itemsHash`, and an approve is refused. AP-19."""
+    assume(type(one) is not float and type(other) is not float)
+    first, second = (
+        make.approval(groups=(Group("g", "G", (), ({"v": value},)),)) for value in (one, other)
+    )
+    equal = items_hash(first) == items_hash(second)
+    assert equal is (repr(sorted_deep(one)) == repr(sorted_deep(other)))
+    require_seen(first, items_hash(first))
+    require_seen(first, None)
+    if not equal:
+        with pytest.raises(ItemsChanged):
+            require_seen(first, items_hash(second))
+
+
+def sorted_deep(value):
+    if isinstance(value, dict):
+        return {key: sorted_deep(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [sorted_deep(one) for one in value]
+    return value
+
+
+def test_the_hash_knows_groups_and_order():
+    """A row in another group or at another place is another question. AP-19."""
+    rows = [(ROWS, ()), ((), ROWS), (ROWS[::-1], ()), ((), ())]
+    hashes = {
+        items_hash(make.approval(groups=(Group("a", "A", (), first), Group("b", "B", (), second))))
+        for first, second in rows
+    }
+    assert len(hashes) == len(rows)
+
+
+@given(
+    st.lists(st.integers(1, 99), max_size=5),
+    st.lists(st.integers(0, 120), max_size=6),
+)
+def test_each_reminder_is_due_once_from_its_instant_on(before, looks):
+    """Looked at whenever, every reminder is found once, at its instant or later. AP-20."""
+    step = ApprovalStep(
+        "review", timeout_ms=DurationMs(100), reminders=tuple(map(DurationMs, before))
+    )
+    approval = open_approval(make.execution(), step, "appr_1", NOW, lambda value, _: value)
+    told: list[EpochMs] = []
+    for after in sorted(looks):
+        due = due_reminders(approval, EpochMs(NOW + after))
+        assert all(at <= NOW + after for at in due)
+        told += due
+        approval = evolve(approval, reminded=approval.reminded + len(due))
+        assert approval.remind_at is None or approval.remind_at > NOW + after
+    latest = max(looks, default=-1)
+    assert told == sorted({NOW + 100 - one for one in before if 100 - one <= latest})
+
+
+def test_what_is_decided_is_not_reminded_of():
+    """A decided approval has no reminder left. AP-20."""
+    approval = make.approval(reminders=(EpochMs(NOW + 1),))
+    decided = decide(approval, Approve(), voice("acc_1"), NOW).record
+    assert decided.remind_at is None
+    assert due_reminders(decided, EpochMs(NOW + 9)) == ()

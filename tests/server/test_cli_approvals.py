@@ -1,0 +1,73 @@
+"""Approvals from the command line: the operator is one approver, unless he decides alone."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from adapters_store import open_store
+from wfcore.model.approval import Group
+from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.testing import builders as make
+
+from .conftest import Call
+
+QUORUM = """\
+name: Two keys
+steps:
+  - {name: review, kind: manual_approval, message: Look, requiredApprovals: 2}
+output: "{{ steps.review.output.decidedBy }}"
+"""
+
+
+@pytest.fixture
+def asked(wfcore: Call, data: Path) -> str:
+    """An approval that needs two, of an execution that waits for it."""
+    waiting = make.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+    run = make.execution(
+        status=ExecutionStatus.AWAITING_APPROVAL, due_at=None, step_results={"review": waiting}
+    )
+    group = Group("rows", "Rows", (), ({"id": 1},))
+    far = {"created_at": 4_000_000_000_000, "required_approvals": 2, "groups": (group,)}
+
+    async def put() -> None:
+        opened = await open_store(None, data)
+        async with opened.store.unit() as unit:
+            unit.executions.put(run)
+            unit.approvals.put(make.approval(**far))
+            await unit.commit()
+        await opened.counters.close()
+        await opened.store.close()
+
+    wfcore("account", "list")
+    asyncio.run(put())
+    return "appr_1"
+
+
+def test_the_operator_is_one_approver(wfcore: Call, asked: str) -> None:
+    """A yes says how many there are; the same again fails; `--alone` approves. AP-15, AP-16."""
+    first = wfcore("approval", "approve", asked)
+    assert (first.status, first.out) == (0, "appr_1 is PENDING: 1 of 2 approvals\n")
+    assert "1 of 2 operator" in wfcore("approval", "show", asked).out
+    again = wfcore("approval", "approve", asked)
+    assert again.status == 1
+    assert "approved this already; it needs 1 more" in again.err
+    alone = wfcore("approval", "approve", asked, "--alone")
+    assert (alone.status, alone.out) == (0, "appr_1 is APPROVED\n")
+
+
+def test_the_operator_may_say_what_he_saw(wfcore: Call, asked: str) -> None:
+    """`--expect` with another hash than that of `show` decides nothing. AP-19."""
+    shown = wfcore("approval", "show", asked, "--json").json
+    wrong = wfcore("approval", "approve", asked, "--expect", "0" * 64)
+    assert wrong.status == 1
+    assert "not the ones you saw" in wrong.err
+    right = wfcore("approval", "approve", asked, "--expect", shown["itemsHash"], "--json").json
+    assert (right["status"], right["approvedBy"]) == ("PENDING", ["operator"])
+
+
+def test_a_run_asks_once_whatever_the_quorum(wfcore: Call) -> None:
+    """`run`, where one person answers for all, does not wait for a second one. AP-15."""
+    said = wfcore("run", "-", "--approve", "--json", stdin=QUORUM)
+    assert said.status == 0
+    assert said.json["output"] == "operator"
