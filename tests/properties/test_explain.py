@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from properties.walker import walks
 from wfcore.instants import later
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StatusReason, StepStatus, TriggerSource
 from wfcore.model.explanation import Why
@@ -250,3 +250,17 @@ def test_an_approval_says_who_may_decide():
     )
     (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
     assert "the workflow's owner" in line.text
+
+
+def test_a_quorum_says_how_far_it_is():
+    """XP-1, AP-15, AP-18: how many have approved, who, and that the starter may not."""
+    waiting = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+    run = builders.execution(
+        status=S.AWAITING_APPROVAL, due_at=None, step_results={"review": waiting}
+    )
+    ann = Assent("ann@example.org", "acc_1", NOW)
+    asked = builders.approval(required_approvals=2, assents=(ann,), allow_self_approval=False)
+    (line,) = explain(run, Around(approvals=(asked,)), NOW)
+    assert "but not by who started it; 1 of 2 approvals are there (ann@example.org)." in line.text
+    (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
+    assert "approvals are there" not in line.text

@@ -104,7 +104,7 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
     if approval is None:
         return Line(Why.AWAITING_APPROVAL, f"{text}.", None, name, result.approval_id)
     text += (
-        f" by {_approvers(approval)}. Without one it counts as rejected at "
+        f" by {_approvers(approval)}{_so_far(approval)}. Without one it counts as rejected at "
         f"{said(approval.expires_at)}, and the execution is CANCELLED."
     )
     return Line(Why.AWAITING_APPROVAL, text, approval.expires_at, name, approval.id)
@@ -115,6 +115,16 @@ def _approvers(approval: Approval) -> str:
     if approval.approvers:
         return " or ".join(approval.approvers)
     return "the workflow's owner, the execution's owner or somebody with EDIT on the workflow"
+
+
+def _so_far(approval: Approval) -> str:
+    """How many approvals are there, where several are needed. AP-15, AP-18."""
+    words = "" if approval.allow_self_approval else ", but not by who started it"
+    if approval.required_approvals == 1:
+        return words
+    names = "".join(f" ({one.by})" for one in approval.assents)
+    count = f"{len(approval.assents)} of {approval.required_approvals} approvals are there{names}"
+    return f"{words}; {count}"
 
 
 def _interrupted(run: Execution) -> Iterator[Line]:
