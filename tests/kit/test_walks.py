@@ -1,0 +1,76 @@
+"""Walks over tables: ours keep their promises, and a user's own machine is walked alike."""
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import invariant, run_state_machine_as_test
+
+from kit.orders import OrderWalk, Shipped
+from wfcore.testing.contracts.machine import MachineContract
+from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
+from wfcore.testing.walks_execution import ExecutionWalk
+
+QUICKLY = settings(max_examples=200, database=None, deadline=None, derandomize=True)
+
+TestExecutionWalk = ExecutionWalk.TestCase
+TestApprovalWalk = ApprovalWalk.TestCase
+TestWebhookWalk = WebhookWalk.TestCase
+TestOrderWalk = OrderWalk.TestCase
+
+
+class TestExecutionRows(MachineContract):
+    walk = ExecutionWalk
+
+
+class TestApprovalRows(MachineContract):
+    walk = ApprovalWalk
+
+
+class TestWebhookRows(MachineContract):
+    walk = WebhookWalk
+
+
+class TestOrderRows(MachineContract):
+    walk = OrderWalk
+
+
+def test_a_further_invariant_is_held_against_every_state():
+    """A user's invariant sees each record that a walk comes to: a false one is found."""
+
+    class NeverPaid(OrderWalk):
+        @invariant()
+        def nobody_pays(self) -> None:
+            assert getattr(self, "record", None) is None or self.record.paid == 0
+
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(NeverPaid, settings=QUICKLY)
+
+
+def test_a_further_promise_about_steps_is_held_against_every_step():
+    """`check` sees each step with the records before and after it: a false promise is found."""
+
+    class NeverShipped(OrderWalk):
+        def check(self, before, fact, after) -> None:
+            assert not isinstance(fact, Shipped)
+
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(NeverShipped, settings=QUICKLY)
+
+
+def test_a_failure_is_told_by_the_names_of_the_facts():
+    """The trace of a failure reads as what happened, and is no longer than it must be."""
+
+    class NeverShipped(OrderWalk):
+        def check(self, before, fact, after) -> None:
+            assert not isinstance(fact, Shipped)
+
+    with pytest.raises(AssertionError) as failed:
+        run_state_machine_as_test(NeverShipped, settings=QUICKLY)
+    told = [line for line in failed.value.__notes__ if "state." in line]
+    calls = [line.split("(")[0] for line in "\n".join(told).splitlines() if "state." in line]
+    assert calls == ["state.begin", "state.paid", "state.shipped", "state.teardown"]
+
+
+def test_a_walk_without_a_strategy_for_a_fact_is_refused():
+    """A fact that a table names and a walk forgot is said by name when the class is made."""
+    with pytest.raises(TypeError, match="Shipped"):
+        type("Forgetful", (OrderWalk,), {"facts": {}})
