@@ -1,6 +1,6 @@
 """Any JSON becomes a definition or a complete list of mistakes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
-from wfcore.model.workflow import Definition
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step
 from wfcore.rules.definition import check_definition
 from wfcore.testing.strategies import json_values
-from wfcore.testing.strategies_definition import definitions, leaves, written
+from wfcore.testing.strategies_definition import definitions, seen_after
+from wfcore.testing.strategies_written import leaves, written
 
 Keys = tuple[str | int, ...]
 
-FREE = ("output", "rows")
+FREE = ("output", "rows", "items", "inputs")
 """Fields in which any JSON is right, or null is."""
 
 
@@ -116,14 +117,35 @@ def test_an_unknown_field_is_reported_wherever_it_is(
 
 @given(definitions())
 def test_templates_see_only_what_comes_before(definition: Definition) -> None:
-    """What a template may name is what is declared, and the steps before its own. DF-7."""
-    asked: list[Collection[str] | None] = []
+    """
+    What a template may name is what is declared, the loops around it, and the steps that have
+    certainly ended by then: not those of another branch, nor of a loop that it is not in. DF-7.
+    """
+    asked: list[tuple[Collection[str], Collection[str]]] = []
 
     def note(text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
-        asked.append(tuple(known["steps"] or ()))
-        assert tuple(known["variables"] or ()) == tuple(definition.variables)
+        loops = known.keys() - {"variables", "steps", "execution", "loop"}
+        assert ("loop" in known) is bool(loops)
+        assert {*(known["variables"] or ())} == {*definition.variables, *loops}
+        asked.append((set(known["steps"] or ()), loops))
         return ()
 
     check_definition(written(definition), note)
-    names = [step.name for step in definition.steps]
-    assert all(list(seen or ()) == names[: len(seen or ())] for seen in asked)
+    allowed = [*places(definition.steps, frozenset(), frozenset())]
+    assert all(place in allowed for place in asked)
+
+
+Place = tuple[frozenset[str], frozenset[str]]
+
+
+def places(steps: Sequence[Step], seen: frozenset[str], loops: frozenset[str]) -> Iterator[Place]:
+    """What can be seen at each place: before each step, and behind the last one."""
+    for step in steps:
+        yield seen, loops
+        if isinstance(step, ParallelStep):
+            for branch in step.branches:
+                yield from places(branch.steps, seen, loops)
+        elif isinstance(step, LoopStep):
+            yield from places(step.steps, seen, loops | {step.variable})
+        seen |= {*seen_after(step)}
+    yield seen, loops

@@ -8,6 +8,7 @@ from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.rules.definition import check_definition, language_problems
+from wfcore.rules.definition_steps import KINDS
 
 CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
 GROUP = {"name": "rows", "rows": [{"id": 1}]}
@@ -62,10 +63,10 @@ DOCUMENTS: list[tuple[Any, str]] = [
 
 STEPS: list[tuple[Any, str]] = [
     (
-        with_step(kind="ai"),
-        "steps[0].kind: kind 'ai' is not supported; known: code, manual_approval",
+        with_step(kind="magic"),
+        f"steps[0].kind: kind 'magic' is not supported; known: {', '.join(KINDS)}",
     ),
-    (with_step(kind=None), "steps[0].kind: must be one of code, manual_approval, not null"),
+    (with_step(kind=None), f"steps[0].kind: must be one of {', '.join(KINDS)}, not null"),
     (
         with_step(name="2 go"),
         "steps[0].name: must be letters, digits, _ and -, beginning with a letter or _",

@@ -14,7 +14,8 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition import check_definition
 from wfcore.testing.strategies import payloads
-from wfcore.testing.strategies_definition import definitions, leaves, written
+from wfcore.testing.strategies_definition import definitions
+from wfcore.testing.strategies_written import leaves, written
 
 
 def load(text: bytes | str) -> Any:

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import attrs
 import orjson
 from cattrs import Converter, override
 from cattrs.gen import make_dict_unstructure_fn
-from cattrs.strategies import configure_tagged_union
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Step
@@ -27,8 +26,24 @@ def _make_converter() -> Converter:
     converter.register_structure_hook_func(_is_json, lambda value, _: value)
     converter.register_unstructure_hook_func(_is_json, lambda value: value)
     converter.register_unstructure_hook_factory(attrs.has, lambda cls: _writer_of(converter, cls))
-    configure_tagged_union(Step, converter)
+    converter.register_unstructure_hook_func(_is_step, lambda step: _tagged(converter, step))
+    converter.register_structure_hook_func(
+        _is_step, lambda data, _: converter.structure(data, _STEPS[data["_type"]])
+    )
     return converter
+
+
+def _is_step(wanted: Any) -> bool:
+    """Steps hold steps, so that inside of them the type is only a name."""
+    return wanted in (Step, "Step")
+
+
+_STEPS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Step)}
+
+
+def _tagged(converter: Converter, step: Step) -> dict[str, Any]:
+    """A step as plain data, with the name of its type."""
+    return {**converter.unstructure(step, type(step)), "_type": type(step).__name__}
 
 
 def _is_json(wanted: Any) -> bool:

@@ -1,12 +1,14 @@
 """
 Workflows and their definitions as a tree of steps. Contract §4.
 
-The tree has one node type per kind of step; a new kind is a new class here, a row in
-`rules.definition` and a case in `rules.plan`.
+The tree has one node type per kind of step. A new kind is a new class here, a row in
+`rules.definition_steps` and a case where it begins; a kind that holds steps has a case in
+`lists_of`, too.
 """
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 from attrs import field, frozen
@@ -124,7 +126,100 @@ class ApprovalStep:
     continue_on_error: bool = False
 
 
-Step: TypeAlias = CodeStep | ApprovalStep
+@frozen
+class DelayStep:
+    """A pause of that length. FL-5."""
+
+    name: str
+    duration_ms: DurationMs
+    when: str | None = None
+    continue_on_error: bool = False
+
+
+@frozen
+class ChildStep:
+    """
+    An execution of another workflow, by name or id; `inputs` hold templates.
+
+    `timeout_ms` is that of one attempt. None: as long as it takes.
+    """
+
+    name: str
+    workflow: str
+    inputs: JsonObject = field(factory=dict)
+    timeout_ms: DurationMs | None = None
+    when: str | None = None
+    retry: Retry = Retry()
+    continue_on_error: bool = False
+
+
+@frozen
+class Branch:
+    """One of the sequences of a `ParallelStep`."""
+
+    name: str
+    steps: tuple["Step", ...]
+
+
+@frozen
+class ParallelStep:
+    """Sequences that run beside one another, `max_parallel` (None: all) at a time."""
+
+    name: str
+    branches: tuple[Branch, ...]
+    max_parallel: int | None = None
+    timeout_ms: DurationMs | None = None
+    when: str | None = None
+    continue_on_error: bool = False
+
+
+@frozen
+class LoopStep:
+    """
+    A sequence once for each item, `max_parallel` rounds at a time.
+
+    `items` is a template or a list; `variable` is what the item is called inside.
+    """
+
+    name: str
+    items: Json
+    variable: str
+    steps: tuple["Step", ...]
+    max_parallel: int = 1
+    timeout_ms: DurationMs | None = None
+    when: str | None = None
+    continue_on_error: bool = False
+
+
+Step: TypeAlias = CodeStep | ApprovalStep | DelayStep | ChildStep | ParallelStep | LoopStep
+Container: TypeAlias = ParallelStep | LoopStep
+
+
+def lists_of(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    """The lists of steps that *step* holds, each with its path below the step."""
+    match step:
+        case ParallelStep():
+            for at, branch in enumerate(step.branches):
+                yield f"branches[{at}].steps", branch.steps
+        case LoopStep():
+            yield "steps", step.steps
+
+
+def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, Step]]:
+    """Every step of a tree once, in the order of the text, with its path."""
+    for at, step in enumerate(steps):
+        here = f"{path}[{at}]"
+        yield here, step
+        for below, inside in lists_of(step):
+            yield from walk(inside, f"{here}.{below}")
+
+
+@frozen
+class Named:
+    """A step that templates can name in a frame. `inside`: the container that holds it there."""
+
+    name: str
+    inside: str | None = None
 
 
 @frozen
@@ -140,15 +235,45 @@ class Definition:
     description: str = ""
 
     def walk(self) -> Iterator[Step]:
-        """Every step once, in the order of the text."""
-        yield from self.steps
+        """Every step once, in the order of the text; nested ones after what holds them."""
+        return (step for _, step in walk(self.steps))
 
     def step(self, name: str) -> Step:
-        """The step of that name. Raises `KeyError`."""
-        for step in self.walk():
-            if step.name == name:
-                return step
-        raise KeyError(name)
+        """The step of that name, wherever it stands. Raises `KeyError`."""
+        return self._by_name[name]
+
+    @property
+    def total_steps(self) -> int:
+        """How many steps there are; what holds others counts as one, too."""
+        return len(self._by_name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Step]:
+        return {step.name: step for step in self.walk()}
+
+    @cached_property
+    def frames(self) -> Mapping[str, tuple[Named, ...]]:
+        """
+        Which steps see one another, by the name of the loop they are in (`""`: in none).
+
+        A round of a loop is a frame of its own: its steps have results for each round.
+        """
+        found: dict[str, tuple[Named, ...]] = {}
+
+        def read(steps: tuple[Step, ...], frame: list[Named], inside: str | None) -> None:
+            for step in steps:
+                frame.append(Named(step.name, inside))
+                if isinstance(step, LoopStep):
+                    round: list[Named] = []
+                    read(step.steps, round, None)
+                    found[step.name] = tuple(round)
+                    continue
+                for _, nested in lists_of(step):
+                    read(nested, frame, step.name)
+
+        top: list[Named] = []
+        read(self.steps, top, None)
+        return {"": tuple(top), **found}
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -1,53 +1,46 @@
 """
 The kinds of steps: for each a table of fields and a function that makes the step.
 
-A new kind is a new row of `KINDS`. A kind that holds steps calls `read_steps` for them.
+A new kind is a new row of `KINDS`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from attrs import define, frozen
-
 from wfcore.model.json import Json
-from wfcore.model.workflow import ApprovalStep, CodeStep, Language, Step
+from wfcore.model.workflow import (
+    ApprovalStep,
+    ChildStep,
+    CodeStep,
+    DelayStep,
+    Language,
+    LoopStep,
+    ParallelStep,
+)
+from wfcore.rules import definition_trees as trees
 from wfcore.rules.definition_checks import (
     Field,
     Findings,
     boolean,
     choice,
     duration,
-    known_or,
     list_of,
     number,
-    read_object,
     template,
     text,
     whole_template,
 )
 from wfcore.rules.definition_fields import approval_problems, filled, group, retry
+from wfcore.rules.definition_reading import Fields, Kind
 from wfcore.rules.field_paths import below
-from wfcore.rules.limits import MAX_NAME, MAX_REMINDERS, MAX_REQUIRED_APPROVALS, SOURCE_BYTES
-
-Fields = Mapping[str, Field]
-
-
-@frozen
-class Kind:
-    """A kind of step. *problems* sees the fields together: (path below the step, message)."""
-
-    build: Callable[..., Step]
-    fields: Fields
-    problems: Callable[[Mapping[str, Any]], Collection[tuple[str, str]]] = lambda values: ()
-
-
-@define
-class Reading:
-    """What reading the steps goes by, and what it has met."""
-
-    findings: Findings
-    check_templates: Callable[[Collection[str]], None]
-    seen: dict[str, str]
+from wfcore.rules.limits import (
+    MAX_BRANCHES,
+    MAX_NAME,
+    MAX_REMINDERS,
+    MAX_REQUIRED_APPROVALS,
+    MAX_ROUNDS,
+    SOURCE_BYTES,
+)
 
 
 def source(document: Json, path: str, findings: Findings) -> Any:
@@ -104,15 +97,15 @@ _COMMON: Fields = {
     "name": Field(_STEP_NAME, "name", required=True),
     "kind": Field(text(), "kind", required=True),
     "when": Field(whole_template, "when"),
-    "timeout": Field(duration, "timeout_ms"),
     "continueOnError": Field(boolean, "continue_on_error"),
 }
+_TIMED: Fields = {**_COMMON, "timeout": Field(duration, "timeout_ms")}
 
 KINDS: Mapping[str, Kind] = {
     "code": Kind(
         CodeStep,
         {
-            **_COMMON,
+            **_TIMED,
             "language": Field(choice(Language), "language", required=True),
             "source": Field(source, "source"),
             "command": Field(command, "command"),
@@ -124,7 +117,7 @@ KINDS: Mapping[str, Kind] = {
     "manual_approval": Kind(
         ApprovalStep,
         {
-            **_COMMON,
+            **_TIMED,
             "message": Field(template, "message"),
             "approvers": Field(list_of(filled), "approvers"),
             "groups": Field(list_of(group, unique="name"), "groups"),
@@ -136,47 +129,30 @@ KINDS: Mapping[str, Kind] = {
         },
         approval_problems,
     ),
+    "delay": Kind(
+        DelayStep, {**_COMMON, "duration": Field(duration, "duration_ms", required=True)}
+    ),
+    "parallel": Kind(
+        ParallelStep,
+        {**_TIMED, "maxParallel": Field(number(1, MAX_BRANCHES, whole=True), "max_parallel")},
+        nested=trees.branches,
+    ),
+    "loop": Kind(
+        LoopStep,
+        {
+            **_TIMED,
+            "items": Field(trees.items, "items", required=True),
+            "maxParallel": Field(number(1, MAX_ROUNDS, whole=True), "max_parallel"),
+        },
+        nested=trees.rounds,
+    ),
+    "workflow": Kind(
+        ChildStep,
+        {
+            **_TIMED,
+            "inputs": Field(trees.inputs, "inputs"),
+            "retry": Field(retry, "retry"),
+        },
+        nested=trees.child,
+    ),
 }
-
-
-def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
-    """The steps of a list, in order; None stands for one with mistakes."""
-    read = list_of(lambda item, place, _: _read_step(item, place, reading), least=1)
-    steps: tuple[Step, ...] = read(document, path, reading.findings)
-    return steps
-
-
-def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
-    findings = reading.findings
-    before = len(findings.problems)
-    kind = _kind_of(document, path, findings)
-    values = read_object(document, path, kind.fields, findings) if kind else {}
-    for field, message in kind.problems(values) if kind else ():
-        findings.add(f"{path}.{field}", message)
-    reading.check_templates(reading.seen)
-    _note_name(document, path, reading)
-    values.pop("kind", None)
-    return kind.build(**values) if kind and len(findings.problems) == before else None
-
-
-def _kind_of(document: Json, path: str, findings: Findings) -> Kind | None:
-    """The row of the step's kind; where there is none, that is the step's only mistake."""
-    where, wanted = below(path, "kind"), f"one of {', '.join(KINDS)}"
-    kind = document.get("kind", "") if isinstance(document, Mapping) else ""
-    if not isinstance(document, Mapping):
-        findings.wrong(path, "an object", document)
-    elif "kind" not in document:
-        findings.add(where, f"is required: {wanted}")
-    elif not isinstance(kind, str):
-        findings.wrong(where, wanted, kind)
-    elif kind not in KINDS:
-        findings.add(where, f"kind {kind!r} is not supported; {known_or(kind, KINDS)}")
-    return KINDS.get(kind) if isinstance(kind, str) else None
-
-
-def _note_name(document: Json, path: str, reading: Reading) -> None:
-    name = document.get("name") if isinstance(document, Mapping) else None
-    if isinstance(name, str):
-        first = reading.seen.setdefault(name, path)
-        if first != path:
-            reading.findings.add(below(path, "name"), f"repeats {name!r} of {first}")

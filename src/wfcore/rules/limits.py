@@ -45,7 +45,18 @@ MAX_COMMENT = 4_000
 MAX_NAME = 200
 """Characters in a name. LM-8."""
 MAX_STEPS = 500
-"""Steps in a definition. DF-1."""
+"""Steps in a definition, nested ones too. DF-1."""
+MAX_DEPTH = 8
+"""How deep steps may be nested: a step in nothing is at depth 1. FL-9."""
+MAX_BRANCHES = 100
+MAX_ROUNDS = 1_000
+"""Branches of one `parallel`, and rounds of one `loop`. FL-9."""
+MAX_STEP_RESULTS = 10_000
+"""Step results in one execution. FL-9."""
+MAX_CHILD_DEPTH = 8
+"""How deep executions may start one another by `workflow` steps. FL-9."""
+MAX_IN_FLIGHT = 10
+"""Steps of one execution that run at the same time; the next ones begin when one ends. FL-3."""
 SOURCE_BYTES = 256 * KIB
 """The source of one code step, and the text of a whole definition."""
 MAX_ATTEMPTS = 100

@@ -90,6 +90,8 @@ def _begin(journey: _Journey, step: Step, render: Render, new_id: Callable[[], s
                 return
             journey.feed(facts.ApprovalOpened(step.name, approval.id))
             journey.effects.append(OpenApproval(approval))
+        case _:
+            journey.feed(end_badly(step, "this kind of step does not run yet"))
 
 
 def _finish(definition: Definition, run: Execution, render: Render) -> Fact:

@@ -46,7 +46,7 @@ def accept(
         trigger_source=start.source,
         status=ExecutionStatus.PENDING,
         accepted_at=now,
-        total_steps=sum(1 for _ in definition.walk()),
+        total_steps=definition.total_steps,
         variables=variables,
         step_results=start.kept,
         due_at=now,

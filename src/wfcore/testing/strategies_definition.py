@@ -1,35 +1,39 @@
 """
-Hypothesis strategies for definitions, and the documents that say them.
+Hypothesis strategies for definitions: checked trees whose templates only use what they can see.
 
-`definitions()` gives checked definitions whose templates only use names they can see;
-`written()` gives the document that a person would have written for one.
+`strategies_written` gives the documents that say them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, field, frozen
 from hypothesis import strategies as st
 
 from wfcore.instants import DAY, DurationMs
-from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import (
     ApprovalStep,
+    Branch,
+    ChildStep,
     CodeStep,
     Column,
     ColumnType,
     Definition,
+    DelayStep,
     GroupSpec,
     Language,
+    LoopStep,
+    ParallelStep,
     Retry,
     Step,
-    Variable,
 )
-from wfcore.rules.field_paths import below
 from wfcore.testing.strategies import texts, variables
+from wfcore.testing.strategies_written import written
 
-STEP_NAMES = ("fetch", "review_1", "Apply", "_last")
+STEP_NAMES = ("fetch", "review_1", "Apply", "_last", "each-one", "Side", "z", "wait")
 VARIABLE_NAMES = ("limit", "order_id", "_x", "region.code", "a-b")
+DEEPEST = 2
+"""How many containers are around a step at most."""
 
 
 def durations() -> st.SearchStrategy[DurationMs]:
@@ -42,22 +46,66 @@ def filled_texts() -> st.SearchStrategy[str]:
     return texts(1).filter(lambda text: bool(text.strip()))
 
 
-def expressions(declared: tuple[str, ...], before: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Templates over the names that are known at a place."""
-    return st.sampled_from(
-        [
-            "{{ execution.id }}",
-            '{{ "a" }}',
-            *(f'{{{{ variables["{name}"] }}}}' for name in declared),
-            *(f"{{{{ steps.{name}.output.rows | length > 0 }}}}" for name in before),
-        ]
-    )
+def retries() -> st.SearchStrategy[Retry]:
+    """Any `retry`."""
+    return st.builds(Retry, st.integers(1, 100), durations(), st.floats(1, 100))
 
 
-def templates(declared: tuple[str, ...], before: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """Text with templates in it, or without."""
-    plain = st.sampled_from(("", "Review these", "ä ✓ }", "a\nb"))
-    return st.lists(plain | expressions(declared, before), max_size=3).map("".join)
+@frozen
+class Scene:
+    """
+    A place in a definition: what templates can name there, how deep it is, and which names of
+    steps are used already (one list for the whole definition).
+    """
+
+    declared: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
+    depth: int = 0
+    used: list[str] = field(factory=list)
+
+    def new_name(self, draw: st.DrawFn) -> str:
+        """A name that no step of the definition has."""
+        free = [name for name in STEP_NAMES if name not in self.used]
+        name = draw(st.sampled_from(free)) if free else f"s{len(self.used)}"
+        self.used.append(name)
+        return name
+
+    def deeper(self, *loops: str) -> "Scene":
+        return evolve(self, depth=self.depth + 1, loops=self.loops + loops)
+
+    def after(self, step: Step) -> "Scene":
+        """The place behind *step*."""
+        return evolve(self, before=(*self.before, *seen_after(step)))
+
+    def expressions(self) -> st.SearchStrategy[str]:
+        """Templates over the names that are known here."""
+        return st.sampled_from(
+            [
+                "{{ execution.id }}",
+                '{{ "a" }}',
+                *(f'{{{{ variables["{name}"] }}}}' for name in (*self.declared, *self.loops)),
+                *(f'{{{{ steps["{name}"].output.rows | length > 0 }}}}' for name in self.before),
+                *(f"{{{{ [{name}, loop.index] }}}}" for name in self.loops),
+            ]
+        )
+
+    def conditions(self) -> st.SearchStrategy[str | None]:
+        """What a `when` may be."""
+        return st.none() | self.expressions()
+
+    def templates(self) -> st.SearchStrategy[str]:
+        """Text with templates in it, or without."""
+        plain = st.sampled_from(("", "Review these", "ä ✓ }", "a\nb"))
+        return st.lists(plain | self.expressions(), max_size=3).map("".join)
+
+
+def seen_after(step: Step) -> tuple[str, ...]:
+    """The names that are known behind *step*; what a loop holds is not."""
+    if not isinstance(step, ParallelStep):
+        return (step.name,)
+    inside = [name for one in step.branches for each in one.steps for name in seen_after(each)]
+    return (*inside, step.name)
 
 
 @st.composite
@@ -76,29 +124,25 @@ def columns(draw: st.DrawFn, key: str) -> Column:
 
 
 @st.composite
-def group_specs(
-    draw: st.DrawFn, name: str, declared: tuple[str, ...], before: tuple[str, ...]
-) -> GroupSpec:
+def group_specs(draw: st.DrawFn, name: str, scene: Scene) -> GroupSpec:
     """A group of that name with rows from a template, or written out."""
     keys = draw(st.lists(st.sampled_from(("id", "amount", "a note")), max_size=3, unique=True))
-    row = st.dictionaries(st.sampled_from(("id", "amount")), templates(declared, before))
+    row = st.dictionaries(st.sampled_from(("id", "amount")), scene.templates())
     return GroupSpec(
         name,
         draw(texts()),
-        draw(expressions(declared, before) | st.lists(row, max_size=2)),
+        draw(scene.expressions() | st.lists(row, max_size=2)),
         columns=tuple(draw(columns(key)) for key in keys),
         row_key=draw(st.none() | st.sampled_from(keys or ["id"])),
     )
 
 
 @st.composite
-def code_steps(
-    draw: st.DrawFn, name: str, declared: tuple[str, ...], before: tuple[str, ...]
-) -> CodeStep:
+def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
     """A code step that uses only what comes before it."""
     language = draw(st.sampled_from(Language))
     is_command = language is Language.COMMAND
-    arguments = st.lists(templates(declared, before), max_size=2)
+    arguments = st.lists(scene.templates(), max_size=2)
     return CodeStep(
         name,
         language,
@@ -106,16 +150,14 @@ def code_steps(
         command=("curl", *draw(arguments)) if is_command else (),
         timeout_ms=draw(durations()),
         network=draw(st.booleans()),
-        when=draw(st.none() | expressions(declared, before)),
-        retry=Retry(draw(st.integers(1, 100)), draw(durations()), draw(st.floats(1, 100))),
+        when=draw(scene.conditions()),
+        retry=draw(retries()),
         continue_on_error=draw(st.booleans()),
     )
 
 
 @st.composite
-def approval_steps(
-    draw: st.DrawFn, name: str, declared: tuple[str, ...], before: tuple[str, ...]
-) -> ApprovalStep:
+def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
     """An approval step that uses only what comes before it."""
     names = draw(st.lists(st.sampled_from(("rows", "Refunds", "x y")), max_size=2, unique=True))
     approvers = draw(st.lists(st.sampled_from(("ann@example.org", "acc_1")), max_size=2))
@@ -123,34 +165,94 @@ def approval_steps(
     reminders = st.lists(st.integers(1, max(timeout - 1, 1)).map(DurationMs), max_size=2)
     return ApprovalStep(
         name,
-        message=draw(templates(declared, before)),
+        message=draw(scene.templates()),
         timeout_ms=timeout,
         approvers=tuple(approvers),
-        groups=tuple(draw(group_specs(group, declared, before)) for group in names),
+        groups=tuple(draw(group_specs(group, scene)) for group in names),
         required_approvals=draw(st.integers(1, len(set(approvers)) or 5)),
         allow_self_approval=draw(st.booleans()),
         reminders=tuple(draw(reminders) if timeout > 1 else ()),
-        when=draw(st.none() | expressions(declared, before)),
+        when=draw(scene.conditions()),
         continue_on_error=draw(st.booleans()),
     )
+
+
+def delay_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
+    """A pause."""
+    return st.builds(DelayStep, st.just(name), durations(), **_common(scene))
+
+
+def child_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
+    """An execution of another workflow with inputs from what is known."""
+    given = st.dictionaries(st.sampled_from(VARIABLE_NAMES), scene.templates(), max_size=2)
+    workflow = st.sampled_from(("Import orders", "wf_1"))
+    timeouts = st.none() | durations()
+    return st.builds(
+        ChildStep, st.just(name), workflow, given, timeouts, retry=retries(), **_common(scene)
+    )
+
+
+@st.composite
+def parallel_steps(draw: st.DrawFn, name: str, scene: Scene) -> ParallelStep:
+    """Branches that do not see one another."""
+    named = draw(st.lists(st.sampled_from(("left", "the right", "3")), min_size=1, unique=True))
+    return ParallelStep(
+        name,
+        tuple(Branch(branch, draw(step_lists(scene.deeper()))) for branch in named),
+        draw(st.none() | st.integers(1, 100)),
+        draw(st.none() | durations()),
+        **{field: draw(one) for field, one in _common(scene).items()},
+    )
+
+
+@st.composite
+def loop_steps(draw: st.DrawFn, name: str, scene: Scene) -> LoopStep:
+    """Rounds in which the item has a name."""
+    variable = f"item_{scene.depth}"
+    return LoopStep(
+        name,
+        draw(scene.expressions() | st.lists(scene.templates(), max_size=2)),
+        variable,
+        draw(step_lists(scene.deeper(variable))),
+        draw(st.integers(1, 1_000)),
+        draw(st.none() | durations()),
+        **{field: draw(one) for field, one in _common(scene).items()},
+    )
+
+
+def _common(scene: Scene) -> dict[str, st.SearchStrategy[Any]]:
+    """The fields that every kind has."""
+    return {"when": scene.conditions(), "continue_on_error": st.booleans()}
+
+
+@st.composite
+def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
+    """One to three steps, each of which uses only what comes before it."""
+    kinds: list[Callable[[str, Scene], st.SearchStrategy[Any]]]
+    kinds = [code_steps, approval_steps, delay_steps, child_steps]
+    if scene.depth < DEEPEST:
+        kinds += [parallel_steps, loop_steps]
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(1, 3 if scene.depth == 0 else 2))):
+        name = scene.new_name(draw)
+        steps.append(draw(draw(st.sampled_from(kinds))(name, scene)))
+        scene = scene.after(steps[-1])
+    return tuple(steps)
 
 
 @st.composite
 def definitions(draw: st.DrawFn) -> Definition:
     """A checked definition; `steps_as_written` is what `written` says of it."""
     declared = tuple(draw(st.lists(st.sampled_from(VARIABLE_NAMES), max_size=3, unique=True)))
-    names = draw(st.lists(st.sampled_from(STEP_NAMES), min_size=1, max_size=3, unique=True))
-    steps: list[Step] = []
-    for at, name in enumerate(names):
-        before = tuple(names[:at])
-        steps.append(
-            draw(code_steps(name, declared, before) | approval_steps(name, declared, before))
-        )
-    output = st.dictionaries(texts(), templates(declared, tuple(names)), max_size=2)
+    scene = Scene(declared)
+    steps = draw(step_lists(scene))
+    for step in steps:
+        scene = scene.after(step)
+    output = st.dictionaries(texts(), scene.templates(), max_size=2)
     has_output = draw(st.booleans())
     definition = Definition(
         name=draw(filled_texts()),
-        steps=tuple(steps),
+        steps=steps,
         steps_as_written=(),
         variables={name: draw(variables(name)) for name in declared},
         output=draw(output) if has_output else None,
@@ -159,100 +261,3 @@ def definitions(draw: st.DrawFn) -> Definition:
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))
-
-
-def written(definition: Definition) -> dict[str, Any]:
-    """The document that says *definition*, with every field written out."""
-    document: dict[str, Any] = {
-        "name": definition.name,
-        "description": definition.description,
-        "variables": {name: _variable(one) for name, one in definition.variables.items()},
-        "steps": [_step(step) for step in definition.steps],
-    }
-    return document | ({"output": definition.output} if definition.has_output else {})
-
-
-def _variable(variable: Variable) -> JsonObject:
-    written = {
-        "type": variable.type.value,
-        "required": variable.required,
-        "secret": variable.secret,
-    }
-    return written | ({"default": variable.default} if variable.has_default else {})
-
-
-def _step(step: Step) -> JsonObject:
-    common: dict[str, Json] = {
-        "name": step.name,
-        "timeout": step.timeout_ms,
-        "continueOnError": step.continue_on_error,
-    }
-    if step.when is not None:
-        common["when"] = step.when
-    return common | (_code(step) if isinstance(step, CodeStep) else _approval(step))
-
-
-def _code(step: CodeStep) -> dict[str, Json]:
-    is_command = step.language is Language.COMMAND
-    return {
-        "kind": "code",
-        "language": step.language.value,
-        "network": step.network,
-        "retry": {
-            "attempts": step.retry.attempts,
-            "delay": step.retry.delay_ms,
-            "backoff": step.retry.backoff,
-        },
-        **({"command": [*step.command]} if is_command else {"source": step.source}),
-    }
-
-
-def _approval(step: ApprovalStep) -> dict[str, Json]:
-    return {
-        "kind": "manual_approval",
-        "message": step.message,
-        "approvers": [*step.approvers],
-        "groups": [_group(group) for group in step.groups],
-        "requiredApprovals": step.required_approvals,
-        "allowSelfApproval": step.allow_self_approval,
-        "reminders": [*step.reminders],
-    }
-
-
-def _group(group: GroupSpec) -> JsonObject:
-    written: dict[str, Json] = {
-        "name": group.name,
-        "title": group.title,
-        "rows": group.rows if isinstance(group.rows, str) else [*_rows(group.rows)],
-        "columns": [_column(column) for column in group.columns],
-    }
-    return written if group.row_key is None else written | {"rowKey": group.row_key}
-
-
-def _rows(rows: Json) -> tuple[Json, ...]:
-    return tuple(rows) if isinstance(rows, list | tuple) else ()
-
-
-def _column(column: Column) -> JsonObject:
-    return {
-        "key": column.key,
-        "title": column.title,
-        "type": column.type.value,
-        "editable": column.editable,
-        "required": column.required,
-        "options": [*column.options],
-    }
-
-
-def leaves(document: Json, path: str = "") -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    """Path and keys of every scalar in a document."""
-    parts: Mapping[Any, Json] = {}
-    if isinstance(document, Mapping):
-        parts = document
-    elif isinstance(document, list | tuple):
-        parts = dict(enumerate(document))
-    else:
-        yield path, ()
-    for key, part in parts.items():
-        for where, keys in leaves(part, below(path, key)):
-            yield where, (key, *keys)

@@ -23,10 +23,15 @@ from wfcore.model.usage import Usage
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
     ApprovalStep,
+    Branch,
+    ChildStep,
     Column,
     ColumnType,
+    DelayStep,
     GroupSpec,
     Language,
+    LoopStep,
+    ParallelStep,
     Retry,
     Variable,
     VariableType,
@@ -89,6 +94,22 @@ SNAPSHOT = make.snapshot(
             required_approvals=2,
             allow_self_approval=False,
             reminders=(DurationMs(4), DurationMs(1)),
+        ),
+        ParallelStep(
+            "both",
+            (
+                Branch("calm", (DelayStep("rest", DurationMs(7)),)),
+                Branch(
+                    "busy",
+                    (
+                        LoopStep("each", [AWKWARD], "item", (make.code_step("one"),), 3),
+                        ChildStep("other", "Other flow", {"a": AWKWARD}, DurationMs(9)),
+                    ),
+                ),
+            ),
+            max_parallel=2,
+            timeout_ms=DurationMs(11),
+            when="{{ true }}",
         ),
         variables={
             "url": Variable("url", required=True, secret=True),
