@@ -23,6 +23,15 @@ ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
 TERMINAL = frozenset(EventKind(f"execution.{status.lower()}") for status in EXECUTION.final)
 
 
+TOLD_BY_OTHERS = (
+    EventKind.STEP_LOG,
+    EventKind.ARTIFACT_CREATED,
+    EventKind.APPROVAL_ASSENTED,
+    EventKind.APPROVAL_REMINDER,
+)
+"""What no fact of an execution tells."""
+
+
 def ended(run):
     """Names of the steps that the planner has done with."""
     return {name for name, result in run.step_results.items() if result.status in ENDED}
@@ -281,7 +290,7 @@ REACHED = {
     **{
         f"tells {kind}": lambda w, k=kind: k in [event.kind for event in w.events]
         for kind in EventKind
-        if kind not in (EventKind.STEP_LOG, EventKind.ARTIFACT_CREATED)
+        if kind not in TOLD_BY_OTHERS
     },
     **{
         f"does {did}": lambda w, d=did: d in [stage.did for stage in w.stages]
