@@ -17,21 +17,25 @@ test: .venv/.dev           ## install what the tests need and run them
 check: .venv/.dev lint types layers   ## everything that needs no running: fast
 
 lint: .venv/.dev
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples docs
+	$(BIN)/ruff format --check src tests bench examples docs
 
 types: .venv/.dev
 	$(BIN)/mypy
+	$(BIN)/mypy examples docs/wfdocs
 
 layers: .venv/.dev
 	$(BIN)/lint-imports
 
 format: .venv/.dev
-	$(BIN)/ruff check --fix src tests bench examples
-	$(BIN)/ruff format src tests bench examples
+	$(BIN)/ruff check --fix src tests bench examples docs
+	$(BIN)/ruff format src tests bench examples docs
 
 bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench
+
+surface: .venv/.dev        ## write down the public surface anew; look at the difference
+	cd docs && ../$(BIN)/python -m wfdocs.surface > ../tests/docs/public_surface.txt
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties

@@ -4,6 +4,34 @@ wfcore: a workflow engine as a library.
 The package is the inside of a hexagon. `model` holds frozen records, `rules` pure functions
 and tables over them, `ports` what the outside must supply, `usecases` one unit of work each.
 Nothing here knows of HTTP, SQL, clocks or processes; adapters bring those.
+
+The public names (`wfcore.public`) can be had from here: `from wfcore import advance`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wfcore.public import *  # noqa: F403
+
 __version__ = "0.1.0"
+
+
+_INSIDE = frozenset(
+    {"effects", "errors", "instants", "machine", "model", "ports", "public", "rules", "testing"}
+    | {"usecases", "wire"}
+)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, looked up when it is asked for: `import wfcore` itself costs nothing."""
+    if name.startswith("_") or name in _INSIDE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module("wfcore.public"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    public = import_module("wfcore.public")
+    return sorted(name for name in vars(public) if not name.startswith("_"))

@@ -1,0 +1,1 @@
+"""What the documentation generates from the code: tables, listings, maps. For Sphinx and tests."""

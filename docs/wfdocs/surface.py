@@ -1,0 +1,141 @@
+"""
+The public surface as text, read from the sources: one line for each name and each member.
+
+    python -m wfdocs.surface > ../tests/docs/public_surface.txt     (in docs/)
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SRC = Path(__file__).parents[2] / "src"
+
+WHOLE_MODULES = ("wfcore.errors", "wfcore.rules.execution_machine", "wfcore.ports.records")
+"""Beside `wfcore.public`: modules of which every name without underscore is public."""
+
+ADAPTERS = {
+    "adapters_store": ("Opened", "open_store"),
+    "adapters_http.app": ("create_app",),
+    "adapters_http.config": ("HttpConfig", "Login"),
+    "adapters_runtime.code_step": ("CodeStepRunner",),
+    "adapters_runtime.dispatcher": ("Dispatcher",),
+    "adapters_runtime.passwords": ("Argon2Passwords",),
+    "adapters_runtime.sweeper": ("Sweeper",),
+    "adapters_runtime.system": ("SystemClock", "SystemIds", "SystemTokens"),
+    "adapters_runtime.templates": ("MiniJinjaTemplates",),
+    "adapters_runtime.wakeups": ("Wakeups",),
+    "wfserver.compose": ("System", "engine", "new_runner", "open_system"),
+    "wfserver.definition": ("checked", "read_definition"),
+    "wfserver.settings": ("Settings", "settings_from"),
+}
+"""The names of the adapters that embedders may rely on."""
+
+
+def surface() -> str:
+    """Every public name with its signature, sorted by module."""
+    lines = [*exported(), *whole(), *adapters()]
+    return "\n".join(lines) + "\n"
+
+
+def exported() -> Iterator[str]:
+    """What `from wfcore import …` gives."""
+    for module, names in exports().items():
+        yield from _described(module, names, "wfcore")
+
+
+def exports() -> dict[str, list[str]]:
+    """The names of `wfcore.public` by the module that defines them."""
+    found: dict[str, list[str]] = {}
+    for node in _tree("wfcore.public").body:
+        if isinstance(node, ast.ImportFrom):
+            found.setdefault(str(node.module), []).extend(one.name for one in node.names)
+    return found
+
+
+def whole() -> Iterator[str]:
+    """All of the modules that are public as a whole."""
+    for module in WHOLE_MODULES:
+        names = [name for name in definitions(module) if not name.startswith("_")]
+        yield from _described(module, names, module)
+
+
+def adapters() -> Iterator[str]:
+    """Of the adapters what is listed."""
+    for module, names in ADAPTERS.items():
+        yield from _described(module, names, module)
+
+
+def _described(module: str, names: Iterable[str], shown_as: str) -> Iterator[str]:
+    found = definitions(module)
+    for name in names:
+        if name not in found:
+            raise LookupError(f"{module} has no {name}")
+        yield from _lines(f"{shown_as}.{name}", found[name])
+
+
+def definitions(module: str) -> dict[str, ast.stmt]:
+    """The top-level definitions of a module by name."""
+    found: dict[str, ast.stmt] = {}
+    for node in _tree(module).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found[node.name] = node
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                found[name] = node
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found[name] = node
+    return found
+
+
+def _tree(module: str) -> ast.Module:
+    path = SRC / module.replace(".", "/")
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(source.read_text())
+
+
+def _lines(name: str, node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield f"{name}{signature(node)}"
+        case ast.ClassDef():
+            yield from _class_lines(name, node)
+        case ast.AnnAssign(annotation=annotation):
+            yield f"{name}: {ast.unparse(annotation)}"
+        case _:
+            yield name
+
+
+def _class_lines(name: str, node: ast.ClassDef) -> Iterator[str]:
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
+    yield f"{name}({bases})" if bases else name
+    for member in node.body:
+        match member:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(member.name):
+                yield f"{name}.{member.name}{_member(member)}"
+            case ast.AnnAssign(target=ast.Name(id=field)) if not field.startswith("_"):
+                default = f" = {ast.unparse(member.value)}" if member.value else ""
+                yield f"{name}.{field}: {ast.unparse(member.annotation)}{default}"
+            case ast.Assign(targets=[ast.Name(id=field)]) if not field.startswith("_"):
+                yield f"{name}.{field} = {ast.unparse(member.value)}"
+
+
+def _is_public(name: str) -> bool:
+    return name == "__init__" or not name.startswith("_")
+
+
+def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    if any(ast.unparse(one) == "property" for one in node.decorator_list):
+        return f": {ast.unparse(node.returns) if node.returns else 'Any'}"
+    return signature(node)
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Arguments and result as they are written."""
+    arguments = ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    waits = " (async)" if isinstance(node, ast.AsyncFunctionDef) else ""
+    return f"({arguments}){returns}{waits}"
+
+
+if __name__ == "__main__":
+    print(surface(), end="")

@@ -1,0 +1,62 @@
+"""Importing the core is cheap and does nothing else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+CPU_LIMIT_S = 0.1
+
+
+def run(code: str, cwd: Path) -> str:
+    """What *code* prints in an interpreter of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def best_of(tries: int, code: str, cwd: Path) -> float:
+    """The least CPU time that *code* took: what others do on the machine only adds."""
+    timed = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
+    return min(float(run(timed, cwd)) for _ in range(tries))
+
+
+def test_import_wfcore_costs_little(tmp_path: Path) -> None:
+    """Less than 100 ms of CPU, whatever the program around it does."""
+    assert best_of(5, "import wfcore", tmp_path) < CPU_LIMIT_S
+
+
+def test_the_whole_core_costs_a_few_times_attrs(tmp_path: Path) -> None:
+    """All public names together: a small multiple of what attrs itself takes to load."""
+    attrs = best_of(5, "import attrs", tmp_path)
+    assert best_of(5, "from wfcore import Services", tmp_path) < 8 * attrs
+
+
+def test_importing_the_core_does_nothing_else(tmp_path: Path) -> None:
+    """attrs and the standard library; no thread, file, socket, handler or hook of ours."""
+    code = """
+import os, signal, sys, warnings, threading, logging
+before = (
+    os.listdir("/proc/self/fd"), threading.active_count(), list(logging.root.handlers),
+    {n: signal.getsignal(n) for n in (2, 15)}, list(sys.meta_path), list(warnings.filters),
+    dict(os.environ), os.getcwd(), sys.excepthook, list(sys.path),
+)
+had = set(sys.modules)
+import wfcore
+from wfcore import Services, advance, explain_execution, start_execution
+after = (
+    os.listdir("/proc/self/fd"), threading.active_count(), list(logging.root.handlers),
+    {n: signal.getsignal(n) for n in (2, 15)}, list(sys.meta_path), list(warnings.filters),
+    dict(os.environ), os.getcwd(), sys.excepthook, list(sys.path),
+)
+assert before == after, (before, after)
+new = {name.partition(".")[0] for name in set(sys.modules) - had}
+print(*sorted(new - set(sys.stdlib_module_names)))
+unwanted = {"asyncio", "sqlite3", "socket", "ssl", "subprocess"}
+print(*sorted(new & unwanted))
+"""
+    packages, unwanted = run(code, tmp_path).splitlines()
+    assert packages == "attr attrs wfcore"
+    assert unwanted == ""
+    assert list(tmp_path.iterdir()) == []
