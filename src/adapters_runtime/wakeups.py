@@ -9,11 +9,12 @@ POLL_MS = 500
 
 
 class Wakeups:
-    """The `Wakeup` port for one event loop. The dispatcher and the sweeper listen."""
+    """The `Wakeup` port for one event loop. Dispatcher, sweeper and caller listen."""
 
     def __init__(self) -> None:
         self.runner_due = asyncio.Event()
         self.timer_due = asyncio.Event()
+        self.calls_due = asyncio.Event()
         self.on_stop: Callable[[str], None] = lambda execution_id: None
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
 
@@ -22,6 +23,7 @@ class Wakeups:
 
     def timer(self) -> None:
         self.timer_due.set()
+        self.calls_due.set()
         self.runner_due.set()
 
     def stop(self, execution_id: str) -> None:

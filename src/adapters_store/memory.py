@@ -41,6 +41,7 @@ class MemoryUnit:
         self.executions = memory_runs.Executions(desk)
         self.approvals = memory_runs.Approvals(desk)
         self.artifacts = memory_runs.Artifacts(desk)
+        self.callbacks = memory_runs.Callbacks(desk)
         self.webhooks = memory_records.Webhooks(desk)
         self.replays = memory_records.Replays(desk)
         self.events = memory_runs.Events(desk)

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from adapters_store.memory_tables import (
     APPROVALS,
     ARTIFACTS,
+    CALLBACKS,
     EVENTS,
     EXECUTIONS,
     LEASES,
@@ -20,6 +21,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
@@ -89,6 +91,7 @@ class Executions:
             overlay.set(EXECUTIONS, id, None)
             overlay.set(LEASES, id, None)
             overlay.set(EVENTS, id, None)
+            overlay.set(CALLBACKS, id, None)
             for approval in overlay.all(APPROVALS):
                 if approval.execution_id == id:
                     overlay.set(APPROVALS, approval.id, None)
@@ -178,6 +181,28 @@ class Artifacts:
 
     def put(self, record: Artifact) -> None:
         self.desk.put(ARTIFACTS, record.id, record)
+
+
+@frozen
+class Callbacks:
+    desk: Desk
+
+    async def get(self, id: str) -> Callback | None:
+        return await self.desk.one(CALLBACKS, id)
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+        found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
+        return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+
+    async def next_due(self) -> EpochMs | None:
+        instants = (one.due_at for one in await self._waiting())
+        return min((at for at in instants if at is not None), default=None)
+
+    async def _waiting(self) -> Sequence[Callback]:
+        return await self.desk.select(CALLBACKS, lambda one: one.due_at is not None)
+
+    def put(self, record: Callback) -> None:
+        self.desk.put(CALLBACKS, record.id, record)
 
 
 @frozen

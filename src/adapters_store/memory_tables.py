@@ -11,6 +11,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
@@ -32,6 +33,7 @@ EXECUTIONS = Kind[Execution]("execution")
 LEASES = Kind[EpochMs]("lease")
 APPROVALS = Kind[Approval]("approval")
 ARTIFACTS = Kind[Artifact]("artifact")
+CALLBACKS = Kind[Callback]("callback")
 WEBHOOKS = Kind[Webhook]("webhook")
 TALLIES = Kind[Tally]("tally")
 REPLAYS = Kind[Replay]("replay")

@@ -85,6 +85,10 @@ class SqliteUnit:
         return runs.Artifacts(self._desk)
 
     @property
+    def callbacks(self) -> runs.Callbacks:
+        return runs.Callbacks(self._desk)
+
+    @property
     def webhooks(self) -> records.Webhooks:
         return records.Webhooks(self._desk)
 

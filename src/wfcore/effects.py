@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 from attrs import frozen
 
 from wfcore.model.approval import Approval
+from wfcore.model.callback import Callback
 from wfcore.model.event import Event
 
 R = TypeVar("R")
@@ -27,6 +28,13 @@ class WithdrawApprovals:
     """IN UNIT: the execution ended; its open approvals become CANCELLED."""
 
     execution_id: str
+
+
+@frozen
+class CallBack:
+    """IN UNIT: the caller is owed this message; it is due at once."""
+
+    callback: Callback
 
 
 @frozen
@@ -59,7 +67,7 @@ class DeadlineSet:
 
 
 Effect: TypeAlias = (
-    OpenApproval | WithdrawApprovals | StartStep | WakeRunner | StopSteps | DeadlineSet
+    OpenApproval | WithdrawApprovals | CallBack | StartStep | WakeRunner | StopSteps | DeadlineSet
 )
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.caller import Caller
 from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.courier import HttpCourier
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.sweeper import Sweeper
@@ -98,16 +100,20 @@ def new_runner(system: System) -> CodeStepRunner:
 @asynccontextmanager
 async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispatcher]:
     """
-    Dispatcher and sweeper at work. On leaving, running steps are drained, then ended.
+    Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended.
     """
     worker = system.services.ids.new("worker", system.services.clock.now())
     dispatcher = Dispatcher(system.services, runner, system.wakeups, worker)
     sweeper = Sweeper(system.services, system.wakeups, dispatcher.keep_leases)
-    loops = [asyncio.create_task(dispatcher.run()), asyncio.create_task(sweeper.run())]
+    courier = HttpCourier(system.settings.policy.private_callbacks)
+    caller = Caller(system.services, courier, system.wakeups)
+    loops = [asyncio.create_task(loop.run()) for loop in (dispatcher, sweeper, caller)]
     try:
         yield dispatcher
     finally:
         await dispatcher.stop(system.settings.drain_ms / 1_000)
-        loops[1].cancel()
+        for loop in loops[1:]:
+            loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+        await courier.close()
         await runner.close()

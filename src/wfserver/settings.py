@@ -57,6 +57,7 @@ def settings_from(
         keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
         keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
         places=_count(env, "WFCORE_CONCURRENCY", default.places),
+        private_callbacks=_switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS"),
     )
     return Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
@@ -86,6 +87,13 @@ def _count(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
         raise InvalidInput(name, "must be a whole number from 1 to 65535")
     return int(text)
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name) or "0"
+    if text not in ("0", "1"):
+        raise InvalidInput(name, "must be 0 or 1")
+    return text == "1"
 
 
 def _url(text: str | None) -> str | None:

@@ -13,10 +13,14 @@ from wfcore.wire.shapes import ABSENT
 
 @define(eq=False, kw_only=True)
 class KeyView:
-    """A key; `apiKey`, its text, is there once, when it is made."""
+    """
+    A key; `apiKey`, its text, and `callbackSecret`, which signs callbacks, are there once, when
+    they are made.
+    """
 
     id: str
     api_key: str | None = field(default=None, metadata=ABSENT, repr=False)
+    callback_secret: str | None = field(default=None, metadata=ABSENT, repr=False)
     account_id: str
     name: str
     scopes: Sequence[str]
@@ -49,11 +53,12 @@ class AuditView:
     request_id: str | None
 
 
-def key_json(key: ApiKey, text: str | None = None) -> Any:
-    """A key; with *text* where it was just made."""
+def key_json(key: ApiKey, text: str | None = None, callback_secret: str | None = None) -> Any:
+    """A key; with *text* and *callback_secret* where they were just made."""
     view = KeyView(
         id=key.id,
         api_key=text,
+        callback_secret=callback_secret,
         account_id=key.account_id,
         name=key.name,
         scopes=sorted(key.scopes),

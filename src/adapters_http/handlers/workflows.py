@@ -34,6 +34,7 @@ async def start(ask: Ask) -> StartView:
         ask.params["id"],
         ask.body.inputs,
         monitored=ask.body.enable_monitoring,
+        callback_url=ask.body.callback_url,
         idempotency=idempotency(ask),
         origin=ask.origin,
     )

@@ -14,6 +14,7 @@ from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -140,5 +141,6 @@ APPROVALS = Kind(
     values={"named": lambda approval: 1 if approval.approvers else 0},
 )
 ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
+CALLBACKS = Kind("callbacks", Callback, columns=("due_at",))
 WEBHOOKS = Kind("webhooks", Webhook, columns=("owner_id", "workflow_id", "created_at"))
 REPLAYS = Kind("replays", Replay, key=("scope", "key"), columns=("created_at",))

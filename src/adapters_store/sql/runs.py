@@ -10,11 +10,12 @@ from adapters_store.sql import execution_rows
 from adapters_store.sql.bodies import text_of, value_of
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
-from adapters_store.sql.kinds import APPROVALS, ARTIFACTS
+from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS
 from adapters_store.sql.queries import Listing, query
 from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
@@ -38,6 +39,7 @@ PURGE = (
         WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id = ?)""",
     "DELETE FROM approvals WHERE execution_id = ?",
     "DELETE FROM artifacts WHERE execution_id = ?",
+    "DELETE FROM callbacks WHERE id = ?",
     "DELETE FROM events WHERE execution_id = ?",
     "DELETE FROM step_results WHERE execution_id = ?",
     "DELETE FROM execution_variables WHERE execution_id = ?",
@@ -115,7 +117,9 @@ class Executions:
     def purge(self, id: str) -> None:
         for sql in PURGE:
             self.desk.write("executions", (sql, (id,), None))
-        self.desk.changed.update(("approvals", "artifacts", "events", "approval_approvers"))
+        self.desk.changed.update(
+            ("approvals", "artifacts", "events", "approval_approvers", "callbacks")
+        )
         self.desk.draft("executions", (id,), None)
 
 
@@ -189,6 +193,26 @@ class Artifacts:
 
     def put(self, record: Artifact) -> None:
         self.desk.put(ARTIFACTS, record)
+
+
+@define(eq=False)
+class Callbacks:
+    desk: Desk
+
+    async def get(self, id: str) -> Callback | None:
+        return self.desk.one(CALLBACKS.one, (id,))
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+        sql = """SELECT version, body FROM callbacks
+            WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"""
+        return await self.desk.records(CALLBACKS, query(sql, now, limit, tables="callbacks"))
+
+    async def next_due(self) -> EpochMs | None:
+        sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
+        return await _instant(self.desk, sql, "callbacks")
+
+    def put(self, record: Callback) -> None:
+        self.desk.put(CALLBACKS, record)
 
 
 @define(eq=False)

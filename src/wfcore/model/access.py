@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.instants import EpochMs
 
@@ -67,7 +67,8 @@ class ApiKey:
     """
     A credential. Only a SHA-256 of the secret is kept (it is random, so that is enough).
 
-    After a rotation `previous_hash` stays good until `previous_until`.
+    After a rotation `previous_hash` stays good until `previous_until`. `callback_secret` signs
+    callbacks of what the key started; it stays the same.
     """
 
     id: str
@@ -81,6 +82,7 @@ class ApiKey:
     previous_hash: str | None = None
     previous_until: EpochMs | None = None
     last_used_at: EpochMs | None = None
+    callback_secret: str | None = field(default=None, repr=False)
     version: int = 0
 
 

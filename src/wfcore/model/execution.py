@@ -100,7 +100,8 @@ class Execution:
     a worker may take it (or, when INTERRUPTED, from which the grace is over); None: nothing
     to do until somebody says something. `worker` holds the lease, `fence` its number: a
     write with an older number is refused. `events` is the number of its last event.
-    `secrets`: names of variables to be masked wherever a view would show their values.
+    `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
+    view would show their values.
     """
 
     id: str
@@ -128,6 +129,7 @@ class Execution:
     redrive_of: str | None = None
     key_id: str | None = None
     webhook_id: str | None = None
+    callback_url: str | None = None
     secrets: tuple[str, ...] = ()
     version: int = 0
 

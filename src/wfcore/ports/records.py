@@ -20,6 +20,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
@@ -153,7 +154,10 @@ class Executions(ExecutionsView, Protocol):
         """
 
     def purge(self, id: str) -> None:
-        """Delete it with its events, approvals and artifact records. Files are the caller's."""
+        """
+        Delete it with its events, approvals, callback and artifact records. Files are the
+        caller's.
+        """
 
 
 @frozen
@@ -199,6 +203,19 @@ class ArtifactsView(Protocol):
 
 class Artifacts(ArtifactsView, Protocol):
     def put(self, record: Artifact) -> None: ...
+
+
+class CallbacksView(Protocol):
+    async def get(self, id: str) -> Callback | None: ...
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+        """Those with `due_at` at or before *now*, earliest first."""
+
+    async def next_due(self) -> EpochMs | None:
+        """The earliest `due_at`."""
+
+
+class Callbacks(CallbacksView, Protocol):
+    def put(self, record: Callback) -> None: ...
 
 
 class WebhooksView(Protocol):

@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
-from wfcore.effects import DeadlineSet, Effect, Outcome, StopSteps, WakeRunner, WithdrawApprovals
+from wfcore.effects import (
+    CallBack,
+    DeadlineSet,
+    Effect,
+    Outcome,
+    StopSteps,
+    WakeRunner,
+    WithdrawApprovals,
+)
 from wfcore.instants import EpochMs, later
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
@@ -23,6 +31,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.json import JsonObject
 from wfcore.rules import execution_machine as facts
+from wfcore.rules.callback import owed
 from wfcore.rules.execution_machine import EXECUTION, Fact
 
 INTERRUPTED_ERROR = "Execution interrupted"
@@ -48,6 +57,8 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
         effects = (*effects, WithdrawApprovals(run.id))
         if set(run.in_flight) - {getattr(fact, "step_name", None)}:
             effects = (*effects, StopSteps(run.id))
+        if run.callback_url is not None:
+            effects = (*effects, CallBack(owed(run, run.callback_url, now)), DeadlineSet())
     events = _numbered(run, now, said)
     record = evolve(run, events=run.events + len(events), **changes)  # type: ignore[arg-type]
     return Outcome(record, events, effects)

@@ -23,6 +23,7 @@ class Start:
     monitored: bool = False
     key_id: str | None = None
     webhook_id: str | None = None
+    callback_url: str | None = None
     redrive_of: str | None = None
     kept: Mapping[str, StepResult] = field(factory=dict)
 
@@ -55,6 +56,7 @@ def accept(
         redrive_of=start.redrive_of,
         key_id=start.key_id,
         webhook_id=start.webhook_id,
+        callback_url=start.callback_url,
         secrets=tuple(sorted(definition.secrets)),
     )
     told: JsonObject = {"workflowId": workflow.id, "triggerSource": start.source.value}

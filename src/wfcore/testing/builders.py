@@ -20,6 +20,7 @@ from wfcore.model.access import (
 )
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, AuditOutcome, Event, EventKind
 from wfcore.model.execution import (
     Execution,
@@ -201,6 +202,20 @@ def artifact(id: str = "art_1", **fields: Any) -> Artifact:
             "sha256": "0" * 64,
             "previewable": True,
             "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def callback(id: str = "exec_1", **fields: Any) -> Callback:
+    """The message that the end of `exec_1` makes due at once."""
+    return Callback(
+        **{
+            "id": id,
+            "url": "https://example.org/told",
+            "key_id": "key_1",
+            "created_at": NOW,
+            "due_at": NOW,
             **fields,
         }
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from wfcore.effects import (
+    CallBack,
     DeadlineSet,
     Effect,
     OpenApproval,
@@ -29,6 +30,8 @@ async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> None
         match effect:
             case OpenApproval(approval):
                 unit.approvals.put(approval)
+            case CallBack(callback):
+                unit.callbacks.put(callback)
             case WithdrawApprovals():
                 await _withdraw(unit, outcome.record, now)
             case _:

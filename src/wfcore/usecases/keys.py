@@ -8,6 +8,7 @@ from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.instants import DurationMs, EpochMs, later
 from wfcore.model.access import ApiKey, Principal, Scope
 from wfcore.rules.api_key import ID_LENGTH, RANDOM_LENGTH, compose, hash_secret, secret_of
+from wfcore.rules.callback import SECRET_LENGTH, SECRET_PREFIX
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.webhook import check_name
 from wfcore.usecases._retry import retried
@@ -17,10 +18,11 @@ from wfcore.usecases.services import Services
 
 @frozen
 class IssuedKey:
-    """A key and its text, which is kept nowhere."""
+    """A key and its text, which is kept nowhere; its callback secret where that is new."""
 
     key: ApiKey
     text: str
+    callback_secret: str | None = None
 
     def __repr__(self) -> str:
         return f"IssuedKey({self.key.id})"
@@ -53,11 +55,16 @@ async def create_key(
             secret_hash=hash_secret(secret_of(text)),
             created_at=now,
             expires_at=later(now, expires_in) if expires_in is not None else None,
+            callback_secret=_new_callback_secret(services),
         )
         unit.keys.put(key)
         note(services, unit, "key.create", Principal(account), id, origin)
         await unit.commit()
-    return IssuedKey(key, text)
+    return IssuedKey(key, text, key.callback_secret)
+
+
+def _new_callback_secret(services: Services) -> str:
+    return SECRET_PREFIX + services.tokens.text(SECRET_LENGTH)
 
 
 @retried
@@ -102,11 +109,13 @@ async def rotate_key(
             secret_hash=hash_secret(secret_of(text)),
             previous_hash=key.secret_hash,
             previous_until=later(now, overlap),
+            callback_secret=key.callback_secret or _new_callback_secret(services),
         )
         unit.keys.put(rotated)
         note(services, unit, "key.rotate", None, key_id, origin)
         await unit.commit()
-    return IssuedKey(rotated, text)
+    is_new = key.callback_secret is None
+    return IssuedKey(rotated, text, rotated.callback_secret if is_new else None)
 
 
 async def find_key(services: Services, key_id: str) -> ApiKey | None:

@@ -19,6 +19,7 @@ class Policy:
     keep_executions_ms: DurationMs = DurationMs(30 * DAY)
     keep_audit_ms: DurationMs = DurationMs(90 * DAY)
     places: int = 8
+    private_callbacks: bool = False
 
 
 @frozen

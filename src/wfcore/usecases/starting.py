@@ -2,7 +2,7 @@
 
 from attrs import evolve, frozen
 
-from wfcore.errors import Conflict, NotFound
+from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.instants import EpochMs
 from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import TriggerSource
@@ -11,6 +11,7 @@ from wfcore.model.replay import Replay
 from wfcore.model.webhook import ACCEPTED, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
+from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.redrive import kept_results
 from wfcore.rules.start import Start, accept
@@ -51,14 +52,15 @@ async def start_execution(
     *,
     source: TriggerSource = TriggerSource.OPEN_API,
     monitored: bool = False,
+    callback_url: str | None = None,
     idempotency: Idempotency | None = None,
     origin: Origin = UNKNOWN,
 ) -> Started:
     """
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
-    Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same idempotency key came
-    with another body).
+    *callback_url* is told of its end. Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`
+    (the same idempotency key came with another body).
     """
     caller = who.key.id if who.key else who.account.id
     now = services.clock.now()
@@ -69,11 +71,25 @@ async def start_execution(
         if first is not None:
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
         start = Start(
-            who.account.id, source, inputs, monitored, key_id=who.key.id if who.key else None
+            who.account.id,
+            source,
+            inputs,
+            monitored,
+            key_id=who.key.id if who.key else None,
+            callback_url=_callback(services, who, callback_url),
         )
         if source is not TriggerSource.OPEN_API:
             note(services, unit, "execution.start", who, workflow_id, origin)
         return await _accept(services, unit, workflow, start, now, scope, idempotency)
+
+
+def _callback(services: Services, who: Principal, url: str | None) -> str | None:
+    """The address to tell of the end. Raises `InvalidInput`. CB-1, CB-4."""
+    if url is None:
+        return None
+    if who.key is None or who.key.callback_secret is None:
+        raise InvalidInput(FIELD, "needs a key with a callback secret; rotate the key to get one")
+    return check_url(url, services.policy.private_callbacks)
 
 
 @retried
@@ -150,6 +166,7 @@ async def redrive(
             old.monitored,
             key_id=who.key.id if who.key else None,
             redrive_of=old.id,
+            callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             kept=kept_results(old, definition),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)

@@ -25,10 +25,14 @@ class NoBody:
 
 @frozen
 class StartBody:
-    """Start an execution. `enableMonitoring` keeps the steps' output lines for the events."""
+    """
+    Start an execution. `enableMonitoring` keeps the steps' output lines for the events;
+    `callbackUrl` is told of the end.
+    """
 
     inputs: JsonObject = Factory(dict)
     enable_monitoring: bool = False
+    callback_url: str | None = None
 
 
 @frozen

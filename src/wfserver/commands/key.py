@@ -113,12 +113,13 @@ def list_(session: Session, account: str) -> None:
 
 def _show_once(session: Session, issued: IssuedKey) -> None:
     if session.json:
-        put_json(key_json(issued.key, issued.text))
+        put_json(key_json(issued.key, issued.text, issued.callback_secret))
         return
     key = issued.key
     put_fields(
         {
             "key": issued.text,
+            "callback secret": issued.callback_secret,
             "id": key.id,
             "name": key.name,
             "scopes": _scopes(key),
@@ -126,7 +127,7 @@ def _show_once(session: Session, issued: IssuedKey) -> None:
             "old until": instant(key.previous_until) if key.previous_until else None,
         }
     )
-    click.echo("The key is shown only now.", err=True)
+    click.echo("The key and its callback secret are shown only now.", err=True)
 
 
 def _scopes(key: ApiKey) -> str:

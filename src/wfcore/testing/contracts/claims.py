@@ -160,7 +160,7 @@ class ClaimContract:
             assert ids(await view.executions.abandoned(NOW, 9)) == ["e1"]
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
-        """Execution, events, approvals and artifacts go; another's stay."""
+        """Execution, events, approvals, callback and artifacts go; another's stay."""
         for id in ("e1", "e2"):
             await keep(
                 store,
@@ -168,6 +168,7 @@ class ClaimContract:
                 make.event(1, id),
                 make.approval(f"appr_{id}", execution_id=id),
                 make.artifact(f"art_{id}", execution_id=id),
+                make.callback(id),
             )
         async with store.unit() as unit:
             unit.executions.purge("e1")
@@ -181,6 +182,7 @@ class ClaimContract:
                 assert len(await view.approvals.of_execution(id)) == left
                 assert len(await view.artifacts.of_execution(id)) == left
                 assert (await view.approvals.get(f"appr_{id}") is not None) == bool(left)
+                assert (await view.callbacks.get(id) is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
         """What is old goes, sort by sort; the answer says how many went."""

@@ -5,6 +5,7 @@ from typing import Any
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.replay import Replay
@@ -23,6 +24,7 @@ REPOSITORY = {
     Execution: "executions",
     Approval: "approvals",
     Artifact: "artifacts",
+    Callback: "callbacks",
     Webhook: "webhooks",
     Replay: "replays",
     Event: "events",

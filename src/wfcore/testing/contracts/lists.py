@@ -212,6 +212,21 @@ class ListContract:
             page = await view.approvals.list(ApprovalFilter("acc_1"), PageRequest(2, 2))
             assert (ids(page), page.total) == (["a1"], 3)
 
+    async def test_callbacks_that_are_due(self, store: Store) -> None:
+        """Those not settled are due at their instant, earliest first, up to a limit."""
+        await keep(
+            store,
+            make.callback("e1", due_at=at(3)),
+            make.callback("e2", due_at=at(1)),
+            make.callback("e3", due_at=None),
+            make.callback("e4", due_at=at(9)),
+        )
+        async with store.view() as view:
+            assert ids(await view.callbacks.due(at(3), 9)) == ["e2", "e1"]
+            assert ids(await view.callbacks.due(at(2), 9)) == ["e2"]
+            assert ids(await view.callbacks.due(at(9), 2)) == ["e2", "e1"]
+            assert await view.callbacks.next_due() == at(1)
+
     async def test_approvals_by_status_and_expiry(self, store: Store) -> None:
         """Only PENDING ones expire; they are due at their instant, earliest first."""
         await keep(

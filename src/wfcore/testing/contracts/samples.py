@@ -11,6 +11,7 @@ from wfcore.model.approval import (
     Group,
     HistoryEntry,
 )
+from wfcore.model.callback import CallbackStatus
 from wfcore.model.execution import (
     ExecutionStatus,
     ReasonCode,
@@ -146,6 +147,7 @@ EXECUTION = make.execution(
     redrive_of="exec_0",
     key_id="key_1",
     webhook_id="wh_1",
+    callback_url="https://example.org/told?t=1",
     secrets=("url",),
 )
 APPROVAL = make.approval(
@@ -178,6 +180,9 @@ APPROVAL = make.approval(
     reminded=1,
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
+CALLBACK = make.callback(
+    status=CallbackStatus.FAILED, attempts=10, due_at=None, last_error="answered 500"
+)
 WEBHOOK = make.webhook(
     secret_key="whs",  # noqa: S106 - a sample, no secret
     variable_mapping={"order": "id"},
@@ -196,6 +201,7 @@ CHANGING = (
     EXECUTION,
     APPROVAL,
     ARTIFACT,
+    CALLBACK,
     WEBHOOK,
     REPLAY,
 )

@@ -1,0 +1,33 @@
+"""Callbacks: telling a caller that its execution has ended. Contract §9."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+
+
+class CallbackStatus(StrEnum):
+    PENDING = "PENDING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+
+
+@frozen
+class Callback:
+    """
+    One message that is owed to a caller; the id is the execution's, since each ends once.
+
+    `due_at` is when the next attempt may begin, whatever became of the last one; None: it is
+    settled. `key_id` names the key whose secret signs it.
+    """
+
+    id: str
+    url: str
+    key_id: str | None
+    created_at: EpochMs
+    due_at: EpochMs | None
+    status: CallbackStatus = CallbackStatus.PENDING
+    attempts: int = 0
+    last_error: str | None = None
+    version: int = 0

@@ -1,0 +1,24 @@
+"""Sending callbacks: what a courier gets and what it gives back. Contract §9."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+
+@frozen
+class Answer:
+    """The answer's status, or (None) why there was none, in words without secrets."""
+
+    status: int | None = None
+    error: str | None = None
+
+
+class Courier(Protocol):
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """
+        Send *body* to *url* once. Never raises for what the other side did.
+
+        The name is resolved once, every address checked and the checked one connected to;
+        no redirect is followed; time and the size of the answer are bounded.
+        """

@@ -1,0 +1,177 @@
+"""
+Callbacks: where they may go, how they are signed, when they are tried again. Contract §9.
+
+The signature is that of the Standard Webhooks scheme.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from hmac import digest
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import SplitResult, urlsplit
+
+from attrs import evolve
+
+from wfcore.errors import InvalidInput
+from wfcore.instants import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
+from wfcore.model.callback import Callback, CallbackStatus
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
+SECRET_LENGTH = 32
+"""Base62 characters, which are base64 of 24 bytes: 190 bits of chance."""
+
+LONGEST_URL = 2_048
+DELAYS = (
+    DurationMs(30 * SECOND),
+    DurationMs(2 * MINUTE),
+    DurationMs(10 * MINUTE),
+    DurationMs(30 * MINUTE),
+    DurationMs(HOUR),
+    DurationMs(2 * HOUR),
+    DurationMs(4 * HOUR),
+    DurationMs(8 * HOUR),
+    DurationMs(9 * HOUR),
+)
+"""From the beginning of one attempt to the next: ten attempts in a day."""
+
+GONE = 410
+_NAT64 = IPv6Network("64:ff9b::/96")
+FIELD = "callbackUrl"
+
+
+def check_url(url: str, allow_private: bool) -> str:
+    """
+    The address, if a callback may be sent there as far as the text alone tells. CB-4.
+
+    What a name resolves to is checked when it is called. Raises `InvalidInput`.
+    """
+    parts = _split(url)
+    if not allow_private and not _is_public(parts.hostname or ""):
+        raise InvalidInput(FIELD, "must not be a private or loopback address")
+    return url
+
+
+def _split(url: str) -> SplitResult:
+    if len(url) > LONGEST_URL:
+        raise InvalidInput(FIELD, f"is longer than {LONGEST_URL:,} characters")
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise InvalidInput(FIELD, "must be an address of printable ASCII characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidInput(FIELD, "is not an address") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise InvalidInput(FIELD, "must be an address that begins with http:// or https://")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput(FIELD, "must not have a user name or a password")
+    if parts.fragment:
+        raise InvalidInput(FIELD, "must not have a fragment (#…)")
+    return parts
+
+
+def _is_public(host: str) -> bool:
+    if host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost"):
+        return False
+    try:
+        return may_connect(host)
+    except ValueError:
+        return True  # a name: checked when it is resolved
+
+
+def may_connect(address: str) -> bool:
+    """
+    Whether an IP address is one of the public internet. CB-4.
+
+    Raises `ValueError` for text that is no IP address.
+    """
+    found = ip_address(address)
+    if isinstance(found, IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if found in _NAT64:
+            inner = IPv4Address(int(found) & 0xFFFF_FFFF)
+        return _is_open(inner) if inner else _is_open(found)
+    return _is_open(found)
+
+
+def _is_open(found: IPv4Address | IPv6Address) -> bool:
+    return found.is_global and not found.is_multicast
+
+
+def owed(run: Execution, url: str, now: EpochMs) -> Callback:
+    """The message that the end of *run* makes due at once. CB-1."""
+    return Callback(run.id, url, run.key_id, now, due_at=now)
+
+
+def message(run: Execution) -> JsonObject:
+    """What is told of an ended execution: enough to know it, not what it computed. CB-2."""
+    reason = run.status_reason
+    at = run.completed_at or run.accepted_at
+    return {
+        "type": f"execution.{run.status.lower()}",
+        "timestamp": datetime.fromtimestamp(at / 1_000, UTC).isoformat(timespec="milliseconds"),
+        "data": {
+            "executionId": run.id,
+            "workflowId": run.workflow_id,
+            "workflowName": run.workflow_name,
+            "triggerSource": run.trigger_source.value,
+            "status": run.status.value,
+            "statusReason": reason.code.value if reason else None,
+            "error": run.error,
+            "startedAt": run.accepted_at,
+            "completedAt": run.completed_at,
+            "redriveOf": run.redrive_of,
+        },
+    }
+
+
+def body_of(run: Execution) -> bytes:
+    """The message as it is sent."""
+    return json.dumps(message(run)).encode()
+
+
+def signed(secret: str, id: str, now: EpochMs, body: bytes) -> Mapping[str, str]:
+    """
+    The headers of one attempt: id, timestamp in seconds, signature of all three. CB-2.
+
+    Raises `ValueError` for a secret that is none.
+    """
+    key = b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    told_id, at = f"msg_{id}", str(now // 1_000)
+    signature = digest(key, b".".join((told_id.encode(), at.encode(), body)), sha256)
+    return {
+        "webhook-id": told_id,
+        "webhook-timestamp": at,
+        "webhook-signature": f"v1,{b64encode(signature).decode()}",
+    }
+
+
+def attempted(callback: Callback, now: EpochMs) -> Callback:
+    """
+    The record of an attempt that begins now; stored before anything is sent.
+
+    When the next one may begin is in it already: whoever dies on the way owes it no word. CB-3.
+    """
+    attempts = callback.attempts + 1
+    last = attempts > len(DELAYS)
+    due_at = later(now, DELAYS[-1] if last else DELAYS[attempts - 1])
+    return evolve(callback, attempts=attempts, due_at=due_at)
+
+
+def answered(callback: Callback, status: int | None, error: str | None) -> Callback:
+    """
+    What becomes of it after an answer (*status*) or none (*error*). CB-3.
+
+    Any 2xx settles it; 410 and the tenth failure give it up; else it stays due.
+    """
+    if status is not None and 200 <= status < 300:
+        return evolve(callback, status=CallbackStatus.DELIVERED, due_at=None, last_error=None)
+    told = error or f"answered {status}"
+    if status == GONE or callback.attempts > len(DELAYS):
+        return evolve(callback, status=CallbackStatus.FAILED, due_at=None, last_error=told)
+    return evolve(callback, last_error=told)

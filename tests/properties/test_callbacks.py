@@ -1,0 +1,191 @@
+"""Callbacks: who is owed one, where it may go, how it is signed, when it is tried again."""
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.effects import CallBack
+from wfcore.errors import InvalidInput
+from wfcore.instants import DAY, EpochMs
+from wfcore.model.callback import CallbackStatus
+from wfcore.model.execution import ExecutionStatus
+from wfcore.rules import execution_machine as facts
+from wfcore.rules.callback import (
+    DELAYS,
+    SECRET_LENGTH,
+    answered,
+    attempted,
+    check_url,
+    may_connect,
+    message,
+    owed,
+    signed,
+)
+from wfcore.rules.execution import advance
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies import instants
+
+URL = "https://example.org/told"
+
+
+@pytest.mark.parametrize(
+    ("secret", "id", "at", "body", "signature"),
+    [
+        (
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330_999,
+            b'{"test": 2432232314}',
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        ),
+        (
+            "whsec_plJ3nmyCDGBKInavdOK15jsl",
+            "loFOjxBNrRLzqYUf",
+            1_731_705_121_000,
+            b'{"event_type":"ping","data":{"success":true}}',
+            "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
+        ),
+    ],
+)
+def test_published_signatures(secret, id, at, body, signature):
+    """CB-2: the headers are those of the examples that the Standard Webhooks scheme publishes."""
+    assert signed(secret, id, EpochMs(at), body) == {
+        "webhook-id": f"msg_{id}",
+        "webhook-timestamp": str(at // 1_000),
+        "webhook-signature": signature,
+    }
+
+
+@given(st.text("abcXYZ019", min_size=SECRET_LENGTH, max_size=SECRET_LENGTH), instants())
+def test_our_secrets_sign(secret, now):
+    """CB-2: any base62 text of our length is a secret of the scheme."""
+    assert signed(f"whsec_{secret}", "exec_1", now, b"{}")["webhook-signature"].startswith("v1,")
+
+
+RUNNING = make.execution(status=ExecutionStatus.RUNNING, due_at=None, worker="w", callback_url=URL)
+ENDS = (facts.Finished({"n": 1}), facts.Broke("no", None), facts.CancelAsked())
+
+
+@given(st.sampled_from(ENDS), st.booleans(), instants(NOW))
+def test_every_end_is_told_once(fact, wanted, now):
+    """CB-1: whatever ends an execution owes its callback in the same unit, due at once."""
+    run = RUNNING if wanted else evolve(RUNNING, callback_url=None)
+    outcome = advance(run, fact, now)
+    told = [effect.callback for effect in outcome.effects if isinstance(effect, CallBack)]
+    assert told == ([owed(run, URL, now)] if wanted else [])
+    assert [(one.id, one.url, one.due_at) for one in told] == [(run.id, URL, now)] * wanted
+
+
+def test_nothing_is_owed_before_the_end():
+    """CB-1: what does not end an execution tells nobody."""
+    outcome = advance(RUNNING, facts.WorkerLost(NOW), NOW)
+    assert not [effect for effect in outcome.effects if isinstance(effect, CallBack)]
+
+
+def test_the_message_says_what_ended_and_how():
+    """CB-2: type, time and the end; no inputs, no outputs."""
+    ended = advance(RUNNING, facts.Finished({"secret": "x"}), NOW).record
+    told = message(ended)
+    assert told["type"] == "execution.completed"
+    assert told["timestamp"] == "2023-11-14T22:13:20.000+00:00"
+    assert told["data"]["status"] == "COMPLETED"
+    assert told["data"]["executionId"] == ended.id
+    assert "secret" not in str(told)
+
+
+@given(st.lists(st.sampled_from([None, 199, 300, 302, 404, 429, 500, 503]), max_size=12))
+def test_it_is_tried_over_a_day(statuses):
+    """CB-3: each failure makes it due again, later each time, until the tenth gives it up."""
+    callback, now, waits = make.callback(), NOW, []
+    for status in statuses:
+        if callback.due_at is None:
+            break
+        now = callback.due_at
+        begun = attempted(callback, now)
+        callback = answered(begun, status, None if status else "no answer")
+        if callback.due_at is not None:
+            waits.append(callback.due_at - now)
+    assert waits == sorted(waits)
+    tries = min(len(statuses), len(DELAYS) + 1)
+    assert callback.attempts == tries
+    over = tries > len(DELAYS)
+    assert callback.status is (CallbackStatus.FAILED if over else CallbackStatus.PENDING)
+    assert (callback.due_at is None) == over
+    assert (callback.last_error is None) == (not statuses)
+
+
+def test_the_last_try_is_a_day_after_the_first():
+    """CB-3: the waits add up to a day."""
+    assert DAY <= sum(DELAYS) <= 1.1 * DAY
+
+
+@given(st.integers(200, 299), st.integers(0, len(DELAYS)))
+def test_any_2xx_settles_it(status, before):
+    """CB-3: an answer of success ends it, whatever went before."""
+    begun = attempted(make.callback(attempts=before, last_error="once"), NOW)
+    settled = answered(begun, status, None)
+    assert (settled.status, settled.due_at) == (CallbackStatus.DELIVERED, None)
+    assert settled.last_error is None
+
+
+def test_gone_gives_it_up():
+    """CB-3: 410 says that nobody wants to hear of it again."""
+    assert answered(attempted(make.callback(), NOW), 410, None).status is CallbackStatus.FAILED
+
+
+PRIVATE = (
+    *("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
+    *("0.0.0.0", "255.255.255.255", "224.0.0.1", "192.0.2.1", "::1", "::", "fe80::1", "fc00::1"),
+    *("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"),
+)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_private_addresses(address):
+    """CB-4: no callback goes to an address that is not public, however it is written."""
+    assert not may_connect(address)
+    host = f"[{address}]" if ":" in address else address
+    with pytest.raises(InvalidInput, match="private"):
+        check_url(f"https://{host}:8443/x", allow_private=False)
+    assert check_url(f"https://{host}:8443/x", allow_private=True)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"])
+def test_public_addresses(address):
+    """CB-4: a public address is let through."""
+    assert may_connect(address)
+
+
+@pytest.mark.parametrize("url", [URL, "http://example.org", "https://example.org:8443/a?b=c%20d"])
+def test_good_addresses(url):
+    """CB-4: an ordinary address comes back as it was written."""
+    assert check_url(url, allow_private=False) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "example.org", "/told", "ftp://example.org", "file:///etc/passwd", "https://", "//x"),
+        *("https://ann:pw@example.org", "https://ann@example.org", "https://example.org/#x"),
+        *(
+            "https://example.org:99999/",
+            "https://example.org:0/",
+            "https://[::1",
+            "https://ex ample",
+        ),
+        *(
+            "https://exämple.org",
+            "https://example.org/\n",
+            "http://localhost/",
+            "http://a.localhost.",
+        ),
+        "https://example.org/" + "x" * 2_048,
+    ],
+)
+def test_bad_addresses(url):
+    """CB-4: anything else is refused with the name of the field."""
+    with pytest.raises(InvalidInput) as refused:
+        check_url(url, allow_private=False)
+    assert refused.value.field == "callbackUrl"

@@ -1,0 +1,112 @@
+"""Sending callbacks over real sockets."""
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from adapters_runtime.courier import HttpCourier
+from receiver import Receiver, a_receiver
+from wfcore.ports.callbacks import Answer
+
+HEADERS = {"webhook-id": "msg_1"}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with a_receiver() as made:
+        yield made
+
+
+@pytest.fixture
+async def courier() -> AsyncIterator[HttpCourier]:
+    made = HttpCourier(allow_private=True, timeout_s=10)
+    yield made
+    await made.close()
+
+
+async def test_the_body_arrives_as_it_is(courier: HttpCourier, receiver: Receiver) -> None:
+    """Body, headers and query arrive unchanged, under the name that the address has."""
+    url = receiver.url.replace("127.0.0.1", "localhost")
+    assert await courier.post(url, HEADERS, b'{"a":1}') == Answer(204)
+    (got,) = receiver.received
+    assert (got.path, got.body) == ("/told?for=me", b'{"a":1}')
+    headers = {name.lower(): value for name, value in got.headers.items()}
+    assert headers["webhook-id"] == "msg_1"
+    assert headers["content-type"] == "application/json"
+    assert headers["host"] == f"localhost:{receiver.port}"
+
+
+async def test_redirects_are_answers(courier: HttpCourier, receiver: Receiver) -> None:
+    """A redirect is not followed, wherever it points."""
+    with a_receiver() as other:
+        receiver.location = other.url
+        receiver.answers = [307]
+        assert await courier.post(receiver.url, HEADERS, b"{}") == Answer(307)
+        assert other.received == []
+
+
+async def test_private_addresses_are_not_called(receiver: Receiver) -> None:
+    """A name that resolves to a private address is not connected to. CB-4."""
+    courier = HttpCourier()
+    url = receiver.url.replace("127.0.0.1", "localhost")
+    answer = await courier.post(url, HEADERS, b"{}")
+    await courier.close()
+    assert answer.status is None
+    assert "private" in str(answer.error)
+    assert receiver.received == []
+
+
+async def test_one_private_address_is_enough(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several addresses of a name every one must be public. CB-4."""
+    real = socket.getaddrinfo
+
+    def resolved(host: str, port: int, *_: Any, **__: Any) -> Any:
+        return [one for name in ("8.8.8.8", "127.0.0.1") for one in real(name, port)]
+
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
+    courier = HttpCourier()
+    answer = await courier.post(f"http://example.org:{receiver.port}/", HEADERS, b"{}")
+    await courier.close()
+    assert "private" in str(answer.error)
+
+
+async def test_the_name_is_resolved_once(
+    courier: HttpCourier, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was checked is what is connected to: a second look-up never happens. CB-4."""
+    real, asked = socket.getaddrinfo, []
+
+    def resolved(host: str, port: int, *rest: Any, **more: Any) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name == "rebinding.example":
+            asked.append(name)
+            return real("127.0.0.1" if len(asked) == 1 else "127.9.9.9", port, *rest, **more)
+        return real(host, port, *rest, **more)
+
+    monkeypatch.setattr("socket.getaddrinfo", resolved)
+    url = f"http://rebinding.example:{receiver.port}/"
+    assert await courier.post(url, HEADERS, b"{}") == Answer(204)
+    assert asked == ["rebinding.example"]
+
+
+async def test_nobody_there(courier: HttpCourier) -> None:
+    """A refused connection is an answer without a status, in words without the address."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        answer = await courier.post(f"http://127.0.0.1:{port}/secret", HEADERS, b"{}")
+    assert answer.status is None
+    assert "secret" not in str(answer.error)
+
+
+async def test_no_answer(receiver: Receiver) -> None:
+    """A receiver that never answers is given up after the time for it."""
+    receiver.answers = [0]
+    courier = HttpCourier(allow_private=True, timeout_s=0.2)
+    answer = await courier.post(receiver.url, HEADERS, b"{}")
+    await courier.close()
+    assert answer == Answer(error="no answer within 0.2 s")
