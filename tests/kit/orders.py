@@ -37,10 +37,10 @@ ORDER = Machine(
     initial=S.OPEN,
     final=frozenset({S.SHIPPED, S.GONE}),
     rows=(
-        Row(S.OPEN, Paid, S.PAID, "OR-1"),
-        Row(S.OPEN, Cancelled, S.GONE, "OR-2"),
-        Row(S.PAID, Shipped, S.SHIPPED, "OR-3"),
-        Row(S.PAID, Cancelled, S.GONE, "OR-4"),
+        Row(S.OPEN, Paid, S.PAID, "order 1"),
+        Row(S.OPEN, Cancelled, S.GONE, "order 2"),
+        Row(S.PAID, Shipped, S.SHIPPED, "order 3"),
+        Row(S.PAID, Cancelled, S.GONE, "order 4"),
     ),
 )
 
