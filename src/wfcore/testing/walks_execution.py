@@ -110,6 +110,7 @@ def fitting(run: Execution, fact: type) -> Facts | None:
     flying, waiting = run.in_flight, awaiting(run)
     fresh = [name for name in STEPS if name not in run.step_results]
     held = run.worker is not None
+    ended = not flying and not waiting and not again(run)
     named: dict[type, tuple[bool, Facts | None]] = {
         facts.Claimed: (held and not flying, st.builds(facts.Claimed)),
         facts.StepBegun: (held, _of(fresh + again(run), facts.StepBegun)),
@@ -117,13 +118,13 @@ def fitting(run: Execution, fact: type) -> Facts | None:
         facts.StepDone: (held, _of(flying, facts.StepDone, json_values())),
         facts.StepRetrying: (held, _of(flying, facts.StepRetrying, texts(1), instants(NOW))),
         facts.StepFailed: (held, _of((*flying, *fresh), facts.StepFailed, texts(1))),
-        facts.Broke: (held, _broke((*flying, *fresh), not flying and not waiting)),
+        facts.Broke: (held, _broke((*flying, *fresh), ended)),
         facts.Rested: (held and not flying, st.builds(facts.Rested, instants(NOW))),
         facts.ApprovalOpened: (held, _opened(run, fresh)),
         facts.Paused: (held and not flying, _asked(run, facts.Paused, swap=True)),
         facts.Approved: (bool(waiting), _asked(run, facts.Approved, json_values())),
         facts.Rejected: (bool(waiting), _asked(run, facts.Rejected, st.booleans())),
-        facts.Finished: (held and not flying and not waiting, _FINISHED),
+        facts.Finished: (held and ended, _FINISHED),
         facts.LeaseReturned: (held and not flying, st.builds(facts.LeaseReturned)),
         facts.WorkerLost: (bool(flying), st.builds(facts.WorkerLost, instants(NOW))),
     }
