@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException, Request, Response
+from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from adapters_http.app import HttpConfig, create_app
@@ -54,7 +55,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings = settings_from(data=os.environ.get("WFCORE_DATA"))
     async with open_system(settings) as system, engine(system, new_runner(system)):
         await people_and_workflows(system.services)
-        app.mount("/flows", create_app(system.services, HttpConfig(login=our_login)))
+        app.state.flows = create_app(system.services, HttpConfig(login=our_login))
         yield
 
 
@@ -69,6 +70,14 @@ async def people_and_workflows(services: Services) -> None:
 
 
 app = FastAPI(lifespan=lifespan)
+
+
+async def flows(scope: AsgiScope, receive: Receive, send: Send) -> None:
+    """The interface; it is there from the application's start on."""
+    await app.state.flows(scope, receive, send)
+
+
+app.mount("/flows", flows)
 
 
 @app.get("/login")

@@ -1,7 +1,8 @@
 """
-The use cases inside your own asyncio program: an approval decided by a rule of yours.
+The use cases inside your own asyncio program: an approval that a rule of yours decides.
 
-Nothing but `wfcore` itself is needed: the store is in memory, steps are functions of yours.
+Nothing but `wfcore` itself is needed: the store is in memory, steps are a function of yours,
+and the worker is the loop at the end.
 """
 
 import asyncio
@@ -12,16 +13,36 @@ from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
-from wfcore.model.access import Plan, Principal
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.json import Json
-from wfcore.model.page import PageRequest
-from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language
-from wfcore.ports.runtime import StepEnd, StepJob
-from wfcore.rules.approval import Approve, Reject
-from wfcore.testing.fakes import PlainPasswords
-from wfcore.usecases import accounts, approvals, executions, running, starting, workflows
-from wfcore.usecases.services import Services
+from wfcore import (
+    Approval,
+    ApprovalStatus,
+    ApprovalStep,
+    Approve,
+    CodeStep,
+    Decide,
+    DecisionSource,
+    Definition,
+    GroupSpec,
+    Json,
+    Language,
+    PageRequest,
+    Plan,
+    Principal,
+    Reject,
+    Services,
+    StepEnd,
+    StepJob,
+    apply_workflow,
+    begin,
+    claim,
+    complete_step,
+    create_account,
+    decide_approval,
+    explain_execution,
+    list_approvals,
+    read_result,
+    start_execution,
+)
 
 REFUNDS: Json = [{"order": "A-1", "amount": 20}, {"order": "A-2", "amount": 900}]
 DEFINITION = Definition(
@@ -47,41 +68,58 @@ def decide(approval: Approval) -> Approve | Reject:
 
 async def main() -> None:
     with TemporaryDirectory() as folder:
-        opened = await open_store("memory:", Path(folder))
-        services = Services(
-            store=opened.store,
-            counters=opened.counters,
-            files=opened.files,
-            clock=SystemClock(),
-            ids=SystemIds(),
-            tokens=SystemTokens(),
-            passwords=PlainPasswords(),
-            templates=MiniJinjaTemplates(),
-            wakeup=Wakeups(),
-            signing_key=b"a secret of your own, 32 bytes..",
-        )
-        ann = Principal(await accounts.create_account(services, "ann@example.org", Plan.PRO))
-        workflow = await workflows.apply_workflow(services, ann.account.id, DEFINITION)
-        started = await starting.start_execution(services, ann, workflow.id, {})
+        services = await assembled(Path(folder))
+        ann = Principal(await create_account(services, "ann@example.org", Plan.PRO))
+        workflow = await apply_workflow(services, ann.account.id, DEFINITION)
+        started = await start_execution(services, ann, workflow.id, {})
 
         await work(services)
-        page = await approvals.list_approvals(services, ann, PageRequest(), ApprovalStatus.PENDING)
+        for line in (await explain_execution(services, ann, started.execution_id)).lines:
+            print(line.text)
+        page = await list_approvals(services, ann, PageRequest(), ApprovalStatus.PENDING)
         for approval in page.rows:
-            asked = approvals.Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
-            await approvals.decide_approval(services, ann, asked)
+            asked = Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
+            await decide_approval(services, ann, asked)
         await work(services)
 
-        run = await executions.read_result(services, ann, started.execution_id)
+        run = await read_result(services, ann, started.execution_id)
         print(run.status, run.output)
 
 
+async def assembled(folder: Path) -> Services:
+    """The ports: ours here; each can be one of yours."""
+    opened = await open_store("memory:", folder)
+    return Services(
+        store=opened.store,
+        counters=opened.counters,
+        files=opened.files,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        tokens=SystemTokens(),
+        passwords=NoPasswords(),
+        templates=MiniJinjaTemplates(),
+        wakeup=Wakeups(),
+        signing_key=b"a secret of your own, 32 bytes..",
+    )
+
+
+class NoPasswords:
+    """Nobody signs in here by password."""
+
+    async def hash(self, password: str) -> str:
+        raise NotImplementedError
+
+    async def verify(self, password: str, hashed: str | None) -> bool:
+        return False
+
+
 async def work(services: Services) -> None:
-    """A worker in five lines: claim, begin, run, complete, until nothing is due."""
-    for lease in await running.claim(services, "me", 10):
-        jobs = list(await running.begin(services, lease))
+    """A worker: claim, begin, run, complete, until nothing is due."""
+    for lease in await claim(services, "me", 10):
+        jobs = list(await begin(services, lease))
         while jobs:
             job = jobs.pop()
-            jobs += await running.complete_step(services, lease, job.step_name, run_step(job))
+            jobs += await complete_step(services, lease, job.step_name, run_step(job))
 
 
 if __name__ == "__main__":

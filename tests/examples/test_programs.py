@@ -2,24 +2,24 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from examples.loading import EXAMPLES
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("embed_rules.py", "COMPLETED hello"),
-        ("embed_service.py", "COMPLETED [{'order': 'A-1', 'amount': 20}]"),
+        ("embed_rules", "COMPLETED hello"),
+        ("embed_service", "COMPLETED [{'order': 'A-1', 'amount': 20}]"),
+        ("own_runner", "COMPLETED {'order': 'A-7', 'charged': True}"),
     ],
 )
 def test_an_example_runs_and_says_what_it_promises(name: str, says: str) -> None:
     """What the documentation shows is what a reader gets."""
     run = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=60
+        [sys.executable, str(EXAMPLES / f"{name}.py")], capture_output=True, text=True, timeout=60
     )
     assert run.returncode == 0, run.stderr
     assert says in run.stdout

@@ -1,0 +1,140 @@
+"""
+A step runner of your own: steps call functions of this program by name, nothing is spawned.
+
+A definition says `language: command` and `command: [charge, "{{ variables.order }}"]`; the
+first word names the function, the others are its arguments.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+from attrs import frozen
+
+from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.wakeups import Wakeups
+from wfcore import (
+    CodeStep,
+    Definition,
+    Json,
+    Language,
+    Plan,
+    Principal,
+    StepEnd,
+    StepJob,
+    apply_workflow,
+    create_account,
+    read_events,
+    start_execution,
+    wait_for_rest,
+)
+from wfcore.ports.runtime import LanguageState, Say
+
+SECOND = 1_000
+
+
+@frozen
+class Call:
+    """What a function is given: its arguments, the step's context, and a way to say something."""
+
+    arguments: tuple[str, ...]
+    context: Mapping[str, Json]
+    say: Callable[[str], Awaitable[None]]
+
+
+Function: TypeAlias = Callable[[Call], Awaitable[Json]]
+"""Async, because a coroutine can be ended at its timeout; a thread cannot."""
+
+
+@frozen
+class FunctionRunner:
+    """Satisfies `wfcore.StepRunner` over functions of this process."""
+
+    functions: Mapping[str, Function]
+
+    async def run(self, job: StepJob, say: Say) -> StepEnd:
+        """One attempt. Whatever the function does wrong is the step's failure, never ours."""
+        if job.step.language is not Language.COMMAND:
+            cure = self.languages()[job.step.language].cure
+            return StepEnd(error=f"{job.step.language} cannot run here: {cure}", permanent=True)
+        function = self.functions.get(job.argv[0])
+        if function is None:
+            known = ", ".join(self.functions)
+            error = f"there is no function {job.argv[0]!r}; there are {known}"
+            return StepEnd(error=error, permanent=True)
+        return await self._called(function, job, say)
+
+    async def _called(self, function: Function, job: StepJob, say: Say) -> StepEnd:
+        call = Call(job.argv[1:], job.context, _saying(say) if job.log else _silence)
+        seconds = job.step.timeout_ms / SECOND
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                return StepEnd(await function(call))
+        except Exception as error:
+            if limit.expired():
+                return StepEnd(error=f"timed out after {seconds} s", timed_out=True)
+            return StepEnd(error=f"{type(error).__name__}: {error}")
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        """Functions only."""
+        cure = "use language: command with the name of a function"
+        return {
+            language: LanguageState(language, language is Language.COMMAND, cure=cure)
+            for language in Language
+        }
+
+    async def close(self) -> None:
+        """Nothing outlives its step."""
+
+
+def _saying(say: Say) -> Callable[[str], Awaitable[None]]:
+    return lambda line: say("stdout", f"{line}\n")
+
+
+async def _silence(line: str) -> None:
+    """Nobody wants to hear it."""
+
+
+# How it is used
+
+
+async def charge(call: Call) -> Json:
+    """Something that this program can do."""
+    await call.say(f"charging {call.arguments[0]}")
+    return {"order": call.arguments[0], "charged": True}
+
+
+DEFINITION = Definition(
+    "Charge",
+    (CodeStep("pay", Language.COMMAND, command=("charge", "{{ variables.order }}")),),
+    (),
+)
+
+
+async def main() -> None:
+    from embed_service import assembled
+
+    with TemporaryDirectory() as folder:
+        services = await assembled(Path(folder))
+        assert isinstance(services.wakeup, Wakeups)
+        dispatcher = Dispatcher(
+            services, FunctionRunner({"charge": charge}), services.wakeup, "worker_1"
+        )
+        working = asyncio.create_task(dispatcher.run())
+        ann = Principal(await create_account(services, "ann@example.org", Plan.PRO))
+        workflow = await apply_workflow(services, ann.account.id, DEFINITION)
+        inputs: dict[str, Json] = {"order": "A-7"}
+        started = await start_execution(services, ann, workflow.id, inputs, monitored=True)
+        run = await wait_for_rest(services, ann, started.execution_id, 30 * SECOND)
+        _, events = await read_events(services, ann, run.id, 0)
+        print([event.data["text"] for event in events if event.kind == "step.log"])
+        print(run.status, run.output)
+        await dispatcher.stop(drain_s=5)
+        await working
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

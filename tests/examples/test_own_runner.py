@@ -1,0 +1,106 @@
+"""A step runner that calls functions: the port's promises as far as no process is needed."""
+
+import asyncio
+
+import pytest
+
+from examples.loading import example
+from wfcore.model.json import Json
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import StepRunner
+from wfcore.testing.contracts import RunnerContract
+from wfcore.testing.contracts.steps import Lines, job, silent
+
+own = example("own_runner")
+
+
+def command(*argv: str, **more):
+    return job(language=Language.COMMAND, argv=argv, **more)
+
+
+class TestFunctionRunner:
+    """What the shipped contract says of languages and commands, and the rest in its words."""
+
+    test_missing_interpreter = RunnerContract.test_missing_interpreter
+    test_missing_command = RunnerContract.test_missing_command
+
+    @pytest.fixture
+    def ended(self) -> list[str]:
+        """What functions did at their end."""
+        return []
+
+    @pytest.fixture
+    def runner(self, ended: list[str]) -> StepRunner:
+        async def echo(call) -> Json:
+            await call.say("working")
+            await asyncio.sleep(0)
+            return {"arguments": list(call.arguments), "seen": call.context["variables"]}
+
+        async def fail(call) -> Json:
+            raise LookupError("no such order")
+
+        async def time_out_by_itself(call) -> Json:
+            raise TimeoutError("the bank did not answer")
+
+        async def wait(call) -> Json:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("wait")
+
+        functions = {"echo": echo, "fail": fail, "wait": wait, "bank": time_out_by_itself}
+        return own.FunctionRunner(functions)
+
+    @pytest.fixture
+    def runner_without_ruby(self, runner: StepRunner) -> StepRunner:
+        return runner
+
+    async def test_a_function_gets_arguments_and_context(self, runner: StepRunner) -> None:
+        """Its value is the output; lines are said only to who wants them."""
+        context = {"variables": {"n": 1}, "steps": {}, "execution": {}}
+        end = await runner.run(command("echo", "a", "b c", context=context), silent)
+        assert (end.error, end.output) == (None, {"arguments": ["a", "b c"], "seen": {"n": 1}})
+        said = Lines()
+        await runner.run(command("echo", context=context, log=True), said)
+        assert said.calls == [("stdout", "working\n")]
+
+    async def test_what_a_function_raises_is_the_failure_of_the_step(
+        self, runner: StepRunner
+    ) -> None:
+        """Never an error of the runner; and a TimeoutError of the function's own is no timeout."""
+        end = await runner.run(command("fail"), silent)
+        assert (end.output, end.permanent, end.timed_out) == (None, False, False)
+        assert end.error == "LookupError: no such order"
+        assert not (await runner.run(command("bank"), silent)).timed_out
+
+    async def test_timeout(self, runner: StepRunner, ended: list[str]) -> None:
+        """A function that runs into its timeout is ended, and says so."""
+        end = await runner.run(command("wait", timeout_ms=20), silent)
+        assert (end.output, end.timed_out, ended) == (None, True, ["wait"])
+        assert "0.02 s" in (end.error or "")
+
+    async def test_cancel(self, runner: StepRunner, ended: list[str]) -> None:
+        """A cancelled run raises when the function has ended."""
+        running = asyncio.ensure_future(runner.run(command("wait"), silent))
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert ended == ["wait"]
+
+    async def test_many_at_once(self, runner: StepRunner) -> None:
+        """Steps that run at once do not mix."""
+        ends = await asyncio.gather(
+            *(runner.run(command("echo", str(number)), silent) for number in range(20))
+        )
+        outputs = [end.output["arguments"] for end in ends]  # type: ignore[index,call-overload]
+        assert outputs == [[str(number)] for number in range(20)]
+
+    async def test_languages_and_close(self, runner: StepRunner) -> None:
+        """Every language has a word, with a cure where it cannot run; closing twice is fine."""
+        states = runner.languages()
+        assert set(states) == set(Language)
+        assert [one for one in Language if states[one].available] == [Language.COMMAND]
+        assert all(states[one].cure for one in Language if not states[one].available)
+        await runner.close()
+        await runner.close()
