@@ -1,0 +1,291 @@
+"""
+The driver: steps coroutines by hand, lets virtual time pass, and asks chance before each step.
+
+There is no event loop. A task stops at every await of a port; the driver chooses who goes on,
+carries out what was asked, and may let it fail, hold it up, or lose the answer.
+"""
+
+from collections.abc import Callable, Coroutine
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from wfcore.errors import StoreUnavailable, WfError
+from wfcore.testing.simulator.asks import Ask, Call, Signal
+from wfcore.testing.simulator.chance import AT_READ, AT_RUN, AT_WRITE, Chance, Fault, Kind
+
+MOST_TURNS = 60_000
+LOST = StoreUnavailable("the answer was lost")
+
+
+class Violation(Exception):  # noqa: N818 - a finding, not a failure of the simulator
+    """A promise that was not kept: what a simulation looks for."""
+
+
+class Group(Protocol):
+    """What tasks live and die with: a node."""
+
+    @property
+    def frozen_until(self) -> int:
+        """No task of it goes on before."""
+
+
+class Abrupt(Protocol):
+    """What befalls more than one task."""
+
+    def strike(self, fault: Fault, task: "Task") -> None:
+        """Let *fault* happen; it met *task*."""
+
+    def refuses(self, call: Call) -> bool:
+        """Whether the store cannot carry out *call* now."""
+
+
+End = Callable[[Any, WfError | None], None]
+
+
+class Task:
+    """One coroutine, where it stopped, and how often it has asked for something."""
+
+    __slots__ = (
+        *("answer", "ask", "calls", "coroutine", "done", "driver", "error", "group", "label"),
+        *("met", "on_end", "token"),
+    )
+
+    def __init__(
+        self,
+        driver: "Driver",
+        label: str,
+        coroutine: Coroutine[Ask, Any, Any],
+        group: Group | None,
+        on_end: End | None,
+    ) -> None:
+        self.driver = driver
+        self.label = label
+        self.coroutine = coroutine
+        self.group = group
+        self.on_end = on_end
+        self.ask: Ask | None = None
+        self.answer: Any = None
+        self.error: WfError | None = None
+        self.calls = 0
+        self.token = 0
+        self.met = False
+        self.done = False
+
+    def wake(self) -> None:
+        """The signal that it waited for was set."""
+        if not self.done:
+            self.token += 1
+            self.ask = None
+            self.driver.ready.append(self)
+
+
+class Driver:
+    """Runs tasks in virtual milliseconds from 0. *tick*: how long one call takes."""
+
+    def __init__(self, chance: Chance, tick: int, trace: list[str] | None = None) -> None:
+        self.chance = chance
+        self.now = 0
+        self.turns = 0
+        self.ready: list[Task] = []
+        self.current: Task | None = None
+        self.abrupt: Abrupt | None = None
+        self.trace = trace
+        self._tick = tick
+        self._timers: list[tuple[int, int, int, Task]] = []
+        self._parked = 0
+
+    def say(self, text: str) -> None:
+        """A line of the trace."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now:>9,}  {text}")
+
+    def spawn(
+        self,
+        label: str,
+        coroutine: Coroutine[Ask, Any, Any],
+        group: Group | None = None,
+        on_end: End | None = None,
+    ) -> Task:
+        """Let *coroutine* run beside the others; *on_end* gets its result or its refusal."""
+        task = Task(self, label, coroutine, group, on_end)
+        self.ready.append(task)
+        return task
+
+    def drop(self, task: Task) -> None:
+        """End *task* where it stands. Whatever it was about to do does not happen."""
+        if task is self.current or task.done:
+            return
+        task.done = True
+        task.coroutine.close()
+
+    def run(self, over: Callable[[], bool]) -> None:
+        """Let everybody run until nobody can before time passes, and it is *over*."""
+        while True:
+            self._ring()
+            if not self.ready:
+                if over() or not self._timers:
+                    return
+                self.now = max(self.now, self._timers[0][0])
+                continue
+            self._turn()
+
+    def _ring(self) -> None:
+        """Wake those whose time has come."""
+        timers = self._timers
+        while timers and timers[0][0] <= self.now:
+            _, _, token, task = heappop(timers)
+            if task.done or task.token != token:
+                continue
+            ask = task.ask
+            if ask is not None and not isinstance(ask, Call):
+                if ask.signal is not None:
+                    ask.signal.waiting.remove(task)
+                task.ask = None
+            self.ready.append(task)
+
+    def _turn(self) -> None:
+        ready = self.ready
+        task = ready.pop(self.chance.pick(len(ready)) if len(ready) > 1 else 0)
+        if task.done:
+            return
+        self.turns += 1
+        if self.turns > MOST_TURNS:
+            raise Violation(f"no end: {MOST_TURNS} turns, and still somebody runs")
+        if task.group is not None and task.group.frozen_until > self.now:
+            self._park(task, task.group.frozen_until)
+        elif isinstance(task.ask, Call):
+            self._carry_out(task, task.ask)
+        else:
+            self._resume(task)
+
+    def _carry_out(self, task: Task, call: Call) -> None:
+        if not task.met:
+            task.calls += 1
+            if task.group is not None and self._met(task, call):
+                return
+        task.met = False
+        self.now += self._tick
+        abrupt = self.abrupt
+        if call.store and abrupt is not None and abrupt.refuses(call):
+            task.error = StoreUnavailable("the store is down")
+            self._resume(task)
+            return
+        self.current = task
+        try:
+            task.answer = call.apply()
+        except WfError as refusal:
+            task.error = refusal
+        self.current = None
+        if self.trace is not None and call.writes:
+            self.say(f"{task.label}: {call.name} {call.about}{_shown(task)}")
+        if call.writes:
+            task.ask = None
+            self.ready.append(task)
+        else:
+            self._resume(task)
+
+    def _met(self, task: Task, call: Call) -> bool:
+        """Whether a fault keeps *call* from going on now."""
+        possible = (AT_WRITE if call.writes else AT_READ) if call.store else AT_RUN
+        fault = self.chance.fault(task.label, task.calls, possible)
+        if fault is None:
+            return False
+        if self.trace is not None:
+            self.say(f"{task.label}#{task.calls}: {call.name} meets: {fault}")
+        match fault.kind:
+            case Kind.FAIL:
+                task.error = StoreUnavailable("the store refused")
+                self._resume(task)
+                return True
+            case Kind.LOSE:
+                self._apply_unheard(task, call)
+                task.error = task.error or LOST
+                task.ask = None
+                self.ready.append(task)
+                return True
+            case Kind.DELAY:
+                task.met = True
+                self._park(task, self.now + fault.amount)
+                return True
+            case Kind.CRASH_AFTER:
+                self._apply_unheard(task, call)
+        assert self.abrupt is not None
+        self.abrupt.strike(fault, task)
+        task.met = True
+        if not task.done:
+            self.ready.append(task)
+        return True
+
+    def _apply_unheard(self, task: Task, call: Call) -> None:
+        """Carry out *call* where nobody hears the answer."""
+        if self.abrupt is not None and call.store and self.abrupt.refuses(call):
+            task.error = StoreUnavailable("the store is down")
+            return
+        self.current = task
+        try:
+            call.apply()
+        except WfError as refusal:
+            task.error = refusal
+        self.current = None
+
+    def _resume(self, task: Task) -> None:
+        """Let *task* go on with its answer, to its next stop."""
+        error, answer, task.error, task.answer = task.error, task.answer, None, None
+        self.current = task
+        try:
+            if error is not None:
+                task.ask = task.coroutine.throw(error)
+            else:
+                task.ask = task.coroutine.send(answer)
+        except StopIteration as end:
+            self._end(task, end.value, None)
+            return
+        except WfError as refusal:
+            self._end(task, None, refusal)
+            return
+        finally:
+            self.current = None
+        ask = task.ask
+        if isinstance(ask, Call):
+            self.ready.append(task)
+            return
+        if ask.signal is not None:
+            ask.signal.waiting.append(task)
+        if ask.ms is not None:
+            self._park(task, self.now + max(ask.ms, 0))
+
+    def _end(self, task: Task, result: Any, refusal: WfError | None) -> None:
+        task.done = True
+        if task.on_end is not None:
+            task.on_end(result, refusal)
+        elif refusal is not None:
+            raise Violation(f"defect: {task.label} ended with {refusal!r}")
+
+    def _park(self, task: Task, until: int) -> None:
+        self._parked += 1
+        heappush(self._timers, (until, self._parked, task.token, task))
+
+
+class Mailbox:
+    """Where somebody waits for the end of a task."""
+
+    def __init__(self) -> None:
+        self.result: Any = None
+        self.refusal: WfError | None = None
+        self._posted = Signal()
+
+    def post(self, result: Any, refusal: WfError | None) -> None:
+        """The end has come."""
+        self.result, self.refusal = result, refusal
+        self._posted.set()
+
+    async def read(self) -> Any:
+        """The result, when it is there. Raises the refusal."""
+        await self._posted.wait(None)
+        if self.refusal is not None:
+            raise self.refusal
+        return self.result
+
+
+def _shown(task: Task) -> str:
+    return f" -> {task.error!r}" if task.error is not None else ""

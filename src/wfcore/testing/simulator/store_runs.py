@@ -1,0 +1,186 @@
+"""What belongs to executions, in the simulated store: executions, approvals, artifacts, events."""
+
+from collections.abc import Collection, Sequence
+
+from attrs import evolve
+
+from wfcore.instants import EpochMs
+from wfcore.model.access import Permission
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.testing.simulator.desk import Desk, cut, newest
+from wfcore.testing.simulator.store_records import OfDesk
+from wfcore.testing.simulator.tables import (
+    APPROVALS,
+    ARTIFACTS,
+    EVENTS,
+    EXECUTIONS,
+    LEASES,
+    SHARES,
+    Overlay,
+)
+
+DUE = frozenset({ExecutionStatus.PENDING, ExecutionStatus.RUNNING})
+FINISHED = frozenset({ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+
+
+def waits(run: Execution) -> bool:
+    """Whether *run* is due at some time and nobody holds it."""
+    return run.worker is None and run.due_at is not None and run.status in DUE
+
+
+class Executions(OfDesk):
+    __slots__ = ("_ended",)
+
+    def __init__(self, desk: Desk, ended: Collection[str]) -> None:
+        super().__init__(desk)
+        self._ended = ended
+
+    async def get(self, id: str) -> Execution | None:
+        return await self.desk.one(EXECUTIONS, id)
+
+    async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
+        def holds(run: Execution) -> bool:
+            return (
+                where.owner_id in (None, run.owner_id)
+                and where.workflow_id in (None, run.workflow_id)
+                and where.status in (None, run.status)
+            )
+
+        found = cut(newest(await self.desk.select(EXECUTIONS, holds), "accepted_at"), page)
+        return evolve(found, rows=tuple(map(listed, found.rows)))
+
+    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        def holds(run: Execution) -> bool:
+            interrupted = run.status is ExecutionStatus.INTERRUPTED
+            return interrupted and run.due_at is not None and run.due_at <= now
+
+        found = await self.desk.select(EXECUTIONS, holds)
+        return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
+
+    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        def holds(run: Execution) -> bool:
+            if run.worker is None or run.status in FINISHED:
+                return False
+            lease = self.desk.overlay.get(LEASES, run.id) or 0
+            return lease < now or run.worker in self._ended
+
+        return sorted(await self.desk.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
+
+    async def next_due(self) -> EpochMs | None:
+        found = await self.desk.select(EXECUTIONS, waits)
+        return min((run.due_at for run in found if run.due_at is not None), default=None)
+
+    async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
+        found = await self.desk.select(
+            EXECUTIONS, lambda run: run.completed_at is not None and run.completed_at < at
+        )
+        return [run.id for run in sorted(found, key=lambda r: (r.completed_at, r.id))][:limit]
+
+    def put(self, record: Execution) -> None:
+        def change(overlay: Overlay) -> None:
+            stored = overlay.get(EXECUTIONS, record.id)
+            if record.worker is None or stored is None or stored.worker != record.worker:
+                overlay.set(LEASES, record.id, None)
+            overlay.put(EXECUTIONS, record.id, record)
+
+        self.desk.collect(change)
+
+    def purge(self, id: str) -> None:
+        def change(overlay: Overlay) -> None:
+            overlay.set(EXECUTIONS, id, None)
+            overlay.set(LEASES, id, None)
+            overlay.set(EVENTS, id, None)
+            for approval in list(overlay.all(APPROVALS)):
+                if approval.execution_id == id:
+                    overlay.set(APPROVALS, approval.id, None)
+            for artifact in list(overlay.all(ARTIFACTS)):
+                if artifact.execution_id == id:
+                    overlay.set(ARTIFACTS, artifact.id, None)
+
+        self.desk.collect(change)
+
+
+def listed(run: Execution) -> Execution:
+    """*run* as a list shows it: without outputs, variables only where they mask something."""
+    bare = {name: evolve(result, output=None) for name, result in run.step_results.items()}
+    variables = run.variables if run.secrets else {}
+    return evolve(run, step_results=bare, variables=variables, output=None)
+
+
+class Approvals(OfDesk):
+    async def get(self, id: str) -> Approval | None:
+        return await self.desk.one(APPROVALS, id)
+
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+        edits = await self.desk.select(
+            SHARES,
+            lambda s: s.account_id == where.account_id and s.permission is Permission.EDIT,
+        )
+        editable = {share.workflow_id for share in edits}
+        found = await self.desk.select(
+            APPROVALS,
+            lambda a: where.status in (None, a.status) and shown(a, where, editable),
+        )
+        return cut(newest(found), page)
+
+    async def of_execution(self, execution_id: str) -> Sequence[Approval]:
+        return newest(await self.desk.select(APPROVALS, lambda a: a.execution_id == execution_id))
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        found = await self.desk.select(
+            APPROVALS, lambda a: a.status is ApprovalStatus.PENDING and a.expires_at <= now
+        )
+        return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
+
+    async def next_expiry(self) -> EpochMs | None:
+        found = await self.desk.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
+        return min((a.expires_at for a in found), default=None)
+
+    def put(self, record: Approval) -> None:
+        self.desk.put(APPROVALS, record.id, record)
+
+
+def shown(approval: Approval, where: ApprovalFilter, editable: Collection[str]) -> bool:
+    """Whether a list with that filter shows *approval*. See `ApprovalFilter`."""
+    if where.account_id is None:
+        return True
+    if where.account_id in (approval.owner_id, approval.workflow_owner_id):
+        return True
+    if not approval.approvers:
+        return approval.workflow_id in editable
+    names = {name.strip().lower() for name in approval.approvers if name.strip()}
+    return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
+
+
+class Artifacts(OfDesk):
+    async def get(self, id: str) -> Artifact | None:
+        return await self.desk.one(ARTIFACTS, id)
+
+    async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
+        return newest(await self.desk.select(ARTIFACTS, lambda a: a.execution_id == execution_id))
+
+    def put(self, record: Artifact) -> None:
+        self.desk.put(ARTIFACTS, record.id, record)
+
+
+class Events(OfDesk):
+    async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
+        log = await self.desk.one(EVENTS, execution_id) or ()
+        return [event for event in log if event.number > after][:limit]
+
+    def append(self, event: Event) -> None:
+        def change(overlay: Overlay) -> None:
+            log = overlay.get(EVENTS, event.execution_id) or ()
+            grown = (*log, event)
+            if log and log[-1].number >= event.number:
+                new = all(event.number != known.number for known in log)
+                overlay.expect(EVENTS, event.execution_id, new)
+                grown = tuple(sorted(grown, key=lambda known: known.number))
+            overlay.set(EVENTS, event.execution_id, grown)
+
+        self.desk.collect(change)
