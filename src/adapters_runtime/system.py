@@ -4,20 +4,16 @@ import secrets
 import time
 from os import urandom
 
-from wfcore.instants import MINUTE, EpochMs
+from wfcore.instants import EpochMs
 from wfcore.rules.api_key import ALPHABET
-
-JUMP_MS = MINUTE
-HOLD_MS = 5 * MINUTE
+from wfcore.rules.held_time import HeldTime, held_time
 
 
 class SystemClock:
     """The wall clock, watched against the boot clock (which counts suspended time too)."""
 
     def __init__(self) -> None:
-        self._offset = self._wall() - self._steady()
-        self._held_offset = self._offset
-        self._hold_until = 0
+        self._known = HeldTime.started(self._wall(), self._steady())
 
     def _wall(self) -> int:
         return time.time_ns() // 1_000_000
@@ -29,16 +25,8 @@ class SystemClock:
         return EpochMs(self._wall())
 
     def deadline_now(self) -> EpochMs:
-        wall, steady = self._wall(), self._steady()
-        offset = wall - steady
-        if abs(offset - self._offset) > JUMP_MS:
-            if steady >= self._hold_until:
-                self._held_offset = self._offset
-            self._hold_until = steady + HOLD_MS
-        self._offset = offset
-        if steady < self._hold_until:
-            return EpochMs(steady + self._held_offset)
-        return EpochMs(wall)
+        self._known, now = held_time(self._known, self._wall(), self._steady())
+        return now
 
 
 class SystemIds:
