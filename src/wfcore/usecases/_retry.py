@@ -1,10 +1,11 @@
 """Doing a unit of work again when somebody else was faster."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from wfcore.errors import Stale, StoreUnavailable
+from wfcore.errors import IllegalMove, Stale, StoreUnavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,3 +30,15 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
         raise StoreUnavailable(f"{unit_of_work.__name__}: too many collisions")
 
     return again
+
+
+@contextmanager
+def read_together(kind: str, id: str) -> Iterator[None]:
+    """
+    For moves that rest on two records. They were read one after the other, so a move that the
+    second one does not allow means that somebody changed both in between: `Stale`, read again.
+    """
+    try:
+        yield
+    except IllegalMove as refusal:
+        raise Stale(kind, id) from refusal

@@ -22,7 +22,7 @@ from wfcore.rules.execution_machine import Approved, Rejected
 from wfcore.rules.quorum import require_other_eyes, require_seen
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import approval_for, execution_for
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import read_together, retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import settle, settle_all
@@ -164,7 +164,8 @@ async def _decide(
         run = await unit.executions.get(approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
-        outcome = _told(run, decided, now)
+        with read_together("execution", run.id):
+            outcome = _told(run, decided, now)
         unit.approvals.put(decided)
         await collect(unit, outcome, now)
         note(services, unit, f"approval.{asked.verb}", who, approval.id, origin)

@@ -12,7 +12,7 @@ from wfcore.rules.approval import BY_TIMEOUT, Expire, decide, expired
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Rejected
 from wfcore.usecases._apply import collect, hint
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import read_together, retried
 from wfcore.usecases.services import Services
 
 BATCH = 100
@@ -69,7 +69,8 @@ async def expire(services: Services, approval_id: str) -> bool:
             return False
         unit.approvals.put(decide(approval, Expire(), BY_TIMEOUT, now).record)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
-        outcome = advance(run, rejected, now)
+        with read_together("execution", run.id):
+            outcome = advance(run, rejected, now)
         await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

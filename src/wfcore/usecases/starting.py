@@ -66,8 +66,8 @@ async def start_execution(
     now = services.clock.now()
     async with services.store.unit() as unit:
         workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
-        scope = f"start:{caller}:{workflow_id}"
-        first = await _first_answer(unit, scope, idempotency, now)
+        asked = await _asked(unit, f"start:{caller}:{workflow_id}", idempotency)
+        first = asked.answer(now) if asked else None
         if first is not None:
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
         start = Start(
@@ -80,7 +80,7 @@ async def start_execution(
         )
         if source is not TriggerSource.OPEN_API:
             note(services, unit, "execution.start", who, workflow_id, origin)
-        return await _accept(services, unit, workflow, start, now, scope, idempotency)
+        return await _accept(services, unit, workflow, start, now, asked)
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
@@ -113,13 +113,13 @@ async def trigger_webhook(
         if webhook is None or workflow is None:
             raise NotFound("Webhook")
         require_triggerable(webhook)
-        scope = f"webhook:{webhook_id}"
-        first = await _first_answer(unit, scope, idempotency, now)
+        asked = await _asked(unit, f"webhook:{webhook_id}", idempotency)
+        first = asked.answer(now) if asked else None
         if first is not None:
             return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
         unit.webhooks.tally(webhook_id, utc_date(now), ACCEPTED, now)
         start = _from_webhook(webhook, payload)
-        return await _accept(services, unit, workflow, start, now, scope, idempotency)
+        return await _accept(services, unit, workflow, start, now, asked)
 
 
 def _from_webhook(webhook: Webhook, payload: JsonObject) -> Start:
@@ -171,21 +171,36 @@ async def redrive(
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)
         as_it_was = evolve(workflow, revision=old.revision)
-        return await _accept(services, unit, as_it_was, start, now, "", None)
+        return await _accept(services, unit, as_it_was, start, now, None)
 
 
-async def _first_answer(
-    unit: Unit, scope: str, idempotency: Idempotency | None, now: EpochMs
-) -> Replay | None:
-    """The answer this key had within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+@frozen
+class _Asked:
+    """An idempotency key, and the record of it as this unit found it."""
+
+    scope: str
+    idempotency: Idempotency
+    found: Replay | None
+
+    def answer(self, now: EpochMs) -> Replay | None:
+        """The answer this key had within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+        if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
+            return None
+        if self.found.fingerprint != self.idempotency.fingerprint:
+            raise Conflict("This Idempotency-Key was used with another body")
+        return self.found
+
+    def stands_for(self, execution_id: str, now: EpochMs) -> Replay:
+        """The record of a new answer: over the one that was found, and no younger one."""
+        key, print_ = self.idempotency.key, self.idempotency.fingerprint
+        version = self.found.version if self.found else 0
+        return Replay(self.scope, key, print_, execution_id, now, version=version)
+
+
+async def _asked(unit: Unit, scope: str, idempotency: Idempotency | None) -> _Asked | None:
     if idempotency is None:
         return None
-    first = await unit.replays.get(scope, idempotency.key)
-    if first is None or now >= first.created_at + REPLAY_WINDOW:
-        return None
-    if first.fingerprint != idempotency.fingerprint:
-        raise Conflict("This Idempotency-Key was used with another body")
-    return first
+    return _Asked(scope, idempotency, await unit.replays.get(scope, idempotency.key))
 
 
 async def _accept(
@@ -194,25 +209,14 @@ async def _accept(
     workflow: Workflow,
     start: Start,
     now: EpochMs,
-    scope: str,
-    idempotency: Idempotency | None,
+    asked: _Asked | None,
 ) -> Started:
     definition = await definition_of(unit, workflow.id, workflow.revision)
     outcome = accept(workflow, definition, start, services.ids.new("exec", now), now)
     run = outcome.record
     await collect(unit, outcome, now)
-    if idempotency is not None:
-        old = await unit.replays.get(scope, idempotency.key)
-        unit.replays.put(
-            Replay(
-                scope,
-                idempotency.key,
-                idempotency.fingerprint,
-                run.id,
-                now,
-                version=old.version if old else 0,
-            )
-        )
+    if asked is not None:
+        unit.replays.put(asked.stands_for(run.id, now))
     await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return Started(run.id, workflow.id, now)

@@ -22,6 +22,15 @@ class Desk:
         self.overlay = Overlay(disk)
         self.changes: list[Change] = []
 
+    def __str__(self) -> str:
+        """What was collected, for the trace."""
+        changed = self.overlay.changes.items()
+        return ", ".join(
+            f"{name} {key} {_state(row)}".rstrip()
+            for name, rows in changed
+            for key, row in rows.items()
+        )
+
     async def one(self, kind: Kind[R], key: Hashable) -> R | None:
         """The record under *key*."""
         return await self.gate(kind.name, key, lambda: self.overlay.get(kind, key))
@@ -63,3 +72,13 @@ def cut(records: Sequence[R], page: PageRequest) -> Page[R]:
     """One page of *records*."""
     rows = tuple(records[page.offset : page.offset + page.size])
     return Page(rows, len(records), page.page, page.size)
+
+
+def _state(record: Any) -> str:
+    """What is worth telling of a record in a trace."""
+    if record is None:
+        return "deleted"
+    if isinstance(record, tuple):
+        return f"up to {len(record)}"
+    version, status = getattr(record, "version", ""), getattr(record, "status", "")
+    return f"v{version} {status}" if version else ""

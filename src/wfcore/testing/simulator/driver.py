@@ -17,7 +17,7 @@ MOST_TURNS = 60_000
 LOST = StoreUnavailable("the answer was lost")
 
 
-class Violation(Exception):  # noqa: N818 - a finding, not a failure of the simulator
+class Violation(Exception):
     """A promise that was not kept: what a simulation looks for."""
 
 

@@ -1,0 +1,268 @@
+"""
+Those outside: each act of a recipe as a coroutine of its own, which belongs to no process.
+
+A client sends its request to one process after the other until it hears something. What it was
+told becomes a promise.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from wfcore.errors import RateLimited, StoreUnavailable, WfError
+from wfcore.instants import MINUTE
+from wfcore.model.access import Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.execution import TriggerSource
+from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Definition
+from wfcore.rules.approval import Approve, Reject
+from wfcore.testing.simulator.asks import sleep
+from wfcore.testing.simulator.driver import Driver, Mailbox
+from wfcore.testing.simulator.node import Gone, Node
+from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.recipe import Act
+from wfcore.usecases import admission, approvals, executions, starting, webhooks, workflows
+from wfcore.usecases.services import Services
+from wfcore.usecases.starting import Idempotency, Started
+
+R = TypeVar("R")
+TRIES = 4
+BACK_OFF_MS = 700
+RECENT = PageRequest(size=20)
+
+
+class Scene(Protocol):
+    """What clients act in."""
+
+    @property
+    def driver(self) -> Driver: ...
+    @property
+    def nodes(self) -> list[Node]: ...
+    @property
+    def promises(self) -> Promises: ...
+    @property
+    def who(self) -> Principal: ...
+    @property
+    def workflow_ids(self) -> list[str]: ...
+    @property
+    def webhook_ids(self) -> list[str]: ...
+    def revised(self, flow: int) -> Definition:
+        """Another definition under the name of that flow."""
+
+    async def stop(self, node: Node, drain_ms: int, down_ms: int) -> None:
+        """End a process in good order and start it again."""
+
+
+class Client:
+    """One act of somebody outside. `label` names its requests in the trace."""
+
+    def __init__(self, scene: Scene, act: Act, label: str) -> None:
+        self._scene = scene
+        self._act = act
+        self._label = label
+
+    async def act(self) -> None:
+        """Wait for the instant and do it; refusals are answers too."""
+        await sleep(self._act.at)
+        verbs: dict[str, Callable[[], Awaitable[None]]] = {
+            "start": self._start,
+            "trigger": self._trigger,
+            "decide": self._decide,
+            "cancel": self._cancel,
+            "redrive": self._redrive,
+            "look": self._look,
+            "wait": self._wait,
+            "apply": self._apply,
+            "hook": self._hook,
+            "spend": self._spend,
+            "stop": self._stop,
+        }
+        promises = self._scene.promises
+        try:
+            await verbs[self._act.verb]()
+        except StoreUnavailable:
+            promises.unheard += 1
+        except WfError as refusal:
+            promises.refused += 1
+            self._scene.driver.say(f"{self._label}: refused: {refusal}")
+        else:
+            promises.answered += 1
+
+    async def _ask(self, door: Callable[[Services], Awaitable[R]], tries: int = TRIES) -> R:
+        """
+        What *door* answers, at the first process that does. Raises what it refuses with, and
+        `StoreUnavailable` where nothing was heard in *tries*.
+        """
+        nodes = self._scene.nodes
+        for number in range(tries):
+            node = nodes[(self._act.node + number) % len(nodes)]
+            try:
+                return await self._at(node, door, f"{self._label}.{number + 1}")
+            except StoreUnavailable as unheard:
+                self._scene.driver.say(f"{self._label}: not answered: {unheard.detail}")
+                await sleep(BACK_OFF_MS * (number + 1))
+        raise Gone("nobody answered")
+
+    async def _at(self, node: Node, door: Callable[[Services], Awaitable[R]], label: str) -> R:
+        if not node.up:
+            raise Gone("connection refused")
+        mailbox = Mailbox()
+        node.spawn(label, door(node.services), mailbox.post)
+        answer: R = await mailbox.read()
+        return answer
+
+    @property
+    def _workflow_id(self) -> str:
+        return self._scene.workflow_ids[self._number("flow")]
+
+    def _number(self, name: str) -> int:
+        found = self._act.what.get(name, 0)
+        assert isinstance(found, int)
+        return found
+
+    def _started(self, tag: str, started: Started) -> None:
+        self._scene.promises.accepted(tag, started.execution_id)
+        self._scene.driver.say(f"{self._label}: accepted {started.execution_id} for {tag}")
+
+    async def _start(self) -> None:
+        what, who, tag = self._act.what, self._scene.who, str(self._act.what["tag"])
+        once = Idempotency(tag, "f" * 64) if what.get("keyed") else None
+        source = TriggerSource(str(what.get("source", TriggerSource.OPEN_API.value)))
+
+        async def door(services: Services) -> Started:
+            return await starting.start_execution(
+                services,
+                who,
+                self._workflow_id,
+                {"tag": tag},
+                source=source,
+                monitored=bool(what.get("monitored")),
+                idempotency=once,
+            )
+
+        self._started(tag, await self._ask(door, TRIES if once else 1))
+
+    async def _trigger(self) -> None:
+        what, tag = self._act.what, str(self._act.what["tag"])
+        once = Idempotency(tag, "f" * 64) if what.get("keyed") else None
+        webhook_id = self._scene.webhook_ids[self._number("flow")]
+
+        async def door(services: Services) -> Started:
+            return await starting.trigger_webhook(
+                services, webhook_id, {"tag": tag}, idempotency=once
+            )
+
+        self._started(tag, await self._ask(door, TRIES if once else 1))
+
+    async def _decide(self) -> None:
+        who = self._scene.who
+
+        async def pending(services: Services) -> list[Approval]:
+            page = await approvals.list_approvals(services, who, RECENT, ApprovalStatus.PENDING)
+            return list(page.rows)
+
+        waiting = await self._ask(pending)
+        if not waiting:
+            return
+        approval = waiting[self._number("which") % len(waiting)]
+        yes = self._act.what.get("how") != "reject"
+        asked = approvals.Decide(
+            approval.id, Approve() if yes else Reject(), DecisionSource.API, self._label
+        )
+
+        async def door(services: Services) -> Approval:
+            return await approvals.decide_approval(services, who, asked)
+
+        decided = await self._ask(door)
+        self._scene.promises.decision(decided.id, decided.status)
+        self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
+
+    def _target(self) -> str | None:
+        """An execution that somebody was told of: the newest, or an older one."""
+        known = list(self._scene.promises.started.values())
+        return known[-1 - self._number("which") % len(known)] if known else None
+
+    async def _cancel(self) -> None:
+        target, who = self._target(), self._scene.who
+        if target is None:
+            return
+
+        async def door(services: Services) -> object:
+            return await executions.cancel_execution(services, who, target)
+
+        await self._ask(door)
+        self._scene.promises.cancelled.add(target)
+        self._scene.driver.say(f"{self._label}: {target} is cancelled")
+
+    async def _redrive(self) -> None:
+        target, who = self._target(), self._scene.who
+        if target is None:
+            return
+
+        async def door(services: Services) -> Started:
+            return await starting.redrive(services, who, target)
+
+        again = await self._ask(door, 1)
+        self._scene.promises.redriven[again.execution_id] = target
+        self._scene.driver.say(f"{self._label}: {again.execution_id} redrives {target}")
+
+    async def _look(self) -> None:
+        target, who = self._target(), self._scene.who
+
+        async def door(services: Services) -> object:
+            if target is None:
+                return await executions.list_executions(services, who, RECENT)
+            return await executions.read_execution(services, who, target)
+
+        await self._ask(door)
+
+    async def _wait(self) -> None:
+        target, who = self._target(), self._scene.who
+        if target is None:
+            return
+
+        async def door(services: Services) -> object:
+            return await executions.wait_for_rest(services, who, target, 3_000)
+
+        await self._ask(door)
+
+    async def _apply(self) -> None:
+        owner, definition = self._scene.who.account.id, self._scene.revised(self._number("flow"))
+
+        async def door(services: Services) -> object:
+            return await workflows.apply_workflow(services, owner, definition)
+
+        await self._ask(door)
+
+    async def _hook(self) -> None:
+        """One more webhook, which the plan may have no room for."""
+        who, new = self._scene.who, webhooks.NewWebhook(self._workflow_id, self._label)
+
+        async def door(services: Services) -> object:
+            return await webhooks.create_webhook(services, who, new)
+
+        await self._ask(door, 1)
+
+    async def _spend(self) -> None:
+        """So many requests at once that the quota is not enough."""
+        who, promises = self._scene.who, self._scene.promises
+        subject = "key:busy"
+
+        async def door(services: Services) -> int:
+            now = services.clock.now()
+            await admission.take(services, subject, who.account)
+            return now - now % MINUTE
+
+        for _ in range(self._number("count")):
+            try:
+                minute = await self._ask(door, 1)
+            except (RateLimited, StoreUnavailable):
+                continue
+            promises.admitted[subject, minute] = promises.admitted.get((subject, minute), 0) + 1
+
+    async def _stop(self) -> None:
+        nodes = self._scene.nodes
+        node = nodes[self._act.node % len(nodes)]
+        if node.up:
+            drain, down = self._number("drain"), self._number("down")
+            await self._scene.stop(node, drain, down)

@@ -1,0 +1,182 @@
+"""
+The dispatcher of a simulated process: what `adapters_runtime.dispatcher` does, on the driver.
+
+All decisions are the core's; here are only the tasks that wait for steps.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from attrs import define, field
+
+from wfcore.errors import LeaseLost, StoreUnavailable
+from wfcore.ports.runtime import StepEnd, StepJob, StepRunner
+from wfcore.testing.simulator.asks import Signal, sleep
+from wfcore.testing.simulator.driver import Task
+from wfcore.usecases import running
+from wfcore.usecases.running import Lease
+from wfcore.usecases.services import Services
+
+R = TypeVar("R")
+
+POLL_MS = 1_500
+HEARTBEAT_MS = 2_000
+STORE_RETRY_MS = (50, 1_000)
+
+
+class Host(Protocol):
+    """The process that a dispatcher lives in."""
+
+    def spawn(self, name: str, work: Awaitable[None]) -> Task:
+        """Let *work* run beside the others of this process."""
+
+    def drop(self, task: Task) -> None:
+        """End a task where it stands."""
+
+
+@define(eq=False)
+class Held:
+    """An execution that this process works on, and the tasks that run its steps."""
+
+    lease: Lease
+    steps: dict[tuple[str, int], Task] = field(factory=dict)
+
+
+class Dispatcher:
+    """Runs steps for one process."""
+
+    def __init__(
+        self, services: Services, runner: StepRunner, worker: str, host: Host, due: Signal
+    ) -> None:
+        self.held: dict[str, Held] = {}
+        self.stopping = False
+        self.idle = Signal()
+        self._services = services
+        self._runner = runner
+        self._worker = worker
+        self._host = host
+        self._due = due
+
+    async def claims(self) -> None:
+        """Claim and run until the process stops."""
+        await self._services.store.enlist(self._worker)
+        while not self.stopping:
+            await self._due.wait(await self._claim_all())
+
+    async def heartbeats(self) -> None:
+        """Keep the leases, as long as this process lives."""
+        while True:
+            await sleep(HEARTBEAT_MS)
+            with suppress(StoreUnavailable):
+                await self.keep_leases()
+
+    async def keep_leases(self) -> None:
+        """Extend all leases; stop what was taken away."""
+        mine = [id for id, held in self.held.items() if held.steps]
+        if mine:
+            kept = await running.heartbeat(self._services, self._worker)
+            for execution_id in mine:
+                if execution_id not in kept:
+                    self.stop_steps(execution_id)
+
+    async def _claim_all(self) -> int:
+        """Fill the free places; how long to sleep afterwards."""
+        try:
+            while (free := self._services.policy.places - len(self.held)) > 0:
+                leases = await running.claim(self._services, self._worker, free)
+                for lease in leases:
+                    self._take(lease)
+                if not leases:
+                    break
+            due = await running.next_due(self._services)
+        except StoreUnavailable:
+            return POLL_MS
+        left = due - self._services.clock.now() if due is not None else POLL_MS
+        return left if 0 < left < POLL_MS else POLL_MS
+
+    def _take(self, lease: Lease) -> None:
+        held = Held(lease)
+        self.held[lease.execution_id] = held
+        self._host.spawn(lease.execution_id, self._drive(held))
+
+    async def _drive(self, held: Held) -> None:
+        """Take one execution as far as it goes, then let go of it."""
+        try:
+            jobs = await self._stored(lambda: running.begin(self._services, held.lease))
+            self._start(held, jobs)
+        except LeaseLost:
+            pass
+        self._let_go(held)
+
+    def _start(self, held: Held, jobs: Sequence[StepJob]) -> None:
+        for job in jobs:
+            name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
+            work = self._run_step(held, job)
+            held.steps[job.step_name, job.attempt] = self._host.spawn(name, work)
+
+    async def _run_step(self, held: Held, job: StepJob) -> None:
+        async def say(stream: str, lines: str) -> None:
+            await self._stored(
+                lambda: running.log_lines(self._services, held.lease, job.step_name, stream, lines)
+            )
+
+        jobs: Sequence[StepJob] = ()
+        try:
+            end = await self._runner.run(job, say)
+            jobs = await self._stored(lambda: self._complete(held.lease, job, end))
+        except LeaseLost:
+            self._end_steps(held)
+        held.steps.pop((job.step_name, job.attempt), None)
+        self._start(held, jobs)
+        self._let_go(held)
+
+    async def _complete(self, lease: Lease, job: StepJob, end: StepEnd) -> Sequence[StepJob]:
+        go_on = not self.stopping
+        return await running.complete_step(self._services, lease, job.step_name, end, go_on=go_on)
+
+    async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
+        """Repeat *write* while the store cannot write: what happened must not be lost."""
+        pause, longest = STORE_RETRY_MS
+        while True:
+            try:
+                return await write()
+            except StoreUnavailable:
+                await sleep(pause)
+                pause = min(pause * 2, longest)
+
+    def _let_go(self, held: Held) -> None:
+        if not held.steps and self.held.get(held.lease.execution_id) is held:
+            del self.held[held.lease.execution_id]
+            self._due.set()
+            self.idle.set()
+
+    def stop_steps(self, execution_id: str) -> None:
+        """Somebody moved the execution from outside: end its steps."""
+        held = self.held.get(execution_id)
+        if held is not None:
+            self._end_steps(held)
+            self._let_go(held)
+
+    def _end_steps(self, held: Held) -> None:
+        for key, task in list(held.steps.items()):
+            self._host.drop(task)
+            if task.done:
+                del held.steps[key]
+
+    async def stop(self, drain_ms: int) -> None:
+        """Claim nothing more, let steps end for *drain_ms*, end the rest and hand them back."""
+        self.stopping = True
+        self._due.set()
+        await self._drained(drain_ms)
+        for held in list(self.held.values()):
+            self._end_steps(held)
+            with suppress(LeaseLost, StoreUnavailable):
+                await running.hand_back(self._services, held.lease)
+            self.held.pop(held.lease.execution_id, None)
+
+    async def _drained(self, drain_ms: int) -> None:
+        slept = 0
+        while self.held and slept < drain_ms:
+            await self.idle.wait(100)
+            slept += 100

@@ -1,0 +1,203 @@
+"""
+The judge of every moment: looks at each change of the disk before it is made, and at each step
+before it starts, and knows nothing of how the code under simulation came to it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wfcore.model.access import Plan
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.webhook import Webhook, WebhookStatus
+from wfcore.ports.runtime import StepJob
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
+from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.tables import (
+    ACCOUNTS,
+    APPROVALS,
+    EVENTS,
+    EXECUTIONS,
+    REPLAYS,
+    WEBHOOKS,
+    WORKFLOWS,
+    Changes,
+    Rows,
+)
+
+Tables = Mapping[str, Rows]
+MOVES = {(row.state, row.target) for row in EXECUTION.rows} | {(None, EXECUTION.initial)}
+SWITCH = "execution."
+
+
+def require(holds: object, kind: str, what: object) -> None:
+    """Raise `Violation` of that kind, unless *holds*."""
+    if not holds:
+        raise Violation(f"{kind}: {what}")
+
+
+class Judge:
+    """Satisfies `tables.Watch` and `runner.Judge`. *places*: how many a worker may hold."""
+
+    def __init__(self, places: int) -> None:
+        self.tables: Tables = {}
+        self._places = places
+
+    def __call__(self, tables: Tables, changes: Changes) -> None:
+        """Raises `Violation` where *changes* to *tables* break a promise."""
+        for name, check in _CHECKS.items():
+            for key, after in changes.get(name, {}).items():
+                before = tables[name].get(key)
+                if before is not None and after is not None:
+                    require(after.version > before.version, "lost update", f"{name} {key}")
+                check(_After(tables, changes), before, after)
+        if EXECUTIONS.name in changes:
+            self._no_place_too_many(tables, changes)
+        if WEBHOOKS.name in changes:
+            _no_webhook_too_many(tables, changes)
+
+    def started(self, job: StepJob) -> None:
+        """Raises `Violation` where this step is not on record as begun."""
+        run: Execution | None = self.tables[EXECUTIONS.name].get(job.execution_id)
+        result = run.step_results.get(job.step_name) if run else None
+        begun = result is not None and result.attempts >= job.attempt
+        require(begun, "not recorded", f"{job.execution_id}/{job.step_name}.{job.attempt}")
+
+    def _no_place_too_many(self, tables: Tables, changes: Changes) -> None:
+        changed = {one.worker for one in changes[EXECUTIONS.name].values() if one and one.worker}
+        if not changed:
+            return
+        runs = {**tables[EXECUTIONS.name], **changes[EXECUTIONS.name]}
+        held = Counter(run.worker for run in runs.values() if run is not None)
+        for worker in sorted(changed):
+            require(held[worker] <= self._places, "too many places", f"{worker} {held[worker]}")
+
+
+class _After:
+    """The tables as they will be."""
+
+    __slots__ = ("_changes", "_tables")
+
+    def __init__(self, tables: Tables, changes: Changes) -> None:
+        self._tables = tables
+        self._changes = changes
+
+    def get(self, name: str, key: str) -> Any:
+        changed = self._changes.get(name, {})
+        return changed[key] if key in changed else self._tables[name].get(key)
+
+    def before(self, name: str, key: str) -> Any:
+        return self._tables[name].get(key)
+
+
+def _execution(world: _After, before: Execution | None, after: Execution | None) -> None:
+    require(after is not None, "unknown", before and before.id)
+    assert after is not None
+    if before is not None and before != after:
+        _goes_on(before, after)
+    log: tuple[Event, ...] = world.get(EVENTS.name, after.id) or ()
+    numbers = [event.number for event in log]
+    require(
+        numbers == list(range(1, after.events + 1)),
+        "events",
+        f"{after.id} counts {after.events}, has {numbers}",
+    )
+    _moves_by_rows(before, after, log)
+    _says_what_comes_next(world, after)
+
+
+def _goes_on(before: Execution, after: Execution) -> None:
+    id = before.id
+    require(before.status not in EXECUTION.final, "after the end", f"{id} was {before.status}")
+    require(after.fence >= before.fence, "fence", f"{id} from {before.fence} to {after.fence}")
+    if after.worker is not None and after.worker != before.worker:
+        require(before.worker is None, "taken away", f"{id} from {before.worker}")
+        require(after.fence > before.fence, "fence", f"{id} stays {after.fence}")
+    for name, result in after.step_results.items():
+        old = before.step_results.get(name)
+        if old is not None and old.status is StepStatus.COMPLETED:
+            require(result == old, "result changed", f"{id}/{name}")
+        elif result.status is StepStatus.COMPLETED and isinstance(result.output, Mapping):
+            fence, attempt = result.output.get("fence"), result.output.get("attempt")
+            fits = fence in (None, before.fence) and attempt in (None, result.attempts)
+            require(fits, "late result", f"{id}/{name} of fence {fence}, now {before.fence}")
+
+
+def _moves_by_rows(before: Execution | None, after: Execution, log: tuple[Event, ...]) -> None:
+    """Every change of status is an event of its own, and a row of the machine allows it."""
+    status = before.status if before else None
+    for event in log[before.events if before else 0 :]:
+        if event.kind.startswith(SWITCH):
+            reached = ExecutionStatus(event.kind.removeprefix(SWITCH).upper())
+            require((status, reached) in MOVES, "no such move", f"{after.id}: {status}->{reached}")
+            status = reached
+    require(status == after.status, "untold", f"{after.id} is {after.status}, told {status}")
+
+
+def _says_what_comes_next(world: _After, run: Execution) -> None:
+    """The stored record says what must happen next, and what has ended holds nothing."""
+    match run.status:
+        case ExecutionStatus.PENDING | ExecutionStatus.RUNNING:
+            says = run.worker is not None or run.due_at is not None
+            require(says or _asks(world, run), "forgotten", run.id)
+        case ExecutionStatus.INTERRUPTED:
+            require(run.worker is None and run.due_at is not None, "forgotten", run.id)
+        case ExecutionStatus.AWAITING_APPROVAL:
+            require(run.worker is None, "place kept", run.id)
+            require(_asks(world, run), "waits for nobody", run.id)
+        case _:
+            require(run.worker is None and run.due_at is None, "place kept", run.id)
+            require(not _asks(world, run), "asks after the end", run.id)
+
+
+def _asks(world: _After, run: Execution) -> bool:
+    """Whether an approval of *run* is open."""
+    asked = [r.approval_id for r in run.step_results.values() if r.approval_id is not None]
+    found = [world.get(APPROVALS.name, id) for id in asked]
+    return any(one is not None and one.status is ApprovalStatus.PENDING for one in found)
+
+
+def _approval(world: _After, before: Approval | None, after: Approval | None) -> None:
+    require(after is not None, "unknown", before and before.id)
+    assert after is not None
+    if before is None or before == after:
+        return
+    require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
+    require(len(after.history) == len(before.history) + 1, "decided twice", after.id)
+    if after.status is ApprovalStatus.PENDING or after.decided_at is None:
+        return
+    if after.decision_source is DecisionSource.TIMEOUT:
+        require(after.decided_at >= after.expires_at, "expired early", after.id)
+    elif after.decision_source is not None:
+        require(after.decided_at < after.expires_at, "decided late", after.id)
+    run: Execution | None = world.before(EXECUTIONS.name, after.execution_id)
+    moved: Execution | None = world.get(EXECUTIONS.name, after.execution_id)
+    require(run is not None and run != moved, "decided alone", after.id)
+
+
+def _anything(world: _After, before: object, after: object) -> None:
+    """Versions are all there is to say."""
+
+
+_CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
+    EXECUTIONS.name: _execution,
+    APPROVALS.name: _approval,
+    ACCOUNTS.name: _anything,
+    WORKFLOWS.name: _anything,
+    WEBHOOKS.name: _anything,
+    REPLAYS.name: _anything,
+}
+
+
+def _no_webhook_too_many(tables: Tables, changes: Changes) -> None:
+    hooks: Mapping[Any, Webhook | None] = {**tables[WEBHOOKS.name], **changes[WEBHOOKS.name]}
+    active = Counter(
+        hook.owner_id for hook in hooks.values() if hook and hook.status is WebhookStatus.ACTIVE
+    )
+    for owner_id in sorted(active):
+        plan: Plan = tables[ACCOUNTS.name][owner_id].plan
+        most = WEBHOOKS_PER_ACCOUNT[plan]
+        require(most is None or active[owner_id] <= most, "too many webhooks", owner_id)

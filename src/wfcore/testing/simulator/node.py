@@ -1,0 +1,164 @@
+"""A simulated process: services, dispatcher and sweeper over the shared disk; it can die."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from attrs import evolve
+
+from wfcore.errors import StoreUnavailable
+from wfcore.testing.simulator.asks import Signal
+from wfcore.testing.simulator.chance import AT_HINT, Kind
+from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.driver import Driver, End, Task
+from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
+from wfcore.testing.simulator.runner import Judge, Ledger, SimRunner
+from wfcore.usecases.services import Services
+from wfcore.usecases.sweeping import next_deadline, sweep
+
+SWEEP_MS = 2_000
+
+
+class Surroundings(Protocol):
+    """What all nodes of a world share. `services`: everything but clock and hints."""
+
+    @property
+    def driver(self) -> Driver: ...
+    @property
+    def services(self) -> Services: ...
+    @property
+    def machine(self) -> WallClock: ...
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def judge(self) -> Judge: ...
+    def went_down(self, worker: str) -> None:
+        """That process is no more."""
+
+
+class Gone(StoreUnavailable):
+    """The connection broke: the process died with the request in it, or was not there."""
+
+
+class Node:
+    """One process after the other under one name; each start is a new worker."""
+
+    def __init__(self, name: str, around: Surroundings) -> None:
+        self.name = name
+        self.up = False
+        self.frozen_until = 0
+        self.worker = ""
+        self._around = around
+        self._starts = 0
+        self._hints = 0
+        self._tasks: dict[Task, End | None] = {}
+
+    def start(self) -> None:
+        """Start the process."""
+        self.up = True
+        self._starts += 1
+        self._hints = 0
+        self.frozen_until = 0
+        self.worker = f"{self.name}.{self._starts}"
+        self.wakeup = SimWakeup(self._passes, self._stop_steps)
+        shared = self._around.services
+        clock = SimClock(self._around.machine)
+        self.services = evolve(shared, clock=clock, wakeup=self.wakeup)
+        runner = SimRunner(self._around.ledger, self._around.judge, self.worker)
+        self.dispatcher = Dispatcher(
+            self.services, runner, self.worker, self, self.wakeup.runner_due
+        )
+        self.spawn("claims", self.dispatcher.claims())
+        self.spawn("heart", self.dispatcher.heartbeats())
+        self.spawn("sweeper", self._sweeps())
+
+    def crash(self) -> None:
+        """Everything of this process ends where it stands."""
+        if not self.up:
+            return
+        self.up = False
+        self._around.went_down(self.worker)
+        tasks, self._tasks = self._tasks, {}
+        for task, on_end in tasks.items():
+            if not task.done:
+                self._around.driver.drop(task)
+                if on_end is not None:
+                    on_end(None, Gone("the process died"))
+
+    async def stop(self, drain_ms: int) -> None:
+        """End the process in good order."""
+        mine = self.worker
+        stopped = Signal()
+
+        async def stop() -> None:
+            with suppress(StoreUnavailable):
+                await self.dispatcher.stop(drain_ms)
+
+        self.spawn("stop", stop(), lambda result, refusal: stopped.set())
+        await stopped.wait(None)
+        if self.worker == mine:
+            self.crash()
+
+    def wake(self) -> None:
+        """Hints for nothing."""
+        if self.up:
+            self.wakeup.runner_due.set()
+            self.wakeup.timer_due.set()
+
+    def spawn(self, name: str, work: Awaitable[Any], on_end: End | None = None) -> Task:
+        """Let *work* run in this process; *on_end* hears of its end, and of the process's."""
+        label = f"{self.worker}/{name}"
+        tasks = self._tasks
+
+        def ended(result: Any, refusal: Any) -> None:
+            tasks.pop(task, None)
+            if on_end is not None:
+                on_end(result, refusal)
+            elif refusal is not None:
+                raise refusal
+
+        task = self._around.driver.spawn(label, cast(Any, work), self, ended)
+        tasks[task] = on_end
+        return task
+
+    def drop(self, task: Task) -> None:
+        """End a task of this process where it stands."""
+        self._around.driver.drop(task)
+        if task.done:
+            self._tasks.pop(task, None)
+
+    async def _sweeps(self) -> None:
+        while True:
+            pause = SWEEP_MS
+            with suppress(StoreUnavailable):
+                await self.dispatcher.keep_leases()
+                await sweep(self.services)
+                pause = await self._pause()
+            await self.wakeup.timer_due.wait(pause)
+
+    async def _pause(self) -> int:
+        due = await next_deadline(self.services)
+        if due is None:
+            return SWEEP_MS
+        left = due - self.services.clock.deadline_now()
+        return min(max(left, 5), SWEEP_MS)
+
+    def _stop_steps(self, execution_id: str) -> None:
+        if self.up:
+            self.dispatcher.stop_steps(execution_id)
+
+    def _passes(self, hint: str) -> int:
+        """How often a hint arrives. Of a dead process: never."""
+        if not self.up:
+            return 0
+        self._hints += 1
+        driver = self._around.driver
+        fault = driver.chance.fault(f"{self.worker}/hints", self._hints, AT_HINT)
+        if fault is None:
+            return 1
+        driver.say(f"{self.worker}: {fault}: {hint}")
+        return 0 if fault.kind is Kind.HINT_LOST else 2
+
+
+Door = Callable[[Services], Awaitable[Any]]
+"""What a request does in the process that it reached."""

@@ -1,0 +1,105 @@
+"""The small ports of a simulated process: its clock, ids, hints, and files that nobody keeps."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import BinaryIO
+
+from wfcore.errors import NotFound
+from wfcore.instants import EpochMs
+from wfcore.ports.files import StoredFile
+from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.testing.simulator.asks import Signal
+from wfcore.testing.simulator.driver import Driver
+
+BIRTH = 1_700_000_000_000
+"""The wall clock when a world begins."""
+
+
+class WallClock:
+    """One machine's clocks: the driver's time, and how far the wall clock jumped away from it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.jumped = 0
+        self._driver = driver
+
+    def steady(self) -> int:
+        return self._driver.now
+
+    def wall(self) -> int:
+        return BIRTH + self._driver.now + self.jumped
+
+
+class SimClock:
+    """The clock as one process sees it: what it knows of jumps dies with it."""
+
+    def __init__(self, machine: WallClock) -> None:
+        self._machine = machine
+        self._known = HeldTime.started(machine.wall(), machine.steady())
+
+    def now(self) -> EpochMs:
+        return EpochMs(self._machine.wall())
+
+    def deadline_now(self) -> EpochMs:
+        self._known, now = held_time(self._known, self._machine.wall(), self._machine.steady())
+        return now
+
+
+class SimIds:
+    """Short ids in the order of their making, unique in a world."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def new(self, prefix: str, now: EpochMs) -> str:
+        self._count += 1
+        return f"{prefix}_{self._count:05d}"
+
+
+class SimWakeup:
+    """The hints of one process. *passes* says how often a hint arrives: 0, 1 or 2 times."""
+
+    def __init__(self, passes: Callable[[str], int], stop: Callable[[str], None]) -> None:
+        self.runner_due = Signal()
+        self.timer_due = Signal()
+        self._passes = passes
+        self._stop = stop
+        self._followers: dict[str, Signal] = {}
+
+    def runner(self) -> None:
+        if self._passes("runner"):
+            self.runner_due.set()
+
+    def timer(self) -> None:
+        if self._passes("timer"):
+            self.timer_due.set()
+            self.runner_due.set()
+
+    def stop(self, execution_id: str) -> None:
+        for _ in range(self._passes(f"stop {execution_id}")):
+            self._stop(execution_id)
+
+    def events(self, execution_id: str) -> None:
+        follower = self._followers.pop(execution_id, None)
+        if follower is not None:
+            follower.set()
+
+    async def rest(self, execution_id: str, timeout_ms: int) -> None:
+        follower = self._followers.setdefault(execution_id, Signal())
+        await follower.wait(min(timeout_ms, 500))
+
+
+_NOTHING: Sequence[bytes] = ()
+
+
+class NoFiles:
+    """Artifact content: simulated steps leave none."""
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        raise NotFound("Artifact")
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        for chunk in _NOTHING:
+            yield chunk
+        raise NotFound("Artifact")
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """There is nothing to delete."""

@@ -1,0 +1,89 @@
+"""
+The simulated step runner, and the ledger: the only judge of what was started.
+
+What a step does stands in its source: `ok 400` ends well after 400 ms, `fail 10` badly,
+`flaky 2 50` badly twice and then well, `slow 90000` runs into its timeout, `chatty 300` says
+something on the way.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
+
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
+from wfcore.testing.simulator.asks import DriverGate, sleep
+from wfcore.testing.simulator.driver import Violation
+
+Attempt = tuple[str, str, int]
+"""An execution, a step of it, and the number of the attempt."""
+
+
+class Judge(Protocol):
+    """Looks on when a step starts."""
+
+    def started(self, job: StepJob) -> None:
+        """Raises `Violation` where this must not happen."""
+
+
+class Ledger:
+    """Which attempts were started, and which of them still run."""
+
+    def __init__(self) -> None:
+        self.started: Counter[Attempt] = Counter()
+        self.running: set[Attempt] = set()
+
+    def start(self, attempt: Attempt) -> None:
+        """Write it down. Raises `Violation` where it was started before."""
+        self.started[attempt] += 1
+        if self.started[attempt] > 1:
+            raise Violation(f"started twice: {attempt}")
+        self.running.add(attempt)
+
+    def end(self, attempt: Attempt) -> None:
+        """It runs no more."""
+        self.running.discard(attempt)
+
+
+class SimRunner:
+    """Satisfies `wfcore.ports.runtime.StepRunner` for one process."""
+
+    def __init__(self, ledger: Ledger, judge: Judge, worker: str) -> None:
+        self._ledger = ledger
+        self._judge = judge
+        self._worker = worker
+        self._spawn = DriverGate(store=False)
+
+    async def run(self, job: StepJob, say: Say) -> StepEnd:
+        """Do what the source says; what is cut short is out of `running` all the same."""
+        attempt = (job.execution_id, job.step_name, job.attempt)
+
+        def start() -> None:
+            self._judge.started(job)
+            self._ledger.start(attempt)
+
+        try:
+            await self._spawn("start step", f"{attempt} fence {job.fence}", start, writes=True)
+            return await self._played(job, say)
+        finally:
+            self._ledger.end(attempt)
+
+    async def _played(self, job: StepJob, say: Say) -> StepEnd:
+        verb, *numbers = (job.step.source or "ok 0").split()
+        ms = int(numbers[-1])
+        if verb == "chatty":
+            await say("stdout", "working\n")
+        if ms >= job.step.timeout_ms:
+            await sleep(job.step.timeout_ms)
+            return StepEnd(error="took too long", timed_out=True)
+        await sleep(ms)
+        if verb == "fail" or (verb == "flaky" and job.attempt <= int(numbers[0])):
+            return StepEnd(error=f"attempt {job.attempt} failed")
+        return StepEnd({"attempt": job.attempt, "fence": job.fence, "by": self._worker})
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        """Everything can run here."""
+        return {language: LanguageState(language, True) for language in Language}
+
+    async def close(self) -> None:
+        """What still runs is ended by ending its task."""

@@ -1,0 +1,82 @@
+"""The verdict on a world that has come to rest: every promise against what is stored."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wfcore.model.access import Plan
+from wfcore.model.approval import Approval
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.limits import REQUESTS
+from wfcore.testing.simulator.judge import Tables
+from wfcore.testing.simulator.promises import Promises
+from wfcore.testing.simulator.runner import Ledger
+from wfcore.testing.simulator.tables import APPROVALS, EVENTS, EXECUTIONS
+
+ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
+PLAN = Plan.PRO
+"""What the accounts of simulated worlds have paid for."""
+
+
+def rests(run: Execution) -> bool:
+    """Whether nothing more happens to *run* by itself."""
+    return run.status in EXECUTION.final or run.status is ExecutionStatus.AWAITING_APPROVAL
+
+
+def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
+    """What is not as it was promised, in words that begin with the kind of the violation."""
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
+    yield from _known(runs, promises)
+    yield from _decisions(tables[APPROVALS.name], promises)
+    yield from _starts(runs, ledger)
+    for run in runs.values():
+        yield from _history(run, tables[EVENTS.name].get(run.id, ()))
+    for (subject, minute), count in promises.admitted.items():
+        limit = REQUESTS[PLAN][0]
+        if count > limit:
+            yield f"quota overrun: {count} of {limit} for {subject} in {minute}"
+
+
+def _known(runs: Mapping[Any, Execution], promises: Promises) -> Iterator[str]:
+    for execution_id in [*promises.started.values(), *promises.redriven]:
+        if execution_id not in runs:
+            yield f"unknown: {execution_id} was accepted"
+    for execution_id in sorted(promises.cancelled):
+        run = runs.get(execution_id)
+        if run is None or run.status is not ExecutionStatus.CANCELLED:
+            yield f"cancel undone: {execution_id} is {run and run.status}"
+    firsts = [run for run in runs.values() if run.redrive_of is None]
+    for tag, count in Counter(str(run.variables.get("tag")) for run in firsts).items():
+        if count > 1:
+            yield f"started twice: {count} executions of {tag}"
+
+
+def _decisions(stored: Mapping[Any, Approval], promises: Promises) -> Iterator[str]:
+    for approval_id, status in promises.decided.items():
+        approval = stored.get(approval_id)
+        if approval is None or approval.status is not status:
+            yield f"decision undone: {approval_id} was {status}, is {approval and approval.status}"
+
+
+def _starts(runs: Mapping[Any, Execution], ledger: Ledger) -> Iterator[str]:
+    for attempt in ledger.started:
+        execution_id, step, number = attempt
+        run = runs.get(execution_id)
+        if run is None:
+            yield f"ghost: {attempt} ran, and nobody knows it"
+        elif step not in run.step_results or run.step_results[step].attempts < number:
+            yield f"not recorded: {attempt}"
+    for attempt in sorted(ledger.running):
+        yield f"still runs: {attempt}"
+
+
+def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:
+    kinds = [event.kind for event in log]
+    if run.status in EXECUTION.final and kinds[-1:] != [f"execution.{run.status.lower()}"]:
+        yield f"events: {run.id} is {run.status} and ends with {kinds[-1:]}"
+    if run.trigger_source in ONCE and EventKind.EXECUTION_INTERRUPTED in kinds:
+        later = kinds[kinds.index(EventKind.EXECUTION_INTERRUPTED) :]
+        if EventKind.STEP_STARTED in later:
+            yield f"began again: {run.id} came by {run.trigger_source}"

@@ -1,0 +1,88 @@
+"""Races between reads of one unit, met one by one: each rival begins a few turns later."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from usecases.conftest import World, code, review
+from wfcore.errors import AlreadyDecided, AlreadyFinished
+from wfcore.instants import DAY
+from wfcore.model.access import Principal
+from wfcore.model.approval import Approval, DecisionSource
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.page import PageRequest
+from wfcore.rules.approval import Approve
+from wfcore.usecases import approvals, executions, starting, sweeping
+from wfcore.usecases.approvals import Decide
+from wfcore.usecases.starting import Idempotency, Started
+
+TURNS = range(8)
+"""How many turns of the event loop one rival may be behind the other."""
+
+
+async def race(turns: int, *rivals: Coroutine[Any, Any, Any]) -> list[Any]:
+    """What came of *rivals*, each begun *turns* after the one before."""
+    tasks: list[asyncio.Task[Any]] = []
+    for rival in rivals:
+        tasks.append(asyncio.create_task(rival))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+async def test_rivals_with_one_idempotency_key_start_one_execution(world: World, turns: int):
+    """Wherever a rival's commit falls between our reads, both get the same execution. IK-1."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    key = Idempotency("once", "f" * 64)
+
+    async def start() -> Started:
+        return await starting.start_execution(world.services, ann, workflow, {}, idempotency=key)
+
+    answers = await race(turns, start(), start(), start())
+    page = await executions.list_executions(world.services, ann, PageRequest())
+    assert {answer.execution_id for answer in answers} == {run.id for run in page.rows}
+    assert page.total == 1
+
+
+async def waiting(world: World, who: Principal) -> Approval:
+    """An open approval of an execution that waits for it."""
+    run_id = await world.start(who, await world.workflow(who, review(), code("after")))
+    await world.take()
+    (approval,) = await approvals.approvals_of(world.services, who, run_id)
+    return approval
+
+
+@pytest.mark.parametrize("turns", TURNS)
+async def test_a_decision_that_meets_a_cancel_is_late_or_first(world: World, turns: int):
+    """Of the two one wins; the other hears that it was late, and nothing else. AP-6, EX-7."""
+    ann = await world.account()
+    approval = await waiting(world, ann)
+    asked = Decide(approval.id, Approve(), DecisionSource.API)
+    answers = await race(
+        turns,
+        approvals.decide_approval(world.services, ann, asked),
+        executions.cancel_execution(world.services, ann, approval.execution_id),
+    )
+    refusals = [answer for answer in answers if isinstance(answer, Exception)]
+    assert all(type(refusal) is AlreadyDecided for refusal in refusals)
+    run = await executions.read_execution(world.services, ann, approval.execution_id)
+    assert run.status is ExecutionStatus.CANCELLED
+
+
+@pytest.mark.parametrize("turns", TURNS)
+async def test_a_sweep_that_meets_a_cancel_goes_on(world: World, turns: int):
+    """An approval that expires while its execution is cancelled harms no sweep. AP-4, AP-5."""
+    ann = await world.account()
+    approval = await waiting(world, ann)
+    world.clock.advance(DAY)
+    swept, cancelled = await race(
+        turns,
+        sweeping.sweep(world.services),
+        executions.cancel_execution(world.services, ann, approval.execution_id),
+    )
+    assert swept is None
+    assert not isinstance(cancelled, Exception) or isinstance(cancelled, AlreadyFinished)
