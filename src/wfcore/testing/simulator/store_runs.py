@@ -137,9 +137,16 @@ class Approvals(OfDesk):
         )
         return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
 
-    async def next_expiry(self) -> EpochMs | None:
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        found = await self.desk.select(
+            APPROVALS, lambda a: a.remind_at is not None and a.remind_at <= now
+        )
+        return sorted(found, key=lambda a: (a.remind_at, a.id))[:limit]
+
+    async def next_deadline(self) -> EpochMs | None:
         found = await self.desk.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
-        return min((a.expires_at for a in found), default=None)
+        instants = (at for a in found for at in (a.expires_at, a.remind_at) if at is not None)
+        return min(instants, default=None)
 
     def put(self, record: Approval) -> None:
         self.desk.put(APPROVALS, record.id, record)
