@@ -12,11 +12,11 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from adapters_store.memory_counters import Count, full_of
 from adapters_store.sql import counting
 from adapters_store.sql.connection import DriverError, close_quietly, detail_of
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import SECOND, EpochMs
+from wfcore.memory.counters import Count, full_of
 from wfcore.ports.counters import Taken, Window
 
 TRIMMED_AT_ONCE = 1_000

@@ -10,7 +10,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src"
 LONGEST = 400
 PURE = ("rules", "effects", "model", "machine", "errors", "instants")
-WAITING = ("ports", "usecases")
+WAITING = ("ports", "memory", "usecases")
 IMPURE = frozenset(
     {
         *("asyncio", "concurrent", "logging", "multiprocessing", "os", "pathlib", "random"),

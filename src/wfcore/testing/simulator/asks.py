@@ -86,17 +86,8 @@ async def sleep(ms: int) -> None:
     await asked(Wait(None, ms))
 
 
-class Gate(Protocol):
-    """The way from a port to what it works on."""
-
-    async def __call__(
-        self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
-    ) -> R:
-        """Carry out *apply* in one step, when its turn comes; its result."""
-
-
 class DriverGate:
-    """The gate of the simulation: every passage is asked of the driver."""
+    """A `wfcore.memory.Gate`: every passage is asked of the driver."""
 
     __slots__ = ("_store",)
 

@@ -7,6 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wfcore.memory.disk import Changes, Rows
+from wfcore.memory.tables import (
+    ACCOUNTS,
+    APPROVALS,
+    EVENTS,
+    EXECUTIONS,
+    REPLAYS,
+    WEBHOOKS,
+    WORKFLOWS,
+)
 from wfcore.model.access import Plan
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
@@ -16,17 +26,6 @@ from wfcore.ports.runtime import StepJob
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
 from wfcore.testing.simulator.driver import Violation
-from wfcore.testing.simulator.tables import (
-    ACCOUNTS,
-    APPROVALS,
-    EVENTS,
-    EXECUTIONS,
-    REPLAYS,
-    WEBHOOKS,
-    WORKFLOWS,
-    Changes,
-    Rows,
-)
 
 Tables = Mapping[str, Rows]
 MOVES = {(row.state, row.target) for row in EXECUTION.rows} | {(None, EXECUTION.initial)}

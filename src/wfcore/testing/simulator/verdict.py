@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
 from wfcore.model.access import Plan
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event, EventKind
@@ -13,7 +14,6 @@ from wfcore.rules.limits import REQUESTS
 from wfcore.testing.simulator.judge import Tables
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.tables import APPROVALS, EVENTS, EXECUTIONS
 
 ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
 PLAN = Plan.PRO

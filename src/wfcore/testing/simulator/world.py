@@ -6,6 +6,8 @@ from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
 from wfcore.instants import SECOND, DurationMs, EpochMs
+from wfcore.memory import Disk, MemoryCounters, MemoryStore
+from wfcore.memory.tables import ACCOUNTS, DEFINITIONS, EXECUTIONS, WEBHOOKS, WORKFLOWS
 from wfcore.model.access import Plan, Principal
 from wfcore.model.workflow import Definition
 from wfcore.testing import builders as make
@@ -13,7 +15,6 @@ from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
 from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
 from wfcore.testing.simulator.clients import Client
-from wfcore.testing.simulator.counters import SimCounters
 from wfcore.testing.simulator.driver import Driver, Task, Violation
 from wfcore.testing.simulator.flows import definition_of
 from wfcore.testing.simulator.judge import Judge
@@ -22,15 +23,6 @@ from wfcore.testing.simulator.ports import BIRTH, NoFiles, SimClock, SimIds, Sim
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.store import SimStore
-from wfcore.testing.simulator.tables import (
-    ACCOUNTS,
-    DEFINITIONS,
-    EXECUTIONS,
-    WEBHOOKS,
-    WORKFLOWS,
-    Disk,
-)
 from wfcore.testing.simulator.verdict import PLAN, rests, wrong
 from wfcore.usecases.services import Policy, Services
 
@@ -65,7 +57,7 @@ class World:
         self.judge = Judge(POLICY.places)
         self.disk = Disk(durable=recipe.durable, watch=self.judge)
         self.judge.tables = self.disk.tables
-        self.store = SimStore(DriverGate(store=True), self.disk)
+        self.store = MemoryStore(DriverGate(store=True), self.disk)
         self.machine = WallClock(self.driver)
         self.ledger = Ledger()
         self.promises = Promises()
@@ -83,7 +75,7 @@ class World:
     def _services(self) -> Services:
         return Services(
             store=self.store,
-            counters=SimCounters(DriverGate(store=True)),
+            counters=MemoryCounters(DriverGate(store=True)),
             files=NoFiles(),
             clock=SimClock(self.machine),
             ids=SimIds(),

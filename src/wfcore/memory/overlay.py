@@ -1,5 +1,5 @@
 """
-What one unit of a store in memory sees: the shared tables under its own changes.
+What one unit in memory sees: the shared tables under its own changes.
 
 The same list of changes is run twice: leniently when collected (so that the unit reads its own
 writes), strictly when committed, where any expectation that does not hold is `Stale`.
@@ -8,9 +8,10 @@ writes), strictly when committed, where any expectation that does not hold is `S
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from attrs import AttrsInstance, evolve, field, frozen
+from attrs import AttrsInstance, evolve, frozen
 
 from wfcore.errors import Stale
+from wfcore.memory.disk import Changes, Disk
 
 
 class Versioned(AttrsInstance, Protocol):
@@ -23,8 +24,6 @@ class Versioned(AttrsInstance, Protocol):
 R = TypeVar("R")
 V = TypeVar("V", bound=Versioned)
 
-Tables = dict[str, dict[Hashable, Any]]
-
 
 @frozen
 class Kind(Generic[R]):
@@ -33,24 +32,27 @@ class Kind(Generic[R]):
     name: str
 
 
-@frozen
 class Overlay:
-    """Changes on top of tables. Nothing reaches the tables before `settle`."""
+    """Changes on top of a disk. Nothing reaches it before `Disk.settle`."""
 
-    tables: Tables
-    strict: bool = False
-    changes: Tables = field(factory=dict)
+    __slots__ = ("_strict", "_tables", "changes")
+
+    def __init__(self, disk: Disk, *, strict: bool = False) -> None:
+        self._tables = disk.tables
+        self._strict = strict
+        self.changes: Changes = {}
 
     def get(self, kind: Kind[R], key: Hashable) -> R | None:
         """The record under *key*, the changed one where there is one."""
-        changed = self.changes.get(kind.name, {})
-        if key in changed:
+        changed = self.changes.get(kind.name)
+        if changed is not None and key in changed:
             return cast("R | None", changed[key])
-        return cast("R | None", self.tables.get(kind.name, {}).get(key))
+        return cast("R | None", self._tables[kind.name].get(key))
 
     def all(self, kind: Kind[R]) -> Iterable[R]:
         """Every record of that kind."""
-        merged = {**self.tables.get(kind.name, {}), **self.changes.get(kind.name, {})}
+        stored, changed = self._tables[kind.name], self.changes.get(kind.name)
+        merged = {**stored, **changed} if changed else dict(stored)
         return cast("Iterable[R]", (record for record in merged.values() if record is not None))
 
     def set(self, kind: Kind[R], key: Hashable, record: R | None) -> None:
@@ -72,18 +74,8 @@ class Overlay:
 
     def expect(self, kind: Kind[Any], key: Hashable, holds: bool) -> None:
         """Raise `Stale` where this overlay is strict and *holds* is false."""
-        if self.strict and not holds:
+        if self._strict and not holds:
             raise Stale(kind=kind.name, id=str(key))
-
-    def settle(self) -> None:
-        """Carry the changes into the tables, all at once."""
-        for name, changed in self.changes.items():
-            table = self.tables.setdefault(name, {})
-            for key, record in changed.items():
-                if record is None:
-                    table.pop(key, None)
-                else:
-                    table[key] = record
 
 
 Change = Callable[[Overlay], None]

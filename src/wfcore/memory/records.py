@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 
 from attrs import evolve, frozen
 
-from adapters_store.memory_tables import (
+from wfcore.instants import DAY, EpochMs
+from wfcore.memory.overlay import Overlay
+from wfcore.memory.tables import (
     ACCOUNTS,
     AUDIT,
     DEFINITIONS,
@@ -20,8 +22,6 @@ from adapters_store.memory_tables import (
     cut,
     newest,
 )
-from adapters_store.overlay import Overlay
-from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest

@@ -1,44 +1,40 @@
-"""What belongs to executions, in the simulated store: executions, approvals, artifacts, events."""
+"""What belongs to executions, in memory: executions, approvals, artifacts, events."""
 
 from collections.abc import Collection, Sequence
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from wfcore.instants import EpochMs
-from wfcore.model.access import Permission
-from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.artifact import Artifact
-from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.page import Page, PageRequest
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.testing.simulator.desk import Desk, cut, newest
-from wfcore.testing.simulator.store_records import OfDesk
-from wfcore.testing.simulator.tables import (
+from wfcore.memory.overlay import Overlay
+from wfcore.memory.tables import (
     APPROVALS,
     ARTIFACTS,
+    CALLBACKS,
     EVENTS,
     EXECUTIONS,
     LEASES,
     SHARES,
-    Overlay,
+    Desk,
+    cut,
+    newest,
 )
+from wfcore.model.access import Permission
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 
-DUE = frozenset({ExecutionStatus.PENDING, ExecutionStatus.RUNNING})
-FINISHED = frozenset({ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+DUE = (ExecutionStatus.PENDING, ExecutionStatus.RUNNING)
+FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
-def waits(run: Execution) -> bool:
-    """Whether *run* is due at some time and nobody holds it."""
-    return run.worker is None and run.due_at is not None and run.status in DUE
-
-
-class Executions(OfDesk):
-    __slots__ = ("_ended",)
-
-    def __init__(self, desk: Desk, ended: Collection[str]) -> None:
-        super().__init__(desk)
-        self._ended = ended
+@frozen
+class Executions:
+    desk: Desk
+    ended: Collection[str] = ()
 
     async def get(self, id: str) -> Execution | None:
         return await self.desk.one(EXECUTIONS, id)
@@ -55,11 +51,14 @@ class Executions(OfDesk):
         return evolve(found, rows=tuple(map(listed, found.rows)))
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
-        def holds(run: Execution) -> bool:
-            interrupted = run.status is ExecutionStatus.INTERRUPTED
-            return interrupted and run.due_at is not None and run.due_at <= now
-
-        found = await self.desk.select(EXECUTIONS, holds)
+        found = await self.desk.select(
+            EXECUTIONS,
+            lambda run: (
+                run.status is ExecutionStatus.INTERRUPTED
+                and run.due_at is not None
+                and run.due_at <= now
+            ),
+        )
         return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
 
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -67,7 +66,7 @@ class Executions(OfDesk):
             if run.worker is None or run.status in FINISHED:
                 return False
             lease = self.desk.overlay.get(LEASES, run.id) or 0
-            return lease < now or run.worker in self._ended
+            return lease < now or run.worker in self.ended
 
         return sorted(await self.desk.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
 
@@ -95,14 +94,20 @@ class Executions(OfDesk):
             overlay.set(EXECUTIONS, id, None)
             overlay.set(LEASES, id, None)
             overlay.set(EVENTS, id, None)
-            for approval in list(overlay.all(APPROVALS)):
+            overlay.set(CALLBACKS, id, None)
+            for approval in overlay.all(APPROVALS):
                 if approval.execution_id == id:
                     overlay.set(APPROVALS, approval.id, None)
-            for artifact in list(overlay.all(ARTIFACTS)):
+            for artifact in overlay.all(ARTIFACTS):
                 if artifact.execution_id == id:
                     overlay.set(ARTIFACTS, artifact.id, None)
 
         self.desk.collect(change)
+
+
+def waits(run: Execution) -> bool:
+    """Whether *run* is due at some time and nobody holds it."""
+    return run.status in DUE and run.due_at is not None and run.worker is None
 
 
 def listed(run: Execution) -> Execution:
@@ -112,7 +117,10 @@ def listed(run: Execution) -> Execution:
     return evolve(run, step_results=bare, variables=variables, output=None)
 
 
-class Approvals(OfDesk):
+@frozen
+class Approvals:
+    desk: Desk
+
     async def get(self, id: str) -> Approval | None:
         return await self.desk.one(APPROVALS, id)
 
@@ -152,7 +160,7 @@ class Approvals(OfDesk):
         self.desk.put(APPROVALS, record.id, record)
 
 
-def shown(approval: Approval, where: ApprovalFilter, editable: Collection[str]) -> bool:
+def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
     """Whether a list with that filter shows *approval*. See `ApprovalFilter`."""
     if where.account_id is None:
         return True
@@ -164,7 +172,10 @@ def shown(approval: Approval, where: ApprovalFilter, editable: Collection[str]) 
     return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
 
 
-class Artifacts(OfDesk):
+@frozen
+class Artifacts:
+    desk: Desk
+
     async def get(self, id: str) -> Artifact | None:
         return await self.desk.one(ARTIFACTS, id)
 
@@ -175,7 +186,32 @@ class Artifacts(OfDesk):
         self.desk.put(ARTIFACTS, record.id, record)
 
 
-class Events(OfDesk):
+@frozen
+class Callbacks:
+    desk: Desk
+
+    async def get(self, id: str) -> Callback | None:
+        return await self.desk.one(CALLBACKS, id)
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+        found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
+        return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+
+    async def next_due(self) -> EpochMs | None:
+        instants = (one.due_at for one in await self._waiting())
+        return min((at for at in instants if at is not None), default=None)
+
+    async def _waiting(self) -> Sequence[Callback]:
+        return await self.desk.select(CALLBACKS, lambda one: one.due_at is not None)
+
+    def put(self, record: Callback) -> None:
+        self.desk.put(CALLBACKS, record.id, record)
+
+
+@frozen
+class Events:
+    desk: Desk
+
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         log = await self.desk.one(EVENTS, execution_id) or ()
         return [event for event in log if event.number > after][:limit]

@@ -1,11 +1,11 @@
 """Quota counters in memory: exact within one process."""
 
-import asyncio
 from collections.abc import Sequence
 
 from attrs import field, frozen
 
 from wfcore.instants import MINUTE, EpochMs
+from wfcore.memory.gate import Gate
 from wfcore.ports.counters import Taken, Window
 
 
@@ -56,14 +56,18 @@ def full_of(windows: Sequence[Window], counts: Sequence[int]) -> tuple[str, ...]
 class MemoryCounters:
     """Satisfies `wfcore.ports.counters.Counters` over a dict."""
 
-    def __init__(self) -> None:
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
         self._ledger = Ledger()
         self._used: dict[str, EpochMs] = {}
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """Count one admission in every window, or in none."""
-        await asyncio.sleep(0)
-        taken = self._ledger.take(subject, windows)
+
+        def take() -> Taken:
+            return self._ledger.take(subject, windows)
+
+        taken = await self._gate("take", subject, take, writes=True)
         if taken.admitted:
             self._used[subject] = EpochMs(now - now % MINUTE)
         return taken

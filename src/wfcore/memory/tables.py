@@ -1,13 +1,12 @@
 """The tables of a store in memory, and the desk at which a unit reads and collects."""
 
-import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from attrs import field, frozen
-
-from adapters_store.overlay import Change, Kind, Overlay, Versioned
 from wfcore.instants import EpochMs
+from wfcore.memory.disk import Disk
+from wfcore.memory.gate import Gate
+from wfcore.memory.overlay import Change, Kind, Overlay, Versioned
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -41,22 +40,33 @@ EVENTS = Kind[tuple[Event, ...]]("event")
 AUDIT = Kind[AuditEntry]("audit")
 
 
-@frozen
 class Desk:
-    """
-    Where a unit reads and collects. Each read lets others run first, as a real store would.
-    """
+    """Where a unit reads and collects. Each read passes the gate, as it would travel."""
 
-    overlay: Overlay
-    changes: list[Change] = field(factory=list)
+    __slots__ = ("_disk", "_gate", "changes", "overlay")
+
+    def __init__(self, disk: Disk, gate: Gate) -> None:
+        self._disk = disk
+        self._gate = gate
+        self.overlay = Overlay(disk)
+        self.changes: list[Change] = []
+
+    def __str__(self) -> str:
+        """What was collected, in words."""
+        changed = (
+            f"{name} {key} {_state(row)}".rstrip()
+            for name, rows in self.overlay.changes.items()
+            for key, row in rows.items()
+        )
+        return ", ".join(changed)
 
     async def one(self, kind: Kind[R], key: Hashable) -> R | None:
-        await asyncio.sleep(0)
-        return self.overlay.get(kind, key)
+        return await self._gate(kind.name, key, lambda: self.overlay.get(kind, key))
 
     async def select(self, kind: Kind[R], holds: Callable[[R], bool]) -> list[R]:
-        await asyncio.sleep(0)
-        return [record for record in self.overlay.all(kind) if holds(record)]
+        return await self._gate(
+            kind.name, "*", lambda: [one for one in self.overlay.all(kind) if holds(one)]
+        )
 
     async def first(self, kind: Kind[R], holds: Callable[[R], bool]) -> R | None:
         return next(iter(await self.select(kind, holds)), None)
@@ -67,6 +77,27 @@ class Desk:
 
     def put(self, kind: Kind[V], key: Hashable, record: V) -> None:
         self.collect(lambda overlay: overlay.put(kind, key, record))
+
+    async def commit(self) -> None:
+        """Carry out everything that was collected, or raise `Stale` and change nothing."""
+        await self._gate("commit", self, self._settle, writes=True)
+        self.changes.clear()
+
+    def _settle(self) -> None:
+        settled = Overlay(self._disk, strict=True)
+        for change in self.changes:
+            change(settled)
+        self._disk.settle(settled.changes)
+
+
+def _state(record: Any) -> str:
+    """What is worth telling of a record."""
+    if record is None:
+        return "deleted"
+    if isinstance(record, tuple):
+        return f"up to {len(record)}"
+    version, status = getattr(record, "version", ""), getattr(record, "status", "")
+    return f"v{version} {status}" if version else ""
 
 
 def newest(records: Iterable[R], at: str = "created_at") -> list[R]:

@@ -1,0 +1,57 @@
+"""What all units in memory read and change. Like a disk, it may lose what was not synced."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+Rows = dict[Hashable, Any]
+Changes = dict[str, Rows]
+"""By table and key: the new record, None where it is deleted."""
+
+Watch = Callable[[Mapping[str, Rows], Changes], None]
+"""Sees the tables as they are and what is about to change."""
+
+
+def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
+    """For disks that nobody watches."""
+
+
+class Disk:
+    """Tables of records. Not *durable*: a change is safe only after the next `sync`."""
+
+    def __init__(self, *, durable: bool = True, watch: Watch = unwatched) -> None:
+        self.tables: defaultdict[str, Rows] = defaultdict(dict)
+        self.durable = durable
+        self.watch = watch
+        self._unsafe: list[Changes] = []
+
+    def settle(self, changes: Changes) -> None:
+        """Carry out *changes*, all at once."""
+        self.watch(self.tables, changes)
+        if not self.durable:
+            self._unsafe.append(self._before(changes))
+        self._write(changes)
+
+    def sync(self) -> None:
+        """Everything so far outlives a power cut."""
+        self._unsafe.clear()
+
+    def power_cut(self) -> None:
+        """What was not synced is gone, the last first."""
+        while self._unsafe:
+            self._write(self._unsafe.pop())
+
+    def _before(self, changes: Changes) -> Changes:
+        tables = self.tables
+        return {
+            name: {key: tables[name].get(key) for key in rows} for name, rows in changes.items()
+        }
+
+    def _write(self, changes: Changes) -> None:
+        for name, rows in changes.items():
+            table = self.tables[name]
+            for key, record in rows.items():
+                if record is None:
+                    table.pop(key, None)
+                else:
+                    table[key] = record

@@ -1,0 +1,210 @@
+"""
+A store in memory: honest about races, versions and visibility, gone with its process.
+
+Every read and every commit passes a gate, one step each; between them others run. What the
+gate lets through, and when, is its maker's business.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+
+from attrs import evolve
+
+from wfcore.errors import StoreUnavailable
+from wfcore.instants import EpochMs
+from wfcore.memory import records, runs
+from wfcore.memory.disk import Changes, Disk
+from wfcore.memory.gate import Gate
+from wfcore.memory.overlay import Overlay
+from wfcore.memory.runs import waits
+from wfcore.memory.tables import AUDIT, EXECUTIONS, LEASES, LOGINS, REPLAYS, SESSIONS, Desk
+from wfcore.model.execution import Execution
+from wfcore.ports.store import Slots
+
+
+class MemoryUnit:
+    """One unit of work; also serves as a view when nobody commits it."""
+
+    __slots__ = ("_desk", "_ended")
+
+    def __init__(self, desk: Desk, ended: Collection[str]) -> None:
+        self._desk = desk
+        self._ended = ended
+
+    @property
+    def accounts(self) -> records.Accounts:
+        return records.Accounts(self._desk)
+
+    @property
+    def keys(self) -> records.Keys:
+        return records.Keys(self._desk)
+
+    @property
+    def sessions(self) -> records.Sessions:
+        return records.Sessions(self._desk)
+
+    @property
+    def logins(self) -> records.Logins:
+        return records.Logins(self._desk)
+
+    @property
+    def workflows(self) -> records.Workflows:
+        return records.Workflows(self._desk)
+
+    @property
+    def definitions(self) -> records.Definitions:
+        return records.Definitions(self._desk)
+
+    @property
+    def shares(self) -> records.Shares:
+        return records.Shares(self._desk)
+
+    @property
+    def executions(self) -> runs.Executions:
+        return runs.Executions(self._desk, self._ended)
+
+    @property
+    def approvals(self) -> runs.Approvals:
+        return runs.Approvals(self._desk)
+
+    @property
+    def artifacts(self) -> runs.Artifacts:
+        return runs.Artifacts(self._desk)
+
+    @property
+    def callbacks(self) -> runs.Callbacks:
+        return runs.Callbacks(self._desk)
+
+    @property
+    def webhooks(self) -> records.Webhooks:
+        return records.Webhooks(self._desk)
+
+    @property
+    def replays(self) -> records.Replays:
+        return records.Replays(self._desk)
+
+    @property
+    def events(self) -> runs.Events:
+        return runs.Events(self._desk)
+
+    @property
+    def audit(self) -> records.Audit:
+        return records.Audit(self._desk)
+
+    async def commit(self) -> None:
+        """Apply everything that was collected, or raise `Stale` and apply nothing."""
+        await self._desk.commit()
+
+
+class MemoryStore:
+    """
+    Satisfies `wfcore.ports.store.Store` over a disk of its own or one that it shares.
+
+    `ended`: workers of which is known that their process has died.
+    """
+
+    def __init__(self, gate: Gate, disk: Disk | None = None) -> None:
+        self.disk = disk or Disk()
+        self.ended: set[str] = set()
+        self._gate = gate
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[MemoryUnit]:
+        """A unit of work."""
+        yield MemoryUnit(Desk(self.disk, self._gate), self.ended)
+
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[MemoryUnit]:
+        """A read-only look."""
+        yield MemoryUnit(Desk(self.disk, self._gate), self.ended)
+
+    async def enlist(self, worker: str) -> None:
+        """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""
+
+    async def claim(
+        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        """Take due executions for *worker*, fairly between accounts."""
+        return await self._gate(
+            "claim", worker, lambda: self._claim(worker, now, until, slots, limit), writes=True
+        )
+
+    def _claim(
+        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        everything = list(Overlay(self.disk).all(EXECUTIONS))
+        held = Counter(run.owner_id for run in everything if run.worker == worker)
+        due = [run for run in everything if waits(run) and (run.due_at or 0) <= now]
+        taken: list[Execution] = []
+        while due and len(taken) < limit:
+            free = slots.places - held.total()
+            best = min(due, key=lambda run: (held[run.owner_id], run.due_at, run.id))
+            if free <= 0 or held[best.owner_id] >= slots.share * free:
+                break
+            due.remove(best)
+            held[best.owner_id] += 1
+            taken.append(_taken(best, worker))
+        if taken:
+            self.disk.settle(_leased(taken, until))
+        return taken
+
+    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
+        """Extend every lease of *worker*; the ids of those executions."""
+
+        def extend() -> frozenset[str]:
+            runs = Overlay(self.disk).all(EXECUTIONS)
+            ids = [run.id for run in runs if run.worker == worker]
+            if ids:
+                self.disk.settle({LEASES.name: dict.fromkeys(ids, until)})
+            return frozenset(ids)
+
+        return await self._gate("extend", worker, extend, writes=True)
+
+    async def ping(self) -> None:
+        """Reachable, unless the gate says no."""
+        await self._gate("ping", "", lambda: None)
+
+    async def trim(
+        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+    ) -> int:
+        """Delete up to *limit* old records; how many went."""
+        ages = (
+            (AUDIT.name, "at", audit_before),
+            (REPLAYS.name, "created_at", replays_before),
+            (SESSIONS.name, "created_at", sessions_before),
+            (LOGINS.name, "last_failure_at", sessions_before),
+        )
+
+        def trim() -> int:
+            old = [
+                (name, key)
+                for name, at, before in ages
+                for key, record in self.disk.tables[name].items()
+                if getattr(record, at) < before
+            ][:limit]
+            gone: Changes = {}
+            for name, key in old:
+                gone.setdefault(name, {})[key] = None
+            self.disk.settle(gone)
+            return len(old)
+
+        return await self._gate("trim", limit, trim, writes=True)
+
+    async def backup(self, path: str) -> None:
+        """A store in memory has no copy to give. Raises `StoreUnavailable`."""
+        raise StoreUnavailable(detail="a store in memory cannot be backed up")
+
+    async def close(self) -> None:
+        """Nothing to release; what is stored stays readable for tests."""
+
+
+def _taken(run: Execution, worker: str) -> Execution:
+    return evolve(run, worker=worker, fence=run.fence + 1, version=run.version + 1, due_at=None)
+
+
+def _leased(taken: Sequence[Execution], until: EpochMs) -> Changes:
+    return {
+        EXECUTIONS.name: {run.id: run for run in taken},
+        LEASES.name: {run.id: until for run in taken},
+    }
