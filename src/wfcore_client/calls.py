@@ -1,0 +1,207 @@
+"""
+Every call that a key may make, as data: what to send, and the shape of the answer.
+
+No transport here: the clients send these, a test compares them with the server's own table of
+routes, and whoever has an HTTP stack of his own can use them alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from attrs import evolve, field, frozen
+
+from wfcore.model.approval import ApprovalStatus, Verdict
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.json import JsonObject
+from wfcore.wire import shapes
+from wfcore.wire.explanation import ExplanationView
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+
+
+@frozen
+class Call(Generic[T]):
+    """
+    One request. `path` is that of the route, `places` fill its names.
+
+    `repeatable`: sending it twice does what sending it once does.
+    """
+
+    method: str
+    path: str
+    returns: type[T]
+    places: Mapping[str, str] = field(factory=dict)
+    query: Mapping[str, str] = field(factory=dict)
+    body: JsonObject | None = None
+    headers: Mapping[str, str] = field(factory=dict)
+    repeatable: bool = False
+
+    @property
+    def address(self) -> str:
+        """The path with its places filled."""
+        filled = {name: quote(value, safe="") for name, value in self.places.items()}
+        return self.path.format(**filled)
+
+
+def list_workflows(page: int = 1, size: int = 50) -> Call[shapes.WorkflowPage]:
+    """The workflows that the key's owner sees, by name."""
+    return _get("/api/v1/workflows", shapes.WorkflowPage, page=page, size=size)
+
+
+def workflow(id: str) -> Call[shapes.WorkflowView]:
+    """One workflow, with its steps as written."""
+    return _get("/api/v1/workflows/{id}", shapes.WorkflowView, {"id": id})
+
+
+def start(
+    workflow_id: str,
+    inputs: JsonObject | None = None,
+    *,
+    monitored: bool = False,
+    callback_url: str | None = None,
+    idempotency_key: str | None = None,
+    wait_s: int | None = None,
+) -> Call[shapes.StartView]:
+    """
+    Start an execution. With *wait_s* the answer comes when it rests, at the latest then.
+
+    With an *idempotency_key* it can be sent again, whatever became of the first time.
+    """
+    body: dict[str, Any] = {"inputs": dict(inputs or {}), "enableMonitoring": monitored}
+    if callback_url is not None:
+        body["callbackUrl"] = callback_url
+    path = "/api/v1/workflows/{id}/executions"
+    call = _post(path, shapes.StartView, {"id": workflow_id}, body, wait=wait_s)
+    return _once(call, idempotency_key)
+
+
+def list_executions(
+    workflow_id: str | None = None,
+    status: ExecutionStatus | None = None,
+    page: int = 1,
+    size: int = 50,
+) -> Call[shapes.ExecutionPage]:
+    """The caller's executions; all of a workflow that it owns."""
+    path = "/api/v1/executions"
+    return _get(
+        path, shapes.ExecutionPage, workflowId=workflow_id, status=status, page=page, size=size
+    )
+
+
+def execution(id: str, wait_s: int | None = None) -> Call[shapes.StatusView]:
+    """The status view; with *wait_s* when it rests, at the latest then."""
+    return _get("/api/v1/executions/{id}", shapes.StatusView, {"id": id}, wait=wait_s)
+
+
+def result(id: str, wait_s: int | None = None) -> Call[shapes.ResultView]:
+    """The result; a `Conflict` before the end."""
+    return _get("/api/v1/executions/{id}/result", shapes.ResultView, {"id": id}, wait=wait_s)
+
+
+def explain(id: str) -> Call[ExplanationView]:
+    """Why nothing is happening, or what happens next."""
+    return _get("/api/v1/executions/{id}/explain", ExplanationView, {"id": id})
+
+
+def cancel(id: str) -> Call[shapes.StatusView]:
+    """End it at once; a `NotFound` when it has ended."""
+    return _post("/api/v1/executions/{id}/cancel", shapes.StatusView, {"id": id})
+
+
+def redrive(id: str, wait_s: int | None = None) -> Call[shapes.StartView]:
+    """A new execution that begins where this one stopped."""
+    return _post("/api/v1/executions/{id}/redrive", shapes.StartView, {"id": id}, wait=wait_s)
+
+
+def list_approvals(
+    status: ApprovalStatus | None = None, page: int = 1, size: int = 20
+) -> Call[shapes.ApprovalPage]:
+    """The approvals that the caller may see, without their rows."""
+    return _get("/api/v1/approvals", shapes.ApprovalPage, status=status, page=page, size=size)
+
+
+def approval(id: str) -> Call[shapes.ApprovalDetail]:
+    """One approval with its rows, their columns, and its history."""
+    return _get("/api/v1/approvals/{id}", shapes.ApprovalDetail, {"id": id})
+
+
+def approvals_of(execution_id: str) -> Call[shapes.ExecutionApprovals]:
+    """All approvals of one execution, without their rows."""
+    path = "/api/v1/approvals/execution/{executionId}"
+    return _get(path, shapes.ExecutionApprovals, {"executionId": execution_id})
+
+
+def approve(
+    id: str,
+    edited_items: Mapping[str, Sequence[Row]] | None = None,
+    comment: str | None = None,
+    expected_items_hash: str | None = None,
+) -> Call[shapes.ApprovalDetail]:
+    """Approve: the rows as they are, or exactly *edited_items* by group."""
+    body = _given(editedItems=edited_items, comment=comment, expectedItemsHash=expected_items_hash)
+    return _post("/api/v1/approvals/{id}/approve", shapes.ApprovalDetail, {"id": id}, body)
+
+
+def reject(id: str, comment: str | None = None) -> Call[shapes.ApprovalDetail]:
+    """Reject: the execution stops."""
+    path = "/api/v1/approvals/{id}/reject"
+    return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
+
+
+def list_artifacts(execution_id: str) -> Call[shapes.ArtifactList]:
+    """The files that an execution left."""
+    path = "/api/v1/executions/{id}/artifacts"
+    return _get(path, shapes.ArtifactList, {"id": execution_id})
+
+
+def artifact(execution_id: str, id: str) -> Call[shapes.ArtifactView]:
+    """One file's metadata; its `download_url` opens it for 15 minutes."""
+    path = "/api/v1/executions/{id}/artifacts/{aid}"
+    return _get(path, shapes.ArtifactView, {"id": execution_id, "aid": id})
+
+
+def trigger(
+    webhook_id: str, payload: JsonObject | None = None, *, idempotency_key: str | None = None
+) -> Call[shapes.TriggerView]:
+    """Trigger a webhook that is bound to the client's key."""
+    path = "/api/webhooks/{id}/trigger"
+    call = _post(path, shapes.TriggerView, {"id": webhook_id}, dict(payload or {}))
+    return _once(call, idempotency_key)
+
+
+def decide(
+    approval_id: str, decision: Verdict, comment: str | None = None
+) -> Call[shapes.DecisionView]:
+    """Decide an approval at the door for machines: a decided one is a `Conflict` there."""
+    body = _given(approvalId=approval_id, decision=decision.value, comment=comment)
+    return _post("/api/webhook-trigger/approval", shapes.DecisionView, {}, body)
+
+
+def _get(
+    path: str, returns: type[T], places: Mapping[str, str] | None = None, **query: object
+) -> Call[T]:
+    return Call("GET", path, returns, places or {}, _texts(query), repeatable=True)
+
+
+def _post(
+    path: str,
+    returns: type[T],
+    places: Mapping[str, str],
+    body: JsonObject | None = None,
+    **query: object,
+) -> Call[T]:
+    return Call("POST", path, returns, places, _texts(query), body or {})
+
+
+def _once(call: Call[T], key: str | None) -> Call[T]:
+    return call if key is None else evolve(call, headers={"Idempotency-Key": key}, repeatable=True)
+
+
+def _texts(query: Mapping[str, object]) -> Mapping[str, str]:
+    return {name: str(value) for name, value in query.items() if value is not None}
+
+
+def _given(**fields: Any) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}

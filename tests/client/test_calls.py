@@ -1,0 +1,70 @@
+"""The client's calls against the server's own table of routes."""
+
+import inspect
+
+import pytest
+
+from adapters_http.route import Auth
+from adapters_http.routes import ROUTES
+from wfcore.model.approval import Verdict
+from wfcore_client import AsyncClient, Client, calls
+from wfcore_client.calls import Call
+
+MADE: tuple[Call, ...] = (
+    calls.list_workflows(),
+    calls.workflow("w"),
+    calls.start("w"),
+    calls.list_executions(),
+    calls.execution("e"),
+    calls.result("e"),
+    calls.explain("e"),
+    calls.cancel("e"),
+    calls.redrive("e"),
+    calls.list_approvals(),
+    calls.approval("a"),
+    calls.approvals_of("e"),
+    calls.approve("a"),
+    calls.reject("a"),
+    calls.list_artifacts("e"),
+    calls.artifact("e", "a"),
+    calls.trigger("h"),
+    calls.decide("a", Verdict.APPROVE),
+)
+BY_KEY = {Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER}
+OTHERWISE = {
+    "/api/v1/executions/{id}/events": "`events`, a stream",
+    "/api/webhook-trigger/{id}": "the retained path of `trigger`",
+    "/api/webhook-trigger/approval/{id}/{decision}": "a page for people",
+}
+
+
+def test_every_route_has_a_call() -> None:
+    """What a key may do with JSON, the client can do, and it reads the shape that is sent."""
+    rows = {
+        (route.method, route.path): route.returns
+        for route in ROUTES
+        if route.auth in BY_KEY and route.path not in OTHERWISE
+    }
+    assert {(call.method, call.path): call.returns for call in MADE} == rows
+
+
+@pytest.mark.parametrize("call", MADE, ids=lambda call: f"{call.method} {call.path}")
+def test_queries_are_known(call: Call) -> None:
+    """Whatever a call can put into its query is a parameter of its route."""
+    (row,) = [route for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
+    assert call.query.keys() <= {one.name for one in row.query}
+
+
+def test_both_clients_make_the_same_calls() -> None:
+    """The two clients have the same methods with the same parameters."""
+    shared = {"in_process"}
+    asked = {name for name in vars(AsyncClient) if not name.startswith("_")} - shared
+    assert asked == {name for name in vars(Client) if not name.startswith("_")}
+    for name in asked:
+        one, other = (inspect.signature(getattr(client, name)) for client in (AsyncClient, Client))
+        assert str(one.parameters) == str(other.parameters), name
+
+
+def test_places_are_quoted() -> None:
+    """An id cannot lead to another path."""
+    assert calls.execution("../x?y=1").address == "/api/v1/executions/..%2Fx%3Fy%3D1"
