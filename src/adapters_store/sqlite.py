@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from adapters_store.private import alone
-from adapters_store.sql import claims, records, runs
+from adapters_store.sql import claims, records, runs, starts
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import FETCH
@@ -91,6 +91,14 @@ class SqliteUnit:
     @property
     def webhooks(self) -> records.Webhooks:
         return records.Webhooks(self._desk)
+
+    @property
+    def triggers(self) -> starts.Triggers:
+        return starts.Triggers(self._desk)
+
+    @property
+    def timers(self) -> starts.Timers:
+        return starts.Timers(self._desk)
 
     @property
     def replays(self) -> records.Replays:

@@ -38,6 +38,11 @@ class CallBack:
 
 
 @frozen
+class SetTimers:
+    """IN UNIT: the execution completed; chains that wait for its workflow set their timers."""
+
+
+@frozen
 class StartStep:
     """
     HINT to the worker that holds the lease: this step is recorded as begun, run it now.
@@ -67,7 +72,14 @@ class DeadlineSet:
 
 
 Effect: TypeAlias = (
-    OpenApproval | WithdrawApprovals | CallBack | StartStep | WakeRunner | StopSteps | DeadlineSet
+    OpenApproval
+    | WithdrawApprovals
+    | CallBack
+    | SetTimers
+    | StartStep
+    | WakeRunner
+    | StopSteps
+    | DeadlineSet
 )
 
 

@@ -9,8 +9,10 @@ import attrs
 import orjson
 from cattrs import Converter, override
 from cattrs.gen import make_dict_unstructure_fn
+from cattrs.strategies import configure_tagged_union
 
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TriggerSpec
 from wfcore.model.workflow import Step
 
 R = TypeVar("R")
@@ -30,6 +32,7 @@ def _make_converter() -> Converter:
     converter.register_structure_hook_func(
         _is_step, lambda data, _: converter.structure(data, _STEPS[data["_type"]])
     )
+    configure_tagged_union(TriggerSpec, converter)
     return converter
 
 

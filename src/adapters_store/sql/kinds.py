@@ -16,6 +16,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
 from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
@@ -143,4 +144,6 @@ APPROVALS = Kind(
 ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
 CALLBACKS = Kind("callbacks", Callback, columns=("due_at",))
 WEBHOOKS = Kind("webhooks", Webhook, columns=("owner_id", "workflow_id", "created_at"))
+TRIGGERS = Kind("triggers", Trigger, columns=("workflow_id", "watches", "created_at"), probed=True)
+TIMERS = Kind("timers", Timer, columns=("trigger_id", "due_at"))
 REPLAYS = Kind("replays", Replay, key=("scope", "key"), columns=("created_at",))

@@ -147,10 +147,24 @@ class Reads:
         try:
             return cast("Row | None", self._inline.execute(sql, values).fetchone())
         except DriverError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: DriverError) -> StoreUnavailable:
+        """After an error the next read has a connection of its own, which numbers states anew."""
+        if self._inline is not None:
             close_quietly(self._inline)
             self._inline = self._state = None
-            self.cache = Cache()  # another connection numbers its states anew
-            raise StoreUnavailable(detail=detail_of(error)) from error
+        self.cache = Cache()
+        return StoreUnavailable(detail=detail_of(error))
+
+    def few(self, query: Query) -> list[Row]:
+        """Rows of a query that finds hardly any, here and now. Raises `StoreUnavailable`."""
+        if self._inline is None:
+            self._inline = self._open_inline()
+        try:
+            return list(self._inline.execute(query.sql, query.values).fetchall())
+        except DriverError as error:
+            raise self._lost(error) from error
 
     def _open_inline(self) -> Connection:
         self._check_open()

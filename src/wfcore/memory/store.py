@@ -13,7 +13,7 @@ from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import EpochMs
-from wfcore.memory import records, runs
+from wfcore.memory import records, runs, starts
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.gate import Gate
 from wfcore.memory.overlay import Overlay
@@ -79,6 +79,14 @@ class MemoryUnit:
     @property
     def webhooks(self) -> records.Webhooks:
         return records.Webhooks(self._desk)
+
+    @property
+    def triggers(self) -> starts.Triggers:
+        return starts.Triggers(self._desk)
+
+    @property
+    def timers(self) -> starts.Timers:
+        return starts.Timers(self._desk)
 
     @property
     def replays(self) -> records.Replays:

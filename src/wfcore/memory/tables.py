@@ -15,6 +15,7 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
@@ -35,6 +36,8 @@ ARTIFACTS = Kind[Artifact]("artifact")
 CALLBACKS = Kind[Callback]("callback")
 WEBHOOKS = Kind[Webhook]("webhook")
 TALLIES = Kind[Tally]("tally")
+TRIGGERS = Kind[Trigger]("trigger")
+TIMERS = Kind[Timer]("timer")
 REPLAYS = Kind[Replay]("replay")
 EVENTS = Kind[tuple[Event, ...]]("event")
 AUDIT = Kind[AuditEntry]("audit")

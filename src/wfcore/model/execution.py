@@ -102,6 +102,8 @@ class Execution:
     write with an older number is refused. `events` is the number of its last event.
     `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
     view would show their values.
+    `lane`: it runs at once with so many others of that lane only, see `rules.concurrency`.
+    `chain_depth`: how many chained starts lie between it and what somebody started.
     """
 
     id: str
@@ -131,6 +133,8 @@ class Execution:
     webhook_id: str | None = None
     callback_url: str | None = None
     secrets: tuple[str, ...] = ()
+    lane: str | None = None
+    chain_depth: int = 0
     version: int = 0
 
     @property

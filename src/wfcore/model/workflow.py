@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TriggerSpec
 
 APPROVAL_TIMEOUT = DurationMs(86_400_000)
 """How long an approval stays open where its step does not say."""
@@ -222,6 +223,22 @@ class Named:
     inside: str | None = None
 
 
+class OnLimit(StrEnum):
+    """What becomes of a start when as many executions run as may."""
+
+    QUEUE = "queue"
+    SKIP = "skip"
+
+
+@frozen
+class Concurrency:
+    """At most `limit` executions at once, of the whole workflow or of each value of `key`."""
+
+    limit: int
+    key: str | None = None
+    on_limit: OnLimit = OnLimit.QUEUE
+
+
 @frozen
 class Definition:
     """A checked workflow definition. `steps_as_written` is what the wire shows."""
@@ -233,6 +250,8 @@ class Definition:
     output: Json = None
     has_output: bool = False
     description: str = ""
+    triggers: tuple[TriggerSpec, ...] = ()
+    concurrency: Concurrency | None = None
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after what holds them."""

@@ -11,7 +11,7 @@ race gets `Stale` from `commit`, and nothing of its unit is visible. One unit ma
 several times: each further `put` starts from the version that the read after a `put` shows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from attrs import frozen
@@ -25,6 +25,7 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
@@ -240,6 +241,42 @@ class Webhooks(WebhooksView, Protocol):
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         """Count one answer. Adds without compare-and-set: units never collide over it."""
+
+
+class TriggersView(Protocol):
+    async def get(self, id: str) -> Trigger | None: ...
+    async def list(self, page: PageRequest) -> Page[Trigger]:
+        """All triggers, newest first."""
+
+    async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
+        """Oldest first."""
+
+    async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
+        """The triggers whose `watches` is one of *keys*, oldest first."""
+
+
+class Triggers(TriggersView, Protocol):
+    def put(self, record: Trigger) -> None: ...
+    def delete(self, record: Trigger) -> None:
+        """Delete it and its timers (compare-and-set)."""
+
+
+class TimersView(Protocol):
+    async def get(self, id: str) -> Timer | None: ...
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
+        """Timers with `due_at` at or before *now*, oldest first."""
+
+    async def next_due(self) -> EpochMs | None:
+        """The earliest `due_at` of all."""
+
+    async def next_of(self, trigger_id: str) -> EpochMs | None:
+        """The earliest `due_at` of one trigger's timers."""
+
+
+class Timers(TimersView, Protocol):
+    def put(self, record: Timer) -> None: ...
+    def delete(self, record: Timer) -> None:
+        """Delete it (compare-and-set): of two units that consume a timer, one commits."""
 
 
 class ReplaysView(Protocol):

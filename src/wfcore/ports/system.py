@@ -1,6 +1,7 @@
-"""Time, identity, chance, passwords, templates: what rules take as arguments."""
+"""Time, calendars, identity, chance, passwords, templates: what rules take as arguments."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, tzinfo
 from typing import Protocol
 
 from wfcore.instants import EpochMs
@@ -19,6 +20,22 @@ class Clock(Protocol):
         monotonic one: then the time as if it had not jumped, so that a wrong clock does not
         reject what people were still asked.
         """
+
+
+class Calendar(Protocol):
+    """Cron expressions of five fields, and time zones by name."""
+
+    def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
+        """What is wrong with them, by field (`cron`, `timezone`); empty: nothing."""
+
+    def next_local(self, cron: str, after: datetime) -> datetime | None:
+        """
+        The first local time after *after* that *cron* names; both without a zone, in whole
+        seconds. None: there is none. Says nothing of daylight saving: see `rules.schedule`.
+        """
+
+    def zone(self, name: str) -> tzinfo:
+        """The zone of that name. Raises `ValueError`."""
 
 
 class Ids(Protocol):

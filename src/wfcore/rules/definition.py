@@ -21,10 +21,21 @@ from wfcore.rules.definition_checks import (
 from wfcore.rules.definition_fields import filled, variables
 from wfcore.rules.definition_reading import Reading, TemplateProblems, read_steps
 from wfcore.rules.definition_steps import KINDS
+from wfcore.rules.definition_triggers import (
+    ScheduleProblems,
+    concurrency,
+    no_schedules,
+    report_unattended,
+    triggers,
+)
 from wfcore.rules.field_paths import below
 
 
-def check_definition(document: Json, template_problems: TemplateProblems) -> Definition:
+def check_definition(
+    document: Json,
+    template_problems: TemplateProblems,
+    schedule_problems: ScheduleProblems = no_schedules,
+) -> Definition:
     """
     The definition that *document* says.
 
@@ -33,11 +44,12 @@ def check_definition(document: Json, template_problems: TemplateProblems) -> Def
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
-    values = read_object(document, "", _top(reading), findings)
+    fields = {**_top(reading), **_starts(document, template_problems, schedule_problems)}
+    values = read_object(document, "", fields, findings)
     reading.check_templates()
+    report_unattended(values, findings)
     if findings.problems:
         raise InvalidDefinition(tuple(findings.problems))
-    values.pop("triggers", None)
     written = tuple(cast(Mapping[str, Any], document)["steps"])
     return Definition(**values, steps_as_written=written, has_output="output" in values)
 
@@ -59,20 +71,22 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         "variables": Field(variables, "variables"),
         "steps": Field(partial(_steps, reading), "steps", required=True),
         "output": Field(templates_within, "output"),
-        "triggers": Field(_no_triggers, "triggers"),
+    }
+
+
+def _starts(
+    document: Json, template_problems: TemplateProblems, schedule_problems: ScheduleProblems
+) -> Mapping[str, Field]:
+    """The fields that say what starts the workflow, and how often at once."""
+    names = {"variables": _declared(document)}
+    return {
+        "triggers": Field(triggers(schedule_problems), "triggers"),
+        "concurrency": Field(concurrency(lambda key: template_problems(key, names)), "concurrency"),
     }
 
 
 def _steps(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
     return read_steps(document, path, reading)
-
-
-def _no_triggers(document: Json, path: str, findings: Findings) -> Any:
-    if not isinstance(document, list | tuple):
-        return findings.wrong(path, "a list", document)
-    if document:
-        findings.add(path, "triggers are not supported by this version; leave them out")
-    return ()
 
 
 def _declared(document: Json) -> Collection[str]:

@@ -14,6 +14,7 @@ from wfcore.effects import (
     DeadlineSet,
     Effect,
     Outcome,
+    SetTimers,
     StopSteps,
     WakeRunner,
     WithdrawApprovals,
@@ -111,7 +112,7 @@ def _move(run: Execution, fact: Fact, now: EpochMs) -> _Move:
             about = {"step": name, "approvalId": approval_id}
             return _Move({"worker": None, "due_at": None}, about=about, effects=(DeadlineSet(),))
         case facts.Finished(output):
-            return _Move({"output": output})
+            return _Move({"output": output}, effects=(SetTimers(),))
         case facts.Broke():
             return _broke(run, fact, now)
         case facts.CancelAsked():

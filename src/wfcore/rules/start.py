@@ -15,7 +15,7 @@ from wfcore.rules.variables import bind
 
 @frozen
 class Start:
-    """Who starts what, how."""
+    """Who starts what, how. `told`: what else the first event says of it."""
 
     owner_id: str
     source: TriggerSource
@@ -26,6 +26,8 @@ class Start:
     callback_url: str | None = None
     redrive_of: str | None = None
     kept: Mapping[str, StepResult] = field(factory=dict)
+    chain_depth: int = 0
+    told: JsonObject = field(factory=dict)
 
 
 def accept(
@@ -58,6 +60,7 @@ def accept(
         webhook_id=start.webhook_id,
         callback_url=start.callback_url,
         secrets=tuple(sorted(definition.secrets)),
+        chain_depth=start.chain_depth,
     )
-    told: JsonObject = {"workflowId": workflow.id, "triggerSource": start.source.value}
+    told = {"workflowId": workflow.id, "triggerSource": start.source.value, **start.told}
     return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, told),), (WakeRunner(),))

@@ -30,6 +30,7 @@ from wfcore.model.execution import (
     TriggerSource,
 )
 from wfcore.model.replay import Replay
+from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
 
@@ -235,6 +236,25 @@ def webhook(id: str = "wh_1", **fields: Any) -> Webhook:
             **fields,
         }
     )
+
+
+def trigger(id: str = "trg_1", **fields: Any) -> Trigger:
+    """A schedule of `wf_1`, every day at nine."""
+    return Trigger(
+        **{
+            "id": id,
+            "workflow_id": "wf_1",
+            "owner_id": "acc_1",
+            "spec": Schedule("0 9 * * *"),
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+def timer(id: str = "trg_1@1", **fields: Any) -> Timer:
+    """A timer of `trg_1`, due at once."""
+    return Timer(**{"id": id, "trigger_id": "trg_1", "due_at": NOW, **fields})
 
 
 def replay(key: str = "once", **fields: Any) -> Replay:

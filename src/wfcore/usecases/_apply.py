@@ -1,6 +1,8 @@
 """Where effects meet ports: those of the unit before the commit, the hints after it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
 
 from wfcore.effects import (
     CallBack,
@@ -8,6 +10,7 @@ from wfcore.effects import (
     Effect,
     OpenApproval,
     Outcome,
+    SetTimers,
     StartStep,
     StopSteps,
     WakeRunner,
@@ -19,13 +22,19 @@ from wfcore.model.execution import Execution
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit
 from wfcore.rules.approval import BY_END, Withdraw, decide
+from wfcore.rules.chain import keys_of, timers_after
 
 
-async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> None:
-    """Put an execution's next record, its events, and what belongs to the same unit."""
+async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
+    """
+    Put an execution's next record, its events, and what belongs to the same unit.
+
+    The outcome with the hints that follow from what was collected.
+    """
     unit.executions.put(outcome.record)
     for event in outcome.events:
         unit.events.append(event)
+    hints: list[Effect] = []
     for effect in outcome.effects:
         match effect:
             case OpenApproval(approval):
@@ -34,8 +43,19 @@ async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> None
                 unit.callbacks.put(callback)
             case WithdrawApprovals():
                 await _withdraw(unit, outcome.record, now)
+            case SetTimers():
+                hints += await _set_timers(unit, outcome.record)
             case _:
                 pass
+    return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
+
+
+async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
+    """Completion and timers are one unit: no completion can be lost, none counts twice. CH-1."""
+    timers = timers_after(run, await unit.triggers.watching(keys_of(run)))
+    for timer in timers:
+        unit.timers.put(timer)
+    return (DeadlineSet(),) if timers else ()
 
 
 async def _withdraw(unit: Unit, run: Execution, now: EpochMs) -> None:

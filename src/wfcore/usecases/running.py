@@ -82,7 +82,7 @@ async def begin(services: Services, lease: Lease) -> Sequence[StepJob]:
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         outcome = _proceed(services, run, definition, now, facts.Claimed())
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     return await _handed_over(services, lease, definition, outcome)
 
@@ -119,7 +119,7 @@ async def _complete(
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = _handed_back(told.record, fact, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     return definition, outcome
 

@@ -3,16 +3,22 @@
 from attrs import field, frozen
 
 from wfcore.instants import DAY, MINUTE, SECOND, DurationMs
+from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
-from wfcore.ports.system import Clock, Ids, Passwords, Templates, Tokens
+from wfcore.ports.system import Calendar, Clock, Ids, Passwords, Templates, Tokens
 
 
 @frozen
 class Policy:
-    """Settings that change what follows, not what is allowed."""
+    """
+    Settings that change what follows, not what is allowed.
+
+    A schedule that fires later than `schedule_grace_ms` was missed; `missed` says what follows
+    where the schedule itself does not.
+    """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
     grace_ms: DurationMs = DurationMs(5 * MINUTE)
@@ -20,6 +26,8 @@ class Policy:
     keep_audit_ms: DurationMs = DurationMs(90 * DAY)
     places: int = 8
     private_callbacks: bool = False
+    schedule_grace_ms: DurationMs = DurationMs(MINUTE)
+    missed: Missed = Missed.SKIP
 
 
 @frozen
@@ -27,7 +35,8 @@ class Services:
     """
     Everything a use case may touch. One per process; safe for many tasks at once.
 
-    `signing_key` signs download links; processes on one store share it.
+    `signing_key` signs download links; processes on one store share it. `calendar` None: there
+    are no schedules here, definitions with one are refused.
     """
 
     store: Store
@@ -41,3 +50,4 @@ class Services:
     wakeup: Wakeup
     signing_key: bytes = field(repr=False)
     policy: Policy = Policy()
+    calendar: Calendar | None = None

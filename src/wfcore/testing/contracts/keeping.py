@@ -9,6 +9,7 @@ from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.store import Store, Unit
@@ -26,6 +27,8 @@ REPOSITORY = {
     Artifact: "artifacts",
     Callback: "callbacks",
     Webhook: "webhooks",
+    Trigger: "triggers",
+    Timer: "timers",
     Replay: "replays",
     Event: "events",
     AuditEntry: "audit",

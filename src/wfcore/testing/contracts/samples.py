@@ -20,6 +20,7 @@ from wfcore.model.execution import (
     TriggerSource,
 )
 from wfcore.model.json import Json
+from wfcore.model.trigger import Chain, Missed, Refusal, Schedule
 from wfcore.model.usage import Usage
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
@@ -28,10 +29,12 @@ from wfcore.model.workflow import (
     ChildStep,
     Column,
     ColumnType,
+    Concurrency,
     DelayStep,
     GroupSpec,
     Language,
     LoopStep,
+    OnLimit,
     ParallelStep,
     Retry,
     Variable,
@@ -119,6 +122,8 @@ SNAPSHOT = make.snapshot(
         output={"all": "{{ steps.fetch.output }}", "awkward": AWKWARD},
         has_output=True,
         description="What it does",
+        triggers=(Schedule("0 9 * * *"), Chain("Other", 5)),
+        concurrency=Concurrency(2, "{{ variables.url }}", OnLimit.SKIP),
     ),
 )
 EXECUTION = make.execution(
@@ -149,6 +154,8 @@ EXECUTION = make.execution(
     webhook_id="wh_1",
     callback_url="https://example.org/told?t=1",
     secrets=("url",),
+    lane="wf_1:0",
+    chain_depth=4,
 )
 APPROVAL = make.approval(
     status=ApprovalStatus.APPROVED,
@@ -189,6 +196,16 @@ WEBHOOK = make.webhook(
     status=WebhookStatus.DISABLED,
     disabled_reason=DisabledReason.PLAN_LIMIT,
 )
+TRIGGER = make.trigger(
+    spec=Chain("Rückgaben 🎈", 60, 10),
+    watches="name:acc_1:Rückgaben 🎈",
+    runs=9,
+    last_run_at=EpochMs(NOW + 1),
+    refusal=Refusal.LIMIT_REACHED,
+    refused_at=EpochMs(NOW + 2),
+)
+SCHEDULE = make.trigger(spec=Schedule("0 9 * * 1-5", "Europe/Berlin", Missed.ONCE))
+TIMER = make.timer("trg_1<exec_1", cause="exec_1", depth=3)
 REPLAY = make.replay(key="k" * 255)
 
 CHANGING = (
@@ -203,11 +220,13 @@ CHANGING = (
     ARTIFACT,
     CALLBACK,
     WEBHOOK,
+    TRIGGER,
+    TIMER,
     REPLAY,
 )
 """Records that may be put again."""
 
-RECORDS = (*CHANGING, SNAPSHOT)
+RECORDS = (*CHANGING, SNAPSHOT, SCHEDULE)
 
 
 def identity(record: Any) -> tuple[Any, ...]:

@@ -1,0 +1,102 @@
+"""What starts a workflow by itself: schedules and chains, and their timers. Contract §4."""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from attrs import frozen
+
+from wfcore.instants import EpochMs
+
+
+class TriggerKind(StrEnum):
+    SCHEDULE = "SCHEDULE"
+    DELAYED_COMPLETION = "DELAYED_COMPLETION"
+
+
+class Missed(StrEnum):
+    """What becomes of instants that passed while no server ran."""
+
+    SKIP = "skip"
+    ONCE = "once"
+
+
+@frozen
+class Schedule:
+    """Local times of a zone, as a cron expression. `missed` None: what the server is set to."""
+
+    cron: str
+    timezone: str = "UTC"
+    missed: Missed | None = None
+
+
+@frozen
+class Chain:
+    """
+    So many seconds after each completion of another workflow, `max_runs` times in all.
+
+    `workflow` is the name of a workflow of the same owner, or an id that the owner can see.
+    """
+
+    workflow: str
+    delay_seconds: int = 0
+    max_runs: int | None = None
+
+
+TriggerSpec: TypeAlias = Schedule | Chain
+
+
+class Refusal(StrEnum):
+    """Why a trigger that was due started nothing."""
+
+    MAX_RUNS = "MAX_RUNS"
+    CHAIN_TOO_DEEP = "CHAIN_TOO_DEEP"
+    PLAN_LIMIT = "PLAN_LIMIT"
+    ACCOUNT_BLOCKED = "ACCOUNT_BLOCKED"
+    ACCESS_LOST = "ACCESS_LOST"
+    LIMIT_REACHED = "LIMIT_REACHED"
+    INVALID_INPUT = "INVALID_INPUT"
+    MISSED = "MISSED"
+
+
+@frozen
+class Trigger:
+    """
+    A trigger of a workflow. `runs` counts its starts; `watches` is the key of the workflow
+    that a chain waits for (see `rules.chain`), None for a schedule.
+    """
+
+    id: str
+    workflow_id: str
+    owner_id: str
+    spec: TriggerSpec
+    created_at: EpochMs
+    watches: str | None = None
+    runs: int = 0
+    last_run_at: EpochMs | None = None
+    refusal: Refusal | None = None
+    refused_at: EpochMs | None = None
+    version: int = 0
+
+    @property
+    def kind(self) -> TriggerKind:
+        if isinstance(self.spec, Schedule):
+            return TriggerKind.SCHEDULE
+        return TriggerKind.DELAYED_COMPLETION
+
+
+@frozen
+class Timer:
+    """
+    A due row: at `due_at` its trigger fires once, and the row is gone.
+
+    The id is made of the trigger and of what the row stands for (an instant, a completed
+    execution), so that no two rows can stand for the same thing. `cause` is that execution,
+    `depth` the length of the chain that the start would belong to.
+    """
+
+    id: str
+    trigger_id: str
+    due_at: EpochMs
+    cause: str | None = None
+    depth: int = 0
+    version: int = 0

@@ -1,0 +1,128 @@
+"""What a store promises of triggers and their timers."""
+
+import asyncio
+
+import pytest
+
+from wfcore.errors import Stale
+from wfcore.instants import EpochMs
+from wfcore.model.page import PageRequest
+from wfcore.model.trigger import Timer
+from wfcore.ports.store import Store
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import at, ids
+
+
+class TriggerContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    async def test_triggers_are_found_by_what_they_watch(self, store: Store) -> None:
+        """By any of several keys, oldest first, changes and deletions included."""
+        await keep(
+            store,
+            make.trigger("trg_b", watches="id:wf_9", created_at=at(2)),
+            make.trigger("trg_a", watches="name:acc_1:x", created_at=at(1)),
+            make.trigger("trg_c", watches="id:wf_8"),
+            make.trigger("trg_d"),
+        )
+        keys = ("id:wf_9", "name:acc_1:x")
+        async with store.view() as view:
+            assert ids(await view.triggers.watching(keys)) == ["trg_a", "trg_b"]
+            assert ids(await view.triggers.watching(("id:wf_7",))) == []
+        async with store.unit() as unit:
+            moved = make.trigger("trg_c", watches="id:wf_9", created_at=at(3), version=1)
+            unit.triggers.put(moved)
+            unit.triggers.delete(make.trigger("trg_b", version=1))
+            assert ids(await unit.triggers.watching(keys)) == ["trg_a", "trg_c"]
+            await unit.commit()
+        async with store.view() as view:
+            assert ids(await view.triggers.watching(keys)) == ["trg_a", "trg_c"]
+
+    async def test_triggers_are_listed(self, store: Store) -> None:
+        """Of one workflow oldest first, all of them newest first and by pages."""
+        await keep(
+            store,
+            make.trigger("trg_2", created_at=at(2)),
+            make.trigger("trg_1", created_at=at(1)),
+            make.trigger("trg_3", workflow_id="wf_2", created_at=at(3)),
+        )
+        async with store.view() as view:
+            assert ids(await view.triggers.of_workflow("wf_1")) == ["trg_1", "trg_2"]
+            page = await view.triggers.list(PageRequest(1, 2))
+            assert (ids(page.rows), page.total) == (["trg_3", "trg_2"], 3)
+
+    async def test_due_timers_come_oldest_first(self, store: Store) -> None:
+        """Timers that are due now, and when the next one is: of all, and of one trigger."""
+        await keep(
+            store,
+            make.timer("t3", due_at=at(3)),
+            make.timer("t1", due_at=at(1), trigger_id="trg_2"),
+            make.timer("t2", due_at=at(2)),
+        )
+        async with store.view() as view:
+            assert ids(await view.timers.due(at(2), 9)) == ["t1", "t2"]
+            assert ids(await view.timers.due(at(9), 2)) == ["t1", "t2"]
+            assert await view.timers.next_due() == at(1)
+            assert await view.timers.next_of("trg_1") == at(2)
+            assert await view.timers.next_of("trg_9") is None
+
+    async def test_a_store_without_timers_has_nothing_due(self, store: Store) -> None:
+        """None is the answer where no timer is set."""
+        async with store.view() as view:
+            assert await view.timers.next_due() is None
+            assert list(await view.timers.due(NOW, 9)) == []
+
+    async def test_a_timer_is_consumed_once(self, store: Store) -> None:
+        """Of many units that delete one timer exactly one commits; the others leave no trace."""
+        await keep(store, make.timer(due_at=NOW))
+
+        async def consume(number: int) -> bool:
+            async with store.unit() as unit:
+                timer = await unit.timers.get("trg_1@1")
+                await asyncio.sleep(0)
+                if timer is None:
+                    return False
+                unit.timers.delete(timer)
+                unit.executions.put(make.execution(f"e{number}"))
+                await asyncio.sleep(0)
+                try:
+                    await unit.commit()
+                except Stale:
+                    return False
+                return True
+
+        assert sum(await asyncio.gather(*(consume(number) for number in range(8)))) == 1
+        async with store.view() as view:
+            found = [await view.executions.get(f"e{number}") for number in range(8)]
+            assert sum(run is not None for run in found) == 1
+            assert await view.timers.get("trg_1@1") is None
+
+    async def test_a_timer_stands_for_one_thing_once(self, store: Store) -> None:
+        """A second timer under the same id is stale while the first is there."""
+        await keep(store, make.timer())
+        with pytest.raises(Stale):
+            await keep(store, make.timer(due_at=at(5)))
+
+    async def test_deleting_a_trigger_takes_its_timers(self, store: Store) -> None:
+        """Deleting compares the version; the trigger's timers go, others stay."""
+        await keep(
+            store,
+            make.trigger(),
+            make.timer("a"),
+            make.timer("b", due_at=at(9)),
+            make.timer("other", trigger_id="trg_2"),
+        )
+        async with store.unit() as unit:
+            unit.triggers.delete(make.trigger(version=7))
+            with pytest.raises(Stale):
+                await unit.commit()
+        async with store.unit() as unit:
+            unit.triggers.delete(make.trigger(version=1))
+            assert await unit.triggers.get("trg_1") is None
+            assert ids(await unit.timers.due(at(99), 9)) == ["other"]
+            await unit.commit()
+        async with store.view() as view:
+            found = [await view.timers.get(id) for id in ("a", "b", "other")]
+        assert found == [None, None, Timer("other", "trg_2", EpochMs(NOW), version=1)]
