@@ -1,12 +1,13 @@
 """The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
 from adapters_runtime.wakeups import Wakeups, wait_for
 from wfcore.errors import StoreUnavailable
+from wfcore.usecases.firing import Fired
 from wfcore.usecases.services import Services
 from wfcore.usecases.sweeping import next_deadline, retain, sweep
 
@@ -41,7 +42,7 @@ class Sweeper:
             try:
                 if self._before is not None:
                     await self._before()
-                await sweep(self._services)
+                _tell(await sweep(self._services))
                 await self._retain()
                 pause = await self._pause()
             except StoreUnavailable as refusal:
@@ -64,3 +65,15 @@ class Sweeper:
         if now - self._last_retention >= RETENTION_S:
             await retain(self._services)
             self._last_retention = now
+
+
+def _tell(fired: Iterable[Fired]) -> None:
+    """Triggers that were due and started nothing are worth a line of the log."""
+    for one in fired:
+        if one.refusal is not None:
+            log.warning(
+                "a trigger started nothing",
+                trigger_id=one.trigger_id,
+                workflow_id=one.workflow_id,
+                reason=one.refusal.value,
+            )

@@ -15,6 +15,7 @@ from attrs import frozen
 from adapters_runtime.caller import Caller
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.courier import HttpCourier
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.sweeper import Sweeper
@@ -63,6 +64,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
             wakeup=wakeups,
             signing_key=signing_key(settings.data),
             policy=settings.policy,
+            calendar=CronCalendar(),
         )
         yield System(settings, services, wakeups, opened.location)
     finally:

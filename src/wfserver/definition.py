@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_text import load_definition_text, with_lines
 from adapters_runtime.languages import Interpreters
 from adapters_runtime.templates import MiniJinjaTemplates
@@ -34,7 +35,9 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
     """
     document, lines = load_definition_text(text, source)
     try:
-        definition = check_definition(document, MiniJinjaTemplates().problems)
+        definition = check_definition(
+            document, MiniJinjaTemplates().problems, CronCalendar().problems
+        )
         missing = language_problems(definition, cures(definition)) if runs_here else ()
         if missing:
             raise InvalidDefinition(missing)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.instants import DurationMs
 from wfcore.model.access import Plan, Principal
@@ -47,13 +47,15 @@ async def run_here(
     """
     Run *definition* to its end, with *folder* for what is transient.
 
-    Where nobody can decide an approval, the execution is cancelled. Raises `InvalidInput`.
+    Its triggers are left out: it is started here and now. Where nobody can decide an approval,
+    the execution is cancelled. Raises `InvalidInput`.
     """
     settings = Settings(folder, "memory:", drain_ms=DurationMs(0))
     async with open_system(settings) as system:
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Plan.PRO))
-        workflow = await apply_workflow(services, owner.account.id, definition)
+        alone = evolve(definition, triggers=())
+        workflow = await apply_workflow(services, owner.account.id, alone)
         started = await start_execution(
             services,
             owner,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+from adapters_runtime.cron import CronCalendar
 from adapters_store import open_store
 from adapters_store.files import LocalFiles
 from wfcore.model.access import Account, Plan, Principal, Scope
@@ -93,6 +94,7 @@ async def a_world(url: str | None, folder: Path) -> AsyncIterator[World]:
         wakeup=hints,
         signing_key=b"k" * 32,
         policy=Policy(),
+        calendar=CronCalendar(),
     )
     try:
         yield World(services, clock, hints)

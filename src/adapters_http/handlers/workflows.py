@@ -6,6 +6,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions, starting, workflows
 from wfcore.usecases.starting import Started
+from wfcore.usecases.workflows import Defined
 from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
 from wfcore.wire.views import start_view, workflow_view
 
@@ -15,14 +16,16 @@ REPLAYED = (b"idempotent-replayed", b"true")
 async def list_all(ask: Ask) -> WorkflowPage:
     """The workflows that the key's owner sees, by name."""
     found = await workflows.list_workflows(ask.services, ask.who, page(ask, WORKFLOW_PAGE))
-    items = [workflow_view(one.workflow, one.definition) for one in found.rows]
-    return WorkflowPage(items, found.total, found.page, found.size)
+    return WorkflowPage([_view(one) for one in found.rows], found.total, found.page, found.size)
 
 
 async def read(ask: Ask) -> WorkflowView:
     """One workflow with its definition."""
-    found = await workflows.read_workflow(ask.services, ask.who, ask.params["id"])
-    return workflow_view(found.workflow, found.definition)
+    return _view(await workflows.read_workflow(ask.services, ask.who, ask.params["id"]))
+
+
+def _view(found: Defined) -> WorkflowView:
+    return workflow_view(found.workflow, found.definition, found.triggers)
 
 
 async def start(ask: Ask) -> StartView:

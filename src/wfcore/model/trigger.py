@@ -45,6 +45,14 @@ class Chain:
 TriggerSpec: TypeAlias = Schedule | Chain
 
 
+class TriggerState(StrEnum):
+    """Whether a trigger will start anything."""
+
+    ACTIVE = "ACTIVE"
+    EXHAUSTED = "EXHAUSTED"
+    BLOCKED = "BLOCKED"
+
+
 class Refusal(StrEnum):
     """Why a trigger that was due started nothing."""
 
@@ -82,6 +90,23 @@ class Trigger:
         if isinstance(self.spec, Schedule):
             return TriggerKind.SCHEDULE
         return TriggerKind.DELAYED_COMPLETION
+
+
+@frozen
+class Standing:
+    """How a trigger stands: its state, in words why it is not ACTIVE, and when it fires next."""
+
+    state: TriggerState
+    why: str | None = None
+    next_at: EpochMs | None = None
+
+
+@frozen
+class Shown:
+    """A trigger, and how it stands."""
+
+    trigger: Trigger
+    standing: Standing
 
 
 @frozen

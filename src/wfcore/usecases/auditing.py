@@ -52,6 +52,24 @@ def note(
     )
 
 
+def note_skipped(
+    services: Services, unit: Unit, event: str, reason: str, account_id: str, target: str
+) -> None:
+    """Add an entry about what the service itself would have done, and did not."""
+    now = services.clock.now()
+    unit.audit.append(
+        AuditEntry(
+            id=services.ids.new("aud", now),
+            at=now,
+            event=event,
+            outcome=AuditOutcome.DENIED,
+            reason=reason,
+            account_id=account_id,
+            target=target,
+        )
+    )
+
+
 async def note_denial(
     services: Services,
     event: str,

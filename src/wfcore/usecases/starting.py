@@ -14,13 +14,14 @@ from wfcore.ports.store import Unit
 from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.redrive import kept_results
-from wfcore.rules.start import Start, accept
+from wfcore.rules.start import Start
 from wfcore.rules.tally import utc_date
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhook import require_triggerable
-from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._apply import hint
 from wfcore.usecases._looking import definition_of, execution_for, workflow_for
 from wfcore.usecases._retry import retried
+from wfcore.usecases.accepting import accepted
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
 
@@ -167,6 +168,7 @@ async def redrive(
             key_id=who.key.id if who.key else None,
             redrive_of=old.id,
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
+            chain_depth=old.chain_depth,
             kept=kept_results(old, definition),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)
@@ -211,10 +213,8 @@ async def _accept(
     now: EpochMs,
     asked: _Asked | None,
 ) -> Started:
-    definition = await definition_of(unit, workflow.id, workflow.revision)
-    outcome = accept(workflow, definition, start, services.ids.new("exec", now), now)
+    outcome = await accepted(services, unit, workflow, start, now)
     run = outcome.record
-    await collect(unit, outcome, now)
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))
     await unit.commit()

@@ -4,6 +4,8 @@ What falls due without anybody asking: a loop, not a start-up action. Contract Â
 Each duty is a row in the store; losing a sweep costs a delay, never work.
 """
 
+from collections.abc import Sequence
+
 from wfcore.errors import IllegalMove
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.execution import Execution
@@ -12,6 +14,7 @@ from wfcore.rules.execution import advance, loss, may_resume
 from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import retried
+from wfcore.usecases.firing import Fired, fire_due
 from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import expire_due
@@ -20,12 +23,13 @@ BATCH = 100
 KEEP_COUNTERS = 2 * DAY
 
 
-async def sweep(services: Services) -> None:
-    """Everything that is due now, but retention."""
+async def sweep(services: Services) -> Sequence[Fired]:
+    """Everything that is due now, but retention; what came of due triggers."""
     await recover(services)
     await expire_due(services)
     await remind_due(services)
     await end_graces(services)
+    return await fire_due(services)
 
 
 async def recover(services: Services) -> int:
@@ -80,9 +84,10 @@ async def _end_grace(services: Services, execution_id: str) -> None:
 
 
 async def next_deadline(services: Services) -> EpochMs | None:
-    """When the next approval expires or is reminded of; None: none is open."""
+    """When the next approval expires or is reminded of, or a trigger fires; None: never."""
     async with services.store.view() as view:
-        return await view.approvals.next_deadline()
+        known = await view.approvals.next_deadline(), await view.timers.next_due()
+    return min((at for at in known if at is not None), default=None)
 
 
 async def retain(services: Services) -> int:

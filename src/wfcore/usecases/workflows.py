@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Permission, Principal, Share
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.trigger import Shown
 from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import View
@@ -16,14 +17,16 @@ from wfcore.usecases._looking import definition_of, workflow_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
+from wfcore.usecases.triggers import arrange, triggers_of
 
 
 @frozen
 class Defined:
-    """A workflow with its current definition."""
+    """A workflow with its current definition, and how its triggers stand."""
 
     workflow: Workflow
     definition: Definition
+    triggers: tuple[Shown, ...] = ()
 
 
 async def list_workflows(
@@ -46,7 +49,9 @@ async def read_workflow(services: Services, who: Principal | None, workflow_id: 
 
 
 async def _defined(view: View, workflow: Workflow) -> Defined:
-    return Defined(workflow, await definition_of(view, workflow.id, workflow.revision))
+    definition = await definition_of(view, workflow.id, workflow.revision)
+    triggers = await triggers_of(view, workflow.id) if definition.triggers else ()
+    return Defined(workflow, definition, triggers)
 
 
 @retried
@@ -56,8 +61,9 @@ async def apply_workflow(
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
-    The same definition again changes nothing. Running executions keep theirs.
-    Raises `NotFound` for the account.
+    The same definition again changes nothing. Running executions keep theirs. Its triggers are
+    in force from then on. Raises `NotFound` for the account, `InvalidDefinition` for triggers
+    that the account cannot have.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -74,14 +80,21 @@ async def apply_workflow(
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
         unit.workflows.put(workflow)
         unit.definitions.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
+        due = await arrange(services, unit, owner, workflow, definition, now)
         note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin)
         await unit.commit()
+    if due:
+        services.wakeup.timer()
     return workflow
 
 
 @retried
 async def delete_workflow(services: Services, workflow_id: str, origin: Origin = UNKNOWN) -> None:
-    """Delete it; its webhooks are disabled, its executions go on. Raises `NotFound`. WH-10."""
+    """
+    Delete it with its triggers; its webhooks are disabled, its executions go on. WH-10, SH-5.
+
+    Raises `NotFound`.
+    """
     now = services.clock.now()
     async with services.store.unit() as unit:
         workflow = await unit.workflows.get(workflow_id)
@@ -89,6 +102,8 @@ async def delete_workflow(services: Services, workflow_id: str, origin: Origin =
             raise NotFound("Workflow")
         for webhook in await unit.webhooks.of_workflow(workflow_id):
             unit.webhooks.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
+        for trigger in await unit.triggers.of_workflow(workflow_id):
+            unit.triggers.delete(trigger)
         unit.workflows.delete(workflow)
         note(services, unit, "workflow.delete", None, workflow_id, origin)
         await unit.commit()

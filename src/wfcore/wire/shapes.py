@@ -17,6 +17,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
 from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
 from wfcore.model.workflow import ColumnType, VariableType
+from wfcore.wire.starts import ConcurrencyView, WorkflowTriggerView
 
 ABSENT: Final = {"absent": True}
 """Field metadata: left out while it is None."""
@@ -35,7 +36,7 @@ class VariableView:
 
 @define(eq=False)
 class WorkflowView:
-    """A workflow. `workflow` holds the steps of its definition, as written."""
+    """A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself."""
 
     id: str
     name: str
@@ -43,6 +44,8 @@ class WorkflowView:
     workflow: Sequence[Any]
     description: str
     variables: Sequence[VariableView]
+    triggers: Sequence[WorkflowTriggerView]
+    concurrency: ConcurrencyView | None
     version: int
     created_at: int
     updated_at: int

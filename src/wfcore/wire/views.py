@@ -16,6 +16,7 @@ from wfcore.model.execution import (
     StepStatus,
 )
 from wfcore.model.page import Page
+from wfcore.model.trigger import Shown
 from wfcore.model.usage import Usage
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
@@ -23,13 +24,16 @@ from wfcore.rules.quorum import items_hash
 from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
+from wfcore.wire.starts import concurrency_view, trigger_view
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 _COUNTED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 _NOTHING_USED = Usage()
 
 
-def workflow_view(workflow: Workflow, definition: Definition) -> shapes.WorkflowView:
+def workflow_view(
+    workflow: Workflow, definition: Definition, triggers: Sequence[Shown] = ()
+) -> shapes.WorkflowView:
     """A workflow with its current definition."""
     return shapes.WorkflowView(
         id=workflow.id,
@@ -38,6 +42,8 @@ def workflow_view(workflow: Workflow, definition: Definition) -> shapes.Workflow
         workflow=definition.steps_as_written,
         description=definition.description,
         variables=[_variable(one) for one in definition.variables.values()],
+        triggers=[trigger_view(one) for one in triggers],
+        concurrency=concurrency_view(definition.concurrency),
         version=workflow.revision,
         created_at=workflow.created_at,
         updated_at=workflow.updated_at,

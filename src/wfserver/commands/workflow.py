@@ -155,7 +155,7 @@ def _share(session: Session, workflow: str, other: str, permission: Permission |
 
 
 def _json(found: Defined) -> Any:
-    return plain(workflow_view(found.workflow, found.definition))
+    return plain(workflow_view(found.workflow, found.definition, found.triggers))
 
 
 def _row(found: Defined) -> tuple[object, ...]:

@@ -1,0 +1,152 @@
+"""
+Firing timers: schedules and chains start their workflows. SH-1, CH-1.
+
+A start is one unit with the timer that it consumes: a crash leaves both or neither, and of
+several servers one commits. What starts nothing says why, in the audit log and at the trigger.
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import Conflict, InvalidInput
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account
+from wfcore.model.execution import TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
+from wfcore.model.workflow import Workflow
+from wfcore.ports.store import Unit
+from wfcore.rules.schedule import Due, due, timer_at
+from wfcore.rules.start import Start
+from wfcore.rules.trigger import is_news, ran, refusal, refused
+from wfcore.usecases._apply import hint
+from wfcore.usecases._retry import retried
+from wfcore.usecases.accepting import accepted
+from wfcore.usecases.auditing import note_skipped
+from wfcore.usecases.services import Services
+from wfcore.usecases.triggers import following_of, sees
+
+BATCH = 100
+
+
+@frozen
+class Fired:
+    """What came of one due timer: an execution, or the reason why there is none."""
+
+    trigger_id: str
+    workflow_id: str
+    execution_id: str | None = None
+    refusal: Refusal | None = None
+
+
+async def fire_due(services: Services) -> Sequence[Fired]:
+    """Fire every timer whose time has come."""
+    fired: list[Fired] = []
+    while True:
+        async with services.store.view() as view:
+            found = await view.timers.due(services.clock.deadline_now(), BATCH)
+        ends = [await fire(services, timer.id) for timer in found]
+        fired += [one for one in ends if one is not None]
+        if len(found) < BATCH:
+            return fired
+
+
+@retried
+async def fire(services: Services, timer_id: str) -> Fired | None:
+    """
+    Consume one timer and start what it stands for. None: somebody else has, or its trigger is
+    gone. Held against the clock of deadlines, so that one that jumps fires nothing early. SH-8.
+    """
+    until = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        timer = await unit.timers.get(timer_id)
+        if timer is None or timer.due_at > until:
+            return None
+        unit.timers.delete(timer)
+        trigger = await unit.triggers.get(timer.trigger_id)
+        workflow = await unit.workflows.get(trigger.workflow_id) if trigger else None
+        if trigger is None or workflow is None:
+            await unit.commit()
+            return None
+        return await _fire(services, unit, timer, trigger, workflow, until)
+
+
+async def _fire(
+    services: Services,
+    unit: Unit,
+    timer: Timer,
+    trigger: Trigger,
+    workflow: Workflow,
+    until: EpochMs,
+) -> Fired:
+    now = services.clock.now()
+    for_instant = _rearmed(services, unit, timer, trigger, until)
+    owner = await unit.accounts.get(trigger.owner_id)
+    why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
+    if why is None and for_instant is None:
+        why = Refusal.MISSED
+    if why is None:
+        told = _told(timer, trigger, for_instant)
+        start = Start(trigger.owner_id, _source(trigger), chain_depth=timer.depth, told=told)
+        try:
+            outcome = await accepted(services, unit, workflow, start, now)
+        except InvalidInput:
+            why = Refusal.INVALID_INPUT
+        except Conflict:
+            why = Refusal.LIMIT_REACHED
+    if why is not None:
+        if is_news(trigger, why):
+            note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
+        unit.triggers.put(refused(trigger, why, now))
+        await unit.commit()
+        return Fired(trigger.id, workflow.id, refusal=why)
+    unit.triggers.put(ran(trigger, now))
+    await unit.commit()
+    hint(services.wakeup, outcome.record.id, outcome.effects)
+    return Fired(trigger.id, workflow.id, outcome.record.id)
+
+
+def _rearmed(
+    services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
+) -> EpochMs | None:
+    """
+    The instant that a start would be for; None: it was missed. A schedule gets its next timer
+    in the same unit, whatever comes of this one.
+    """
+    spec = trigger.spec
+    if isinstance(spec, Chain):
+        return timer.due_at
+    found = _due(services, spec, timer, until)
+    if found.next_at is not None:
+        unit.timers.put(timer_at(trigger, found.next_at))
+    return found.start_for
+
+
+def _due(services: Services, spec: Schedule, timer: Timer, until: EpochMs) -> Due:
+    policy = services.policy
+    missed = spec.missed or policy.missed
+    find = following_of(services, spec)
+    return due(timer.due_at, until, policy.schedule_grace_ms, missed, find)
+
+
+async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account | None) -> bool:
+    """
+    Whether the chain's owner can still see the workflow whose completion it was. One that was
+    deleted meanwhile has completed all the same.
+    """
+    run = await unit.executions.get(timer.cause) if timer.cause else None
+    watched = await unit.workflows.get(run.workflow_id) if run else None
+    return watched is None or await sees(unit, trigger.owner_id, watched)
+
+
+def _source(trigger: Trigger) -> TriggerSource:
+    if isinstance(trigger.spec, Schedule):
+        return TriggerSource.SCHEDULE
+    return TriggerSource.DELAYED_COMPLETION
+
+
+def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
+    """What the first event says of the start."""
+    cause: JsonObject = {"completedExecutionId": timer.cause} if timer.cause else {}
+    return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
