@@ -24,6 +24,7 @@ COMMANDS = {
     "account": "Accounts: create, set, list.",
     "key": "API keys: create, rotate, revoke, list.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",
+    "trigger": "Schedules and chains: list.",
     "webhook": "Webhooks: create, set, list, delete.",
     "execution": "Executions: start, list, show, explain, cancel, redrive.",
     "approval": "Approvals: list, show, approve, reject.",

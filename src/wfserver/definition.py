@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from attrs import frozen
+
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_text import load_definition_text, with_lines
 from adapters_runtime.languages import Interpreters
@@ -17,14 +19,35 @@ from wfcore.rules.limits import SOURCE_BYTES
 STDIN = "-"
 
 
+@frozen
+class Text:
+    """The text of a definition, and what to call it in messages."""
+
+    content: bytes
+    source: str
+
+    def definition(self) -> Definition:
+        """What it says. Raises `InvalidDefinition` with every mistake and its line."""
+        return checked(self.content, self.source)
+
+    def located(self, error: InvalidDefinition) -> InvalidDefinition:
+        """Mistakes that only the store could tell, with their lines."""
+        _, lines = load_definition_text(self.content, self.source)
+        return with_lines(error, lines, self.source)
+
+
+def read_text(file: str) -> Text:
+    """The text in *file* (`-`: stdin). Raises `OSError` where it cannot be read."""
+    return Text(_bytes_of(file), "stdin" if file == STDIN else file)
+
+
 def read_definition(file: str) -> Definition:
     """
     The definition in *file* (`-`: stdin).
 
     Raises `InvalidDefinition` with every mistake, `OSError` where it cannot be read.
     """
-    source = "stdin" if file == STDIN else file
-    return checked(_bytes_of(file), source)
+    return read_text(file).definition()
 
 
 def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:

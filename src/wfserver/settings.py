@@ -13,6 +13,7 @@ from attrs import field, frozen
 
 from wfcore.errors import InvalidInput
 from wfcore.instants import DurationMs
+from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
 
@@ -58,6 +59,8 @@ def settings_from(
         keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
         places=_count(env, "WFCORE_CONCURRENCY", default.places),
         private_callbacks=_switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS"),
+        schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
+        missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
     )
     return Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
@@ -94,6 +97,16 @@ def _switch(env: Mapping[str, str], name: str) -> bool:
     if text not in ("0", "1"):
         raise InvalidInput(name, "must be 0 or 1")
     return text == "1"
+
+
+def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        return Missed(text)
+    except ValueError:
+        raise InvalidInput(name, f"must be one of {', '.join(Missed)}") from None
 
 
 def _url(text: str | None) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
@@ -23,7 +24,7 @@ FREE = ("output", "rows", "items", "inputs")
 
 
 def check(document: Json) -> Definition:
-    return check_definition(document, MiniJinjaTemplates().problems)
+    return check_definition(document, MiniJinjaTemplates().problems, CronCalendar().problems)
 
 
 def mistakes(document: Json) -> tuple[Problem, ...]:
@@ -130,7 +131,7 @@ def test_templates_see_only_what_comes_before(definition: Definition) -> None:
         asked.append((set(known["steps"] or ()), loops))
         return ()
 
-    check_definition(written(definition), note)
+    check_definition(written(definition), note, CronCalendar().problems)
     allowed = [*places(definition.steps, frozenset(), frozenset())]
     assert all(place in allowed for place in asked)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language
@@ -15,7 +16,7 @@ GROUP = {"name": "rows", "rows": [{"id": 1}]}
 
 
 def check(document: Any) -> Definition:
-    return check_definition(document, MiniJinjaTemplates().problems)
+    return check_definition(document, MiniJinjaTemplates().problems, CronCalendar().problems)
 
 
 def said(document: Any) -> list[str]:
@@ -46,10 +47,6 @@ DOCUMENTS: list[tuple[Any, str]] = [
     ({"name": "W", "steps": [CODE] * 501}, "steps: has 501 steps; at most 500"),
     ({"name": "W", "steps": [CODE, CODE]}, "steps[1].name: repeats 'fetch' of steps[0]"),
     ({"name": "W", "steps": [7]}, "steps[0]: must be an object, not a number"),
-    (
-        {"name": "W", "steps": [CODE], "triggers": [{"kind": "SCHEDULE"}]},
-        "triggers: triggers are not supported by this version; leave them out",
-    ),
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "

@@ -166,7 +166,7 @@ def choice(options: type[StrEnum]) -> Check:
 
 def number(least: float, most: float, whole: bool = False) -> Check:
     """A check for a number in a range."""
-    wanted = f"a {'whole ' * whole}number from {least:g} to {most:g}"
+    wanted = f"a {'whole ' * whole}number from {_plain(least)} to {_plain(most)}"
 
     def check(document: Json, path: str, findings: Findings) -> Any:
         fits = isinstance(document, int if whole else int | float)
@@ -177,6 +177,10 @@ def number(least: float, most: float, whole: bool = False) -> Check:
         return document if whole else float(document)  # type: ignore[arg-type]
 
     return check
+
+
+def _plain(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
 def boolean(document: Json, path: str, findings: Findings) -> Any:

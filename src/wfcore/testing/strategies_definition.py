@@ -28,6 +28,7 @@ from wfcore.model.workflow import (
     Step,
 )
 from wfcore.testing.strategies import texts, variables
+from wfcore.testing.strategies_triggers import trigger_specs
 from wfcore.testing.strategies_written import written
 
 STEP_NAMES = ("fetch", "review_1", "Apply", "_last", "each-one", "Side", "z", "wait")
@@ -250,14 +251,17 @@ def definitions(draw: st.DrawFn) -> Definition:
         scene = scene.after(step)
     output = st.dictionaries(texts(), scene.templates(), max_size=2)
     has_output = draw(st.booleans())
+    declarations = {name: draw(variables(name)) for name in declared}
+    unattended = all(one.has_default or not one.required for one in declarations.values())
     definition = Definition(
         name=draw(filled_texts()),
         steps=steps,
         steps_as_written=(),
-        variables={name: draw(variables(name)) for name in declared},
+        variables=declarations,
         output=draw(output) if has_output else None,
         has_output=has_output,
         description=draw(texts()),
+        triggers=draw(trigger_specs()) if unattended else (),
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))

@@ -20,6 +20,7 @@ from wfcore.model.workflow import (
     Variable,
 )
 from wfcore.rules.field_paths import below
+from wfcore.testing.strategies_triggers import trigger_written
 
 
 def written(definition: Definition) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def written(definition: Definition) -> dict[str, Any]:
         "description": definition.description,
         "variables": {name: _variable(one) for name, one in definition.variables.items()},
         "steps": [_step(step) for step in definition.steps],
+        "triggers": [trigger_written(spec) for spec in definition.triggers],
     }
     return document | ({"output": definition.output} if definition.has_output else {})
 

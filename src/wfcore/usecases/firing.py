@@ -81,7 +81,7 @@ async def _fire(
     until: EpochMs,
 ) -> Fired:
     now = services.clock.now()
-    for_instant = _rearmed(services, unit, timer, trigger, until)
+    for_instant = await _rearmed(services, unit, timer, trigger, until)
     owner = await unit.accounts.get(trigger.owner_id)
     why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
     if why is None and for_instant is None:
@@ -107,7 +107,7 @@ async def _fire(
     return Fired(trigger.id, workflow.id, outcome.record.id)
 
 
-def _rearmed(
+async def _rearmed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> EpochMs | None:
     """
@@ -119,7 +119,9 @@ def _rearmed(
         return timer.due_at
     found = _due(services, spec, timer, until)
     if found.next_at is not None:
-        unit.timers.put(timer_at(trigger, found.next_at))
+        following = timer_at(trigger, found.next_at)
+        if await unit.timers.get(following.id) is None:
+            unit.timers.put(following)
     return found.start_for
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Permission, Share
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Workflow
@@ -14,7 +15,8 @@ from wfcore.usecases.workflows import Defined
 from wfcore.wire.converter import plain
 from wfcore.wire.views import workflow_view
 from wfserver import finding
-from wfserver.definition import read_definition
+from wfserver.commands.trigger import fires
+from wfserver.definition import read_text
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import instant, put_fields, put_json, put_list, put_table
 from wfserver.params import Group, Member, limit, pass_session
@@ -33,7 +35,8 @@ def workflow_command() -> None:
 @pass_session
 def apply(session: Session, file: str, owner: str) -> None:
     """Create a workflow, or update the owner's workflow of that name. FILE - is stdin."""
-    definition = read_definition(file)
+    text = read_text(file)
+    definition = text.definition()
 
     async def job(services: Services) -> Workflow:
         account = await finding.account(services, owner, "--owner")
@@ -41,7 +44,10 @@ def apply(session: Session, file: str, owner: str) -> None:
             services, account.id, definition, origin=AT_THE_COMMAND_LINE
         )
 
-    applied = session.work(job)
+    try:
+        applied = session.work(job)
+    except InvalidDefinition as error:
+        raise text.located(error) from None
     document = {"id": applied.id, "name": applied.name, "version": applied.revision}
     if session.json:
         put_json(document)
@@ -88,6 +94,7 @@ def show(session: Session, workflow: str) -> None:
             "updated": instant(found.workflow.updated_at),
             "variables": ", ".join(found.definition.variables),
             "steps": " > ".join(step.name for step in found.definition.walk()),
+            "triggers": "; ".join(fires(one.trigger.spec) for one in found.triggers),
             "shared with": ", ".join(f"{one.account_id} {one.permission}" for one in shares),
         }
     )

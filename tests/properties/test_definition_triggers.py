@@ -1,0 +1,105 @@
+"""Named mistakes in what a definition says of its starts. SH-5, SH-6, CC-1."""
+
+from typing import Any
+
+import pytest
+
+from adapters_runtime.cron import CronCalendar
+from adapters_runtime.templates import MiniJinjaTemplates
+from wfcore.errors import InvalidDefinition
+from wfcore.model.trigger import Chain, Missed, Schedule
+from wfcore.model.workflow import Definition
+from wfcore.rules.definition import check_definition
+
+CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
+DAILY = {"kind": "SCHEDULE", "cron": "0 9 * * *"}
+BEHIND = {"kind": "DELAYED_COMPLETION", "workflow": "Import"}
+
+
+def check(**fields: Any) -> Definition:
+    document = {"name": "W", "steps": [CODE], **fields}
+    return check_definition(document, MiniJinjaTemplates().problems, CronCalendar().problems)
+
+
+def said(**fields: Any) -> list[str]:
+    with pytest.raises(InvalidDefinition) as caught:
+        check(**fields)
+    return str(caught.value).splitlines()
+
+
+def test_triggers_with_their_defaults() -> None:
+    """What is left out is UTC, no delay, no end of runs, and as the server is set."""
+    in_tokyo = {**DAILY, "timezone": "Asia/Tokyo", "missed": "once"}
+    definition = check(triggers=[DAILY, BEHIND, in_tokyo])
+    assert definition.triggers == (
+        Schedule("0 9 * * *", "UTC", None),
+        Chain("Import", 0, None),
+        Schedule("0 9 * * *", "Asia/Tokyo", Missed.ONCE),
+    )
+
+
+TRIGGERS: list[tuple[Any, str]] = [
+    (3, "triggers: must be a list, not a number"),
+    ([3], "triggers[0]: must be an object, not a number"),
+    ([{}], "triggers[0].kind: must be one of SCHEDULE, DELAYED_COMPLETION"),
+    (
+        [{"kind": "SHEDULE"}],
+        "triggers[0].kind: kind 'SHEDULE' is not supported; did you mean SCHEDULE? "
+        "known: SCHEDULE, DELAYED_COMPLETION",
+    ),
+    ([{"kind": "SCHEDULE"}], "triggers[0].cron: is required"),
+    ([{"kind": "DELAYED_COMPLETION"}], "triggers[0].workflow: is required"),
+    (
+        [{**DAILY, "crn": 1}],
+        "triggers[0].crn: unknown field; did you mean cron? known: kind, cron, timezone, missed",
+    ),
+    (
+        [{**DAILY, "cron": "@daily"}],
+        "triggers[0].cron: must have five fields: minute, hour, day of month, month, day of week",
+    ),
+    ([{**DAILY, "cron": "61 * * * *"}], "triggers[0].cron: cannot be read: Bad minute"),
+    ([{**DAILY, "cron": "0 0 30 2 *"}], "triggers[0].cron: cannot be read: Bad day-of-month"),
+    (
+        [{**DAILY, "timezone": "Europe/Berln"}],
+        "triggers[0].timezone: 'Europe/Berln' is no time zone like Europe/Berlin; "
+        "did you mean Europe/Berlin?",
+    ),
+    (
+        [{**DAILY, "missed": "all"}],
+        "triggers[0].missed: unknown value 'all'; known: skip, once",
+    ),
+    (
+        [{**BEHIND, "delaySeconds": 0.5}],
+        "triggers[0].delaySeconds: must be a whole number from 0 to 31,536,000, not a number",
+    ),
+    (
+        [{**BEHIND, "maxRuns": 0}],
+        "triggers[0].maxRuns: must be a whole number from 1 to 1,000,000",
+    ),
+    ([BEHIND, DAILY, {**BEHIND, "maxRuns": 1}], "triggers[2]: repeats triggers[0]"),
+    ([DAILY, {**DAILY, "missed": "once"}], "triggers[1]: repeats triggers[0]"),
+    ([BEHIND] * 21, "triggers: has 21 items; at most 20"),
+]
+
+
+@pytest.mark.parametrize(("triggers", "message"), TRIGGERS)
+def test_a_trigger_that_is_wrong(triggers: Any, message: str) -> None:
+    """Exactly this is said of it."""
+    assert said(triggers=triggers) == [message]
+
+
+def test_what_starts_by_itself_needs_no_values() -> None:
+    """With a trigger, a required variable needs a default; without one, none. SH-6."""
+    variables = {"a": {"required": True}, "b": {"required": True, "default": "x"}, "c": {}}
+    message = "is required and has no default, so no trigger can start this workflow"
+    assert said(variables=variables, triggers=[DAILY]) == [f"variables.a: {message}"]
+    assert check(variables=variables)
+
+
+def test_without_a_calendar_there_are_no_schedules() -> None:
+    """Who checks without a calendar is told so, and chains are fine."""
+    document = {"name": "W", "steps": [CODE], "triggers": [DAILY]}
+    with pytest.raises(InvalidDefinition, match=r"triggers\[0\]\.cron: schedules are not"):
+        check_definition(document, MiniJinjaTemplates().problems)
+    document["triggers"] = [BEHIND]
+    assert check_definition(document, MiniJinjaTemplates().problems).triggers
