@@ -18,6 +18,7 @@ ADAPTERS = {
     "adapters_http.app": ("create_app",),
     "adapters_http.config": ("HttpConfig", "Login"),
     "adapters_runtime.code_step": ("CodeStepRunner",),
+    "adapters_runtime.cron": ("CronCalendar",),
     "adapters_runtime.dispatcher": ("Dispatcher",),
     "adapters_runtime.passwords": ("Argon2Passwords",),
     "adapters_runtime.sweeper": ("Sweeper",),

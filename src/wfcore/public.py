@@ -43,6 +43,8 @@ from wfcore.model.json import Json as Json
 from wfcore.model.json import JsonObject as JsonObject
 from wfcore.model.page import Page as Page
 from wfcore.model.page import PageRequest as PageRequest
+from wfcore.model.trigger import Chain as Chain
+from wfcore.model.trigger import Schedule as Schedule
 from wfcore.model.webhook import Webhook as Webhook
 from wfcore.model.workflow import ApprovalStep as ApprovalStep
 from wfcore.model.workflow import CodeStep as CodeStep
@@ -65,6 +67,7 @@ from wfcore.ports.runtime import StepRunner as StepRunner
 from wfcore.ports.store import Store as Store
 from wfcore.ports.store import Unit as Unit
 from wfcore.ports.store import View as View
+from wfcore.ports.system import Calendar as Calendar
 from wfcore.ports.system import Clock as Clock
 from wfcore.ports.system import Ids as Ids
 from wfcore.ports.system import Passwords as Passwords

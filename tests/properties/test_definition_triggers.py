@@ -1,4 +1,4 @@
-"""Named mistakes in what a definition says of its starts. SH-5, SH-6, CC-1."""
+"""Named mistakes in what a definition says of its starts. SH-5, SH-6."""
 
 from typing import Any
 

@@ -64,7 +64,7 @@ MAX_TRIGGERS = 20
 MAX_RUNS = 1_000_000
 """Triggers of a workflow, and what `maxRuns` may say. SH-5."""
 MAX_RUNS_AT_ONCE = 1_000
-"""What `concurrency.limit` may say. CC-1."""
+"""What `concurrency.limit` may say."""
 MAX_BACKOFF = 100
 ARTIFACTS_PER_EXECUTION = 200
 ARTIFACT_BYTES = 100 * MIB
