@@ -14,7 +14,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.table import Table
 
-from bench import http, spawn, writer
+from bench import http, kit, spawn, writer
 from bench.load import request
 
 CLIENTS = 32
@@ -77,6 +77,11 @@ def spawn_rows(report: Report) -> None:
             report.most(f"step overhead, {name.removesuffix('_overhead')}", value, "ms", 3)
 
 
+def kit_rows(report: Report) -> None:
+    for name, per_second in kit.speeds().items():
+        report.plain(f"values of {name} for tests", f"{per_second:,.0f} /s")
+
+
 def engine_rows(report: Report, seconds: float, folder: Path) -> None:
     seeded = http.seed(folder)
     with http.whole(folder) as server:
@@ -100,6 +105,7 @@ def main() -> int:
         http_rows(report, seconds, Path(folder, "http"))
         writer_rows(report, seconds)
         spawn_rows(report)
+        kit_rows(report)
         engine_rows(report, seconds, Path(folder, "engine"))
     console.print(report.table)
     return 0 if report.kept else 1

@@ -67,13 +67,16 @@ def scalars() -> st.SearchStrategy[Json]:
 
 
 @cache
-def json_values() -> st.SearchStrategy[Json]:
-    """Any JSON value of a modest size."""
-    return st.recursive(
-        scalars(),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts(), inner, max_size=4),
-        max_leaves=8,
-    )
+def json_values(depth: int = 3) -> st.SearchStrategy[Json]:
+    """
+    Any JSON value of a modest size that nests at most *depth* deep.
+
+    Not `st.recursive`, which takes four times as long for the same.
+    """
+    if depth == 0:
+        return scalars()
+    inner = json_values(depth - 1)
+    return scalars() | st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3)
 
 
 @cache
