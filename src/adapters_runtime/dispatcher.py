@@ -15,7 +15,7 @@ from attrs import define, field
 
 from adapters_runtime.wakeups import Wakeups, wait_for
 from wfcore.errors import LeaseLost, StoreUnavailable
-from wfcore.ports.runtime import StepEnd, StepJob, StepRunner
+from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.usecases import running
 from wfcore.usecases.running import Lease
 from wfcore.usecases.services import Services
@@ -34,7 +34,7 @@ class _Held:
     """An execution that this process works on, and the tasks that run its steps."""
 
     lease: Lease
-    steps: set[asyncio.Task[Sequence[StepJob]]] = field(factory=set)
+    steps: set[asyncio.Task[Sequence[Job]]] = field(factory=set)
     driver: asyncio.Task[None] | None = None
 
 
@@ -42,7 +42,7 @@ class Dispatcher:
     """Runs steps for one process. `worker` must be unique for each start of a process."""
 
     def __init__(
-        self, services: Services, runner: StepRunner, wakeups: Wakeups, worker: str
+        self, services: Services, runner: JobRunner, wakeups: Wakeups, worker: str
     ) -> None:
         self.worker = worker
         self._services = services
@@ -139,10 +139,10 @@ class Dispatcher:
             del self._held[lease.execution_id]
             self._wakeups.runner()
 
-    async def _begin(self, lease: Lease) -> Sequence[StepJob]:
+    async def _begin(self, lease: Lease) -> Sequence[Job]:
         return await running.begin(self._services, lease)
 
-    async def _run_steps(self, held: _Held, jobs: Sequence[StepJob]) -> None:
+    async def _run_steps(self, held: _Held, jobs: Sequence[Job]) -> None:
         """Run *jobs* and whatever follows from their ends; steps that were stopped are dropped."""
         self._start(held, jobs)
         while held.steps:
@@ -152,18 +152,18 @@ class Dispatcher:
                 if not step.cancelled():
                     self._start(held, step.result())
 
-    def _start(self, held: _Held, jobs: Sequence[StepJob]) -> None:
+    def _start(self, held: _Held, jobs: Sequence[Job]) -> None:
         for job in jobs:
             held.steps.add(asyncio.create_task(self._run_step(held.lease, job)))
 
-    async def _run_step(self, lease: Lease, job: StepJob) -> Sequence[StepJob]:
+    async def _run_step(self, lease: Lease, job: Job) -> Sequence[Job]:
         async def say(stream: str, lines: str) -> None:
             await running.log_lines(self._services, lease, job.step_name, stream, lines)
 
         end = await self._runner.run(job, say)
         return await self._stored(lambda: self._complete(lease, job, end))
 
-    async def _complete(self, lease: Lease, job: StepJob, end: StepEnd) -> Sequence[StepJob]:
+    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
         go_on = not self._stopping
         return await running.complete_step(self._services, lease, job.step_name, end, go_on=go_on)
 

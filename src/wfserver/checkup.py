@@ -3,17 +3,19 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_store.sql.migrate import migrations
 from wfcore.errors import InvalidInput, WfError
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import list_webhooks
+from wfserver import ai
 from wfserver.compose import System
 from wfserver.failures import explain
 from wfserver.session import Session
@@ -21,7 +23,7 @@ from wfserver.session import Session
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
 _PAGE = 200
-_NO_AI = "AI steps are not in this version"
+_FEW = 3
 
 
 @frozen
@@ -35,12 +37,44 @@ class Check:
     essential: bool = False
 
 
-def checks(session: Session) -> Sequence[Check]:
-    """All checks but those of languages and isolation."""
+def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
+    """All checks but those of languages and isolation; *online*: providers are asked, too."""
     data = session.settings().data
     found = [_program(), _folder(data), _disk(data)]
     found += _store(session, data) if found[1].ok else []
-    return [*found, Check("providers", True, _NO_AI)]
+    providers = session.settings().providers
+    found.append(_providers(session, data, providers))
+    return [*found, *(_asked(one) for one in providers.values() if online)]
+
+
+def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) -> Check:
+    detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
+    wanted = _wanted(session, data)
+    missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
+    clear = [one for one in providers.values() if one.in_the_clear]
+    if missing:
+        used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)
+        cure = ", ".join(f"set {setting_of(name)}" for name, _ in missing)
+        return Check("providers", False, f"{detail}; not configured: {used}", cure)
+    if clear:
+        return Check("providers", False, detail, f"use https for {clear[0].name}")
+    return Check("providers", True, detail)
+
+
+def _wanted(session: Session, data: Path) -> Mapping[str, Sequence[str]]:
+    """Which workflows use which provider; nothing where the store cannot be read."""
+    if session.settings().store is None and not data.exists():
+        return {}
+    try:
+        return session.work_in(ai.wanted)
+    except (WfError, OSError):
+        return {}
+
+
+def _asked(provider: Provider) -> Check:
+    fine, detail = ai.asked(provider)
+    cure = None if fine else f"check {provider.setting} and the base URL"
+    return Check(f"provider {provider.name}", fine, detail, cure)
 
 
 def _program() -> Check:

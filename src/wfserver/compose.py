@@ -12,19 +12,23 @@ from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.ai.models import WireModels
+from adapters_runtime.ai.prices import PriceList, read_prices
+from adapters_runtime.ai.step import AiStepRunner
 from adapters_runtime.caller import Caller
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.passwords import Argon2Passwords
+from adapters_runtime.steps import StepRunners
 from adapters_runtime.sweeper import Sweeper
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore.usecases.services import Services
-from wfserver.settings import Settings
+from wfserver.settings import PRICES, Settings
 
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32
@@ -89,6 +93,13 @@ def signing_key(data: Path) -> bytes:
     return path.read_bytes()
 
 
+def new_ai_runner(settings: Settings) -> AiStepRunner:
+    """The AI step runner. Raises `InvalidInput` for prices that cannot be read."""
+    own = read_prices(settings.prices, PRICES) if settings.prices else {}
+    providers = settings.providers
+    return AiStepRunner(WireModels(providers), PriceList(own, providers), at_once=settings.ai_calls)
+
+
 def new_runner(system: System) -> CodeStepRunner:
     """The code step runner of this process; its folders lie in the data folder."""
 
@@ -105,7 +116,8 @@ async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispat
     Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended.
     """
     worker = system.services.ids.new("worker", system.services.clock.now())
-    dispatcher = Dispatcher(system.services, runner, system.wakeups, worker)
+    steps = StepRunners(runner, new_ai_runner(system.settings))
+    dispatcher = Dispatcher(system.services, steps, system.wakeups, worker)
     sweeper = Sweeper(system.services, system.wakeups, dispatcher.keep_leases)
     courier = HttpCourier(system.settings.policy.private_callbacks)
     caller = Caller(system.services, courier, system.wakeups)

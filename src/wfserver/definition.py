@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.ai import schemas
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_text import load_definition_text, with_lines
 from adapters_runtime.languages import Interpreters
@@ -58,8 +59,9 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
     """
     document, lines = load_definition_text(text, source)
     try:
+        templates, calendar = MiniJinjaTemplates(), CronCalendar()
         definition = check_definition(
-            document, MiniJinjaTemplates().problems, CronCalendar().problems
+            document, templates.problems, calendar.problems, schemas.problems
         )
         missing = language_problems(definition, cures(definition)) if runs_here else ()
         if missing:

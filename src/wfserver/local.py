@@ -42,15 +42,15 @@ class Watcher:
 
 
 async def run_here(
-    folder: Path, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
+    settings: Settings, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
 ) -> Execution:
     """
-    Run *definition* to its end, with *folder* for what is transient.
+    Run *definition* to its end; what the data folder of *settings* keeps is transient.
 
     Its triggers are left out: it is started here and now. Where nobody can decide an approval,
     the execution is cancelled. Raises `InvalidInput`.
     """
-    settings = Settings(folder, "memory:", drain_ms=DurationMs(0))
+    settings = evolve(settings, store="memory:", drain_ms=DurationMs(0))
     async with open_system(settings) as system:
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Plan.PRO))

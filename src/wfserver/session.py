@@ -1,6 +1,6 @@
 """One call of the command line: where the data is, how to answer, and the store to work on."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,12 +23,19 @@ class Session:
         self.data: str | None = None
         self.store: str | None = None
         self.json = False
+        self._environment: Mapping[str, str] | None = None
 
     def settings(self, **given: Any) -> "Settings":
-        """The settings of environment and options. Raises `InvalidInput`."""
-        from wfserver.settings import settings_from
+        """
+        The settings of options and environment, which is read once: its keys leave it then.
 
-        return settings_from(data=self.data, store=self.store, **given)
+        Raises `InvalidInput`.
+        """
+        from wfserver.settings import settings_from, take_environment
+
+        if self._environment is None:
+            self._environment = take_environment()
+        return settings_from(self._environment, data=self.data, store=self.store, **given)
 
     def work(self, job: "Callable[[Services], Awaitable[T]]", *, fresh: bool = False) -> T:
         """

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from adapters_runtime.ai.providers import Provider, forget_keys, providers_from
 from wfcore.errors import InvalidInput
 from wfcore.instants import DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
+
+PRICES = "WFCORE_AI_PRICES"
 
 
 @frozen
@@ -24,7 +27,8 @@ class Settings:
     What the server and the commands need to know. Lengths of time are milliseconds.
 
     `store` None: SQLite in the data folder. `places`: executions worked on at once.
-    `drain_ms`: how long running steps may go on after SIGTERM.
+    `drain_ms`: how long running steps may go on after SIGTERM. `providers`: of models, by name.
+    `prices`: the file with the operator's own. `ai_calls`: calls of models at once.
     """
 
     data: Path
@@ -34,6 +38,9 @@ class Settings:
     public_url: str | None = None
     drain_ms: DurationMs = DurationMs(25_000)
     policy: Policy = Policy()
+    providers: Mapping[str, Provider] = field(factory=dict)
+    prices: Path | None = None
+    ai_calls: int = 32
 
 
 def settings_from(
@@ -70,7 +77,20 @@ def settings_from(
         public_url=_url(public_url or env.get("WFCORE_PUBLIC_URL") or None),
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000)),
         policy=policy,
+        providers=providers_from(env),
+        prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
+        ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
     )
+
+
+def take_environment() -> Mapping[str, str]:
+    """
+    The environment as it is now. The keys of providers leave the process's own: nothing that is
+    started later inherits them. AI-6.
+    """
+    taken = dict(os.environ)
+    forget_keys(os.environ)
+    return taken
 
 
 def _duration(env: Mapping[str, str], name: str, default: DurationMs) -> DurationMs:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from adapters_runtime.ai import schemas
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
@@ -19,12 +20,13 @@ from wfcore.testing.strategies_written import leaves, written
 
 Keys = tuple[str | int, ...]
 
-FREE = ("output", "rows", "items", "inputs")
-"""Fields in which any JSON is right, or null is."""
+FREE = ("output", "rows", "items", "inputs", "schema")
+"""Fields in which any JSON is right, null is, or a library has to say what is."""
 
 
 def check(document: Json) -> Definition:
-    return check_definition(document, MiniJinjaTemplates().problems, CronCalendar().problems)
+    templates, calendar = MiniJinjaTemplates(), CronCalendar()
+    return check_definition(document, templates.problems, calendar.problems, schemas.problems)
 
 
 def mistakes(document: Json) -> tuple[Problem, ...]:

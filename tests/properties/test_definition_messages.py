@@ -50,7 +50,7 @@ DOCUMENTS: list[tuple[Any, str]] = [
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
-        "known: name, description, variables, steps, output, triggers",
+        "known: name, description, variables, steps, output, budget, triggers",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from wfcore.effects import OpenApproval, Outcome, StartStep
 from wfcore.errors import TemplateFailed
 from wfcore.instants import EpochMs, later
-from wfcore.model.approval import Approval, DecisionSource
+from wfcore.model.approval import Approval, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
-from wfcore.model.workflow import CodeStep, Definition
+from wfcore.model.usage import Usage
+from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.approval import (
     BY_END,
@@ -41,6 +42,8 @@ from wfcore.testing.builders import NOW
 from wfcore.testing.strategies_runs import BOOM, NO, YES, sequences
 
 GRACE = 300_000
+USED = Usage(3_000, 2_000, "100.5")
+"""What every call of a model uses."""
 CHAOS = 25
 PATIENCE = 60
 LOSSES = ("claim", "lose_worker", "resume", "approve")
@@ -144,16 +147,23 @@ class Walk:
         return self._advance(loss(self.run, self.now, GRACE))
 
     def _done(self):
-        return self._proceed(facts.StepDone(self.run.in_flight[0], {"n": 1}))
+        name = self.run.in_flight[0]
+        return self._proceed(*self._spent(name), facts.StepDone(name, {"n": 1}))
+
+    def _spent(self, name: str) -> tuple[facts.Spent, ...]:
+        """What the attempt in flight used, where it is one that asks a model."""
+        asked = isinstance(self.definition.step(name), AiStep)
+        return (facts.Spent(name, USED),) if asked else ()
 
     def _fail(self, permanent: bool = False, timed_out: bool = False):
         name = self.run.in_flight[0]
         step = self.definition.step(name)
-        assert isinstance(step, CodeStep)
+        assert isinstance(step, CodeStep | AiStep)
         attempts = self.run.step_results[name].attempts
-        return self._proceed(
-            after_failure(step, attempts, "no", self.now, permanent=permanent, timed_out=timed_out)
+        failed = after_failure(
+            step, attempts, "no", self.now, permanent=permanent, timed_out=timed_out
         )
+        return self._proceed(*self._spent(name), failed)
 
     def _time_out(self):
         return self._fail(timed_out=True)
@@ -176,8 +186,8 @@ class Walk:
 
     def _approve(self):
         approval = self._decide(Approve(), Voice("acc_1", DecisionSource.API))
-        output = step_output(approval)
-        return self._advance(facts.Approved(approval.step_name, approval.id, output))
+        output, extends = step_output(approval), approval.purpose is Purpose.BUDGET
+        return self._advance(facts.Approved(approval.step_name, approval.id, output, extends))
 
     def _reject(self):
         approval = self._decide(Reject(), Voice("acc_1", DecisionSource.LINK))

@@ -17,6 +17,13 @@ class ApprovalStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class Purpose(StrEnum):
+    """What is asked: the question of a `manual_approval` step, or for more budget."""
+
+    STEP = "step"
+    BUDGET = "budget"
+
+
 class Verdict(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"
@@ -100,6 +107,7 @@ class Approval:
     assents: tuple[Assent, ...] = ()
     reminders: tuple[EpochMs, ...] = ()
     reminded: int = 0
+    purpose: Purpose = Purpose.STEP
     version: int = 0
 
     @property

@@ -101,7 +101,8 @@ class Execution:
     to do until somebody says something. `worker` holds the lease, `fence` its number: a
     write with an older number is refused. `events` is the number of its last event.
     `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
-    view would show their values.
+    view would show their values. `granted`: what does not count against its budget: what had
+    been spent when people last let it go on beyond the budget, or before it was redriven.
     `lane`: it runs at once with so many others of that lane only, see `rules.concurrency`.
     `chain_depth`: how many chained starts lie between it and what somebody started.
     """
@@ -135,6 +136,7 @@ class Execution:
     secrets: tuple[str, ...] = ()
     lane: str | None = None
     chain_depth: int = 0
+    granted: Usage | None = None
     version: int = 0
 
     @property

@@ -39,6 +39,13 @@ class Language(StrEnum):
     COMMAND = "command"
 
 
+class OnExceeded(StrEnum):
+    """What a budget that is spent means for the next call."""
+
+    FAIL = "fail"
+    APPROVE = "approve"
+
+
 class ColumnType(StrEnum):
     STRING = "string"
     NUMBER = "number"
@@ -105,6 +112,32 @@ class CodeStep:
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
+
+
+@frozen
+class AiStep:
+    """
+    A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
+
+    With `schema` (JSON Schema) the output is JSON of that shape, else it is the answer's text.
+    """
+
+    name: str
+    model: str
+    prompt: str
+    system: str = ""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    schema: JsonObject | None = None
+    timeout_ms: DurationMs = DurationMs(120_000)
+    when: str | None = None
+    retry: Retry = Retry()
+    continue_on_error: bool = False
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider, as the operator configured it."""
+        return self.model.partition(":")[0]
 
 
 @frozen
@@ -192,7 +225,7 @@ class LoopStep:
     continue_on_error: bool = False
 
 
-Step: TypeAlias = CodeStep | ApprovalStep | DelayStep | ChildStep | ParallelStep | LoopStep
+Step: TypeAlias = CodeStep | AiStep | ApprovalStep | DelayStep | ChildStep | ParallelStep | LoopStep
 Container: TypeAlias = ParallelStep | LoopStep
 
 
@@ -213,6 +246,15 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
         yield here, step
         for below, inside in lists_of(step):
             yield from walk(inside, f"{here}.{below}")
+
+
+@frozen
+class Budget:
+    """What the AI calls of one execution may use. `max_cost_usd` is a decimal number as text."""
+
+    max_cost_usd: str | None = None
+    max_tokens: int | None = None
+    on_exceeded: OnExceeded = OnExceeded.FAIL
 
 
 @frozen
@@ -252,6 +294,7 @@ class Definition:
     description: str = ""
     triggers: tuple[TriggerSpec, ...] = ()
     concurrency: Concurrency | None = None
+    budget: Budget | None = None
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after what holds them."""

@@ -1,12 +1,14 @@
-"""Running steps: what a step runner gets and what it gives back. Contract §5."""
+"""Running steps: what a step runner gets and what it gives back. Contract §4 and §5."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import CodeStep, Language
+from wfcore.model.usage import Usage
+from wfcore.model.workflow import AiStep, CodeStep, Language
+from wfcore.rules.budget import Allowance
 
 
 @frozen
@@ -32,6 +34,29 @@ class StepJob:
 
 
 @frozen
+class AiJob:
+    """
+    One attempt of one AI step; `system` and `prompt` are rendered.
+
+    `allowance`: the execution's budget and what was spent of it, None without one.
+    """
+
+    execution_id: str
+    workflow_id: str
+    step_name: str
+    attempt: int
+    fence: int
+    step: AiStep
+    system: str
+    prompt: str
+    allowance: Allowance | None = None
+    log: bool = False
+
+
+Job: TypeAlias = StepJob | AiJob
+
+
+@frozen
 class LeftFile:
     """A file that a step left in its artifacts folder, already stored."""
 
@@ -51,6 +76,7 @@ class StepEnd:
 
     `timed_out`: it ran into its timeout. `permanent`: trying again cannot help (no such
     interpreter, too much output). When this exists, everything the step started is dead.
+    `usage`: what the attempt consumed, whether it went well or not.
     """
 
     output: Json = None
@@ -58,6 +84,7 @@ class StepEnd:
     timed_out: bool = False
     permanent: bool = False
     files: tuple[LeftFile, ...] = ()
+    usage: Usage | None = None
 
 
 @frozen
@@ -72,7 +99,18 @@ class LanguageState:
 
 
 Say = Callable[[str, str], Awaitable[None]]
-"""Takes a stream name (`stdout` or `stderr`) and some whole lines."""
+"""Takes a stream name (`stdout`, `stderr` or `ai`) and some whole lines."""
+
+
+class JobRunner(Protocol):
+    """Runs whatever kind of job. Bounded concurrency is the caller's."""
+
+    async def run(self, job: Job, say: Say) -> StepEnd:
+        """
+        Run one attempt to its end. Never raises for what the step did.
+
+        May be cancelled; when it has returned or raised, nothing of the attempt goes on.
+        """
 
 
 class StepRunner(Protocol):

@@ -4,13 +4,14 @@ Definitions: from a raw document (of YAML or JSON) to the model, or all its mist
 Contract §4 and §10. Pure: templates are looked at by a function that the caller brings.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, walk
+from wfcore.rules.definition_ai import budget
 from wfcore.rules.definition_checks import (
     Field,
     Findings,
@@ -29,16 +30,24 @@ from wfcore.rules.definition_triggers import (
 )
 from wfcore.rules.field_paths import below
 
+SchemaProblems = Callable[[JsonObject], Sequence[str]]
+"""What is wrong in a JSON Schema as such; its references are known to stay within it."""
+
+
+def _believed(schema: JsonObject) -> Sequence[str]:
+    return ()
+
 
 def check_definition(
     document: Json,
     template_problems: TemplateProblems,
     schedule_problems: ScheduleProblems = no_schedules,
+    schema_problems: SchemaProblems = _believed,
 ) -> Definition:
     """
-    The definition that *document* says.
+    The definition that *document* says. Without *schema_problems* a schema is taken as it is.
 
-    Raises `InvalidDefinition` with every mistake and the path of its field. DF-1 to DF-9.
+    Raises `InvalidDefinition` with every mistake and the path of its field. DF-1 to DF-9, AI-9.
     """
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
@@ -47,6 +56,9 @@ def check_definition(
     values = read_object(document, "", fields, findings)
     reading.check_templates()
     report_unattended(values, findings)
+    for path, schema in findings.schemas:
+        for message in schema_problems(schema):
+            findings.add(path, message)
     if findings.problems:
         raise InvalidDefinition(tuple(findings.problems))
     written = tuple(cast(Mapping[str, Any], document)["steps"])
@@ -70,6 +82,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         "variables": Field(variables, "variables"),
         "steps": Field(partial(_steps, reading), "steps", required=True),
         "output": Field(templates_within, "output"),
+        "budget": Field(budget, "budget"),
     }
 
 

@@ -27,10 +27,14 @@ _WHOLE_TEMPLATE = re.compile(
 
 @define
 class Findings:
-    """The mistakes so far, and the templates met whose names are still to be checked."""
+    """
+    The mistakes so far, the templates met whose names are still to be checked, and the JSON
+    Schemas that a library is still to look at.
+    """
 
     problems: list[Problem] = field(factory=list)
     templates: list[tuple[str, str]] = field(factory=list)
+    schemas: list[tuple[str, JsonObject]] = field(factory=list)
 
     def add(self, path: str, message: str) -> None:
         self.problems.append(Problem(path or "definition", message))

@@ -9,6 +9,7 @@ from typing import Any
 
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
+    AiStep,
     ApprovalStep,
     ChildStep,
     CodeStep,
@@ -18,6 +19,7 @@ from wfcore.model.workflow import (
     ParallelStep,
 )
 from wfcore.rules import definition_trees as trees
+from wfcore.rules.definition_ai import max_tokens, model, prompt, schema, temperature
 from wfcore.rules.definition_checks import (
     Field,
     Findings,
@@ -113,6 +115,19 @@ KINDS: Mapping[str, Kind] = {
             "retry": Field(retry, "retry"),
         },
         _code_problems,
+    ),
+    "ai": Kind(
+        AiStep,
+        {
+            **_TIMED,
+            "model": Field(model, "model", required=True),
+            "system": Field(template, "system"),
+            "prompt": Field(prompt, "prompt", required=True),
+            "maxTokens": Field(max_tokens, "max_tokens"),
+            "temperature": Field(temperature, "temperature"),
+            "schema": Field(schema, "schema"),
+            "retry": Field(retry, "retry"),
+        },
     ),
     "manual_approval": Kind(
         ApprovalStep,

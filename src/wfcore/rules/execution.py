@@ -34,6 +34,7 @@ from wfcore.model.json import JsonObject
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.callback import owed
 from wfcore.rules.execution_machine import EXECUTION, Fact
+from wfcore.rules.spending import NOTHING, added, total
 
 INTERRUPTED_ERROR = "Execution interrupted"
 
@@ -126,7 +127,7 @@ def _move(run: Execution, fact: Fact, now: EpochMs) -> _Move:
         case facts.GraceOver():
             return _Move({"error": INTERRUPTED_ERROR}, about={"error": INTERRUPTED_ERROR})
         case facts.Approved():
-            return _approved(run, fact, now)
+            return _extended(run, fact, now) if fact.extends else _approved(run, fact, now)
         case facts.Rejected():
             return _rejected(run, fact, now)
         case _:
@@ -143,23 +144,28 @@ def _step_move(run: Execution, fact: Fact, now: EpochMs) -> _Move:
         case facts.StepSkipped(name):
             result = StepResult(StepStatus.SKIPPED, now, now, attempts=0)
             return _Move(_with(run, name, result), ((EventKind.STEP_SKIPPED, {"step": name}),))
-        case facts.StepDone(name, output, usage):
+        case facts.StepDone(name, output):
             result = evolve(
                 run.step_results[name],
                 status=StepStatus.COMPLETED,
                 completed_at=now,
                 output=output,
                 error=None,
-                usage=usage,
             )
             about = {"step": name, "duration": result.duration_ms}
             return _Move(_with(run, name, result), ((EventKind.STEP_COMPLETED, about),))
+        case facts.Spent(name, usage):
+            before = run.step_results[name]
+            result = evolve(before, usage=added(before.usage or NOTHING, usage))
+            return _Move(_with(run, name, result))
         case facts.StepRetrying(name, error, retry_at):
             result = evolve(run.step_results[name], error=error, retry_at=retry_at)
             about = {"step": name, "error": error, "retryAt": retry_at}
             return _Move(_with(run, name, result), ((EventKind.STEP_RETRYING, about),))
         case facts.StepFailed(name, error):
             return _Move(*_failed(run, name, error, now))
+        case facts.BudgetReached(name, approval_id):
+            return _budget_reached(run, name, approval_id, now)
         case facts.ApprovalOpened(name, approval_id):
             waiting = StepResult(StepStatus.AWAITING_APPROVAL, now, approval_id=approval_id)
             about = {"step": name, "approvalId": approval_id}
@@ -178,11 +184,41 @@ def _begun(before: StepResult | None, now: EpochMs) -> StepResult:
     return evolve(
         before,
         status=StepStatus.RUNNING,
+        started_at=before.started_at if before.attempts else now,
         completed_at=None,
         error=None,
         retry_at=None,
         attempts=before.attempts + 1,
     )
+
+
+def _budget_reached(run: Execution, name: str, approval_id: str, now: EpochMs) -> _Move:
+    """What is known of earlier attempts stays; the next one has not begun. BU-2."""
+    before = run.step_results.get(name) or StepResult(StepStatus.RUNNING, now, attempts=0)
+    waiting = evolve(
+        before,
+        status=StepStatus.AWAITING_APPROVAL,
+        completed_at=None,
+        retry_at=None,
+        approval_id=approval_id,
+    )
+    about: JsonObject = {"step": name, "approvalId": approval_id}
+    return _Move(_with(run, name, waiting), ((EventKind.APPROVAL_CREATED, about),))
+
+
+def _extended(run: Execution, fact: facts.Approved, now: EpochMs) -> _Move:
+    """The budget counts from here on again, and the step's next attempt is due. BU-2."""
+    due = evolve(
+        run.step_results[fact.step_name],
+        status=StepStatus.RUNNING,
+        error=None,
+        retry_at=now,
+        approval_id=None,
+    )
+    about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
+    granted = total(run.step_results.values())
+    changes = {**_with(run, fact.step_name, due), "granted": granted, "due_at": now}
+    return _Move(changes, ((EventKind.APPROVAL_APPROVED, about),), effects=(WakeRunner(),))
 
 
 def _failed(

@@ -42,7 +42,14 @@ class StepDone:
 
     step_name: str
     output: Json = None
-    usage: Usage | None = None
+
+
+@frozen
+class Spent:
+    """A running attempt consumed this, however it is going to end."""
+
+    step_name: str
+    usage: Usage
 
 
 @frozen
@@ -87,6 +94,14 @@ class ApprovalOpened:
 
 
 @frozen
+class BudgetReached:
+    """The step's next call is beyond the budget; the step waits for people before it begins."""
+
+    step_name: str
+    approval_id: str
+
+
+@frozen
 class Paused:
     """Nothing can run, and an approval is open."""
 
@@ -96,11 +111,12 @@ class Paused:
 
 @frozen
 class Approved:
-    """People said yes; `output` is what they released."""
+    """People said yes; `output` is what they released. `extends`: yes to more budget."""
 
     step_name: str
     approval_id: str
     output: Json
+    extends: bool = False
 
 
 @frozen
@@ -151,11 +167,13 @@ Fact: TypeAlias = (
     | StepBegun
     | StepSkipped
     | StepDone
+    | Spent
     | StepRetrying
     | StepFailed
     | Broke
     | Rested
     | ApprovalOpened
+    | BudgetReached
     | Paused
     | Approved
     | Rejected
@@ -180,10 +198,12 @@ EXECUTION = Machine(
         Row(S.RUNNING,           StepBegun,      S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           Spent,          S.RUNNING,           "AI-7"),
         Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           Rested,         S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           ApprovalOpened, S.RUNNING,           "EX-4"),
+        Row(S.RUNNING,           BudgetReached,  S.RUNNING,           "BU-2"),
         Row(S.RUNNING,           Paused,         S.AWAITING_APPROVAL, "EX-4"),
         Row(S.RUNNING,           Finished,       S.COMPLETED,         "EX-8"),
         Row(S.RUNNING,           Broke,          S.FAILED,            "EX-10"),

@@ -14,7 +14,7 @@ from wfcore.instants import EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
-from wfcore.model.workflow import CodeStep, Definition
+from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.rules.execution import MAX_RESUMES, RESUMABLE, may_resume
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain_end import ended, redrive
@@ -78,7 +78,7 @@ def _steps(run: Execution, around: Around) -> Iterator[Line]:
 
 
 def _running(name: str, result: StepResult, around: Around) -> Line:
-    step = _code_step(around.definition, name)
+    step = _timed(around.definition, name)
     since = f"Step '{name}' is running, attempt {result.attempts}"
     if step is None or result.attempts > 1:  # only the first attempt's beginning is on record
         return Line(Why.STEP_RUNNING, f"{since}.", step_name=name)
@@ -89,6 +89,9 @@ def _running(name: str, result: StepResult, around: Around) -> Line:
 
 def _retrying(run: Execution, name: str, result: StepResult) -> Line:
     assert result.retry_at is not None
+    if result.error is None:
+        text = f"More budget was approved; step '{name}' starts at {said(result.retry_at)}."
+        return Line(Why.STEP_RETRYING, text, result.retry_at, step_name=name)
     error = mask_text(result.error or "", secret_values(run))
     text = (
         f"Attempt {result.attempts} of step '{name}' failed ({error}); "
@@ -160,12 +163,12 @@ def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
         return
 
 
-def _code_step(definition: Definition | None, name: str) -> CodeStep | None:
+def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:
     try:
         step = definition.step(name) if definition else None
     except KeyError:
         return None
-    return step if isinstance(step, CodeStep) else None
+    return step if isinstance(step, CodeStep | AiStep) else None
 
 
 def said(at: EpochMs) -> str:

@@ -59,6 +59,11 @@ MAX_IN_FLIGHT = 10
 """Steps of one execution that run at the same time; the next ones begin when one ends. FL-3."""
 SOURCE_BYTES = 256 * KIB
 """The source of one code step, and the text of a whole definition."""
+MAX_PROMPT_TOKENS = 100_000_000
+"""Tokens that a definition may allow, and that a provider's count is believed up to."""
+MAX_COST_USD = 1_000_000
+MAX_SCHEMA_PARTS = 10_000
+"""Parts of an answer's schema with all its references written out. AI-9."""
 MAX_ATTEMPTS = 100
 MAX_TRIGGERS = 20
 MAX_RUNS = 1_000_000

@@ -1,8 +1,8 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
 from wfcore.errors import TemplateFailed
-from wfcore.instants import EpochMs, later
-from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry
+from wfcore.instants import DAY, EpochMs, later
+from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
@@ -48,6 +48,31 @@ def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
     """When to remind people of it, in order; never before it is there. AP-20."""
     before = sorted(set(step.reminders), reverse=True)
     return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
+
+
+BUDGET_TIMEOUT = DAY
+
+
+def ask_for_budget(
+    run: Execution, step_name: str, why: str, approval_id: str, now: EpochMs
+) -> Approval:
+    """A PENDING approval that lets *run* spend its budget once more. BU-2."""
+    message = f"{step_name}: {why}. Approving allows as much again; rejecting cancels."
+    return Approval(
+        id=approval_id,
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_owner_id=run.workflow_owner_id,
+        owner_id=run.owner_id,
+        step_name=step_name,
+        status=ApprovalStatus.PENDING,
+        message=message,
+        timeout_ms=BUDGET_TIMEOUT,
+        created_at=now,
+        expires_at=later(now, BUDGET_TIMEOUT),
+        history=(HistoryEntry(now, "created"),),
+        purpose=Purpose.BUDGET,
+    )
 
 
 def as_text(value: Json) -> str:

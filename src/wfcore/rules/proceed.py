@@ -14,11 +14,21 @@ from wfcore.errors import TemplateFailed
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Retry, Step
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    Budget,
+    CodeStep,
+    Definition,
+    OnExceeded,
+    Retry,
+    Step,
+)
 from wfcore.rules import execution_machine as facts
+from wfcore.rules.budget import allowance, overrun
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Fact
-from wfcore.rules.opening import open_approval
+from wfcore.rules.opening import ask_for_budget, open_approval
 from wfcore.rules.plan import Begin, Done, Refuse, Render, Skip, Wait, output_of, plan
 
 MAX_RETRY_WAIT = DAY
@@ -62,7 +72,7 @@ def proceed(
     while journey.run.status is ExecutionStatus.RUNNING:
         match plan(definition, journey.run, now, render):
             case Begin(step):
-                _begin(journey, step, render, new_id)
+                _begin(journey, definition, step, render, new_id)
             case Skip(step):
                 journey.feed(facts.StepSkipped(step.name))
             case Refuse(step, error):
@@ -76,12 +86,18 @@ def proceed(
     return journey.outcome()
 
 
-def _begin(journey: _Journey, step: Step, render: Render, new_id: Callable[[], str]) -> None:
+def _begin(
+    journey: _Journey,
+    definition: Definition,
+    step: Step,
+    render: Render,
+    new_id: Callable[[], str],
+) -> None:
     match step:
         case CodeStep():
-            journey.feed(facts.StepBegun(step.name))
-            attempt = journey.run.step_results[step.name].attempts
-            journey.effects.append(StartStep(step.name, attempt))
+            _start(journey, step)
+        case AiStep():
+            _begin_within(definition.budget, journey, step, new_id)
         case ApprovalStep():
             try:
                 approval = open_approval(journey.run, step, new_id(), journey.now, render)
@@ -92,6 +108,27 @@ def _begin(journey: _Journey, step: Step, render: Render, new_id: Callable[[], s
             journey.effects.append(OpenApproval(approval))
         case _:
             journey.feed(end_badly(step, "this kind of step does not run yet"))
+
+
+def _start(journey: _Journey, step: CodeStep | AiStep) -> None:
+    journey.feed(facts.StepBegun(step.name))
+    attempt = journey.run.step_results[step.name].attempts
+    journey.effects.append(StartStep(step.name, attempt))
+
+
+def _begin_within(
+    budget: Budget | None, journey: _Journey, step: AiStep, new_id: Callable[[], str]
+) -> None:
+    """Begin an AI step, unless the budget is spent: then it fails, or people are asked. BU-1."""
+    over = overrun(allowance(budget, journey.run))
+    if budget is None or over is None:
+        _start(journey, step)
+    elif over.extendable and budget.on_exceeded is OnExceeded.APPROVE:
+        approval = ask_for_budget(journey.run, step.name, over.why, new_id(), journey.now)
+        journey.feed(facts.BudgetReached(step.name, approval.id))
+        journey.effects.append(OpenApproval(approval))
+    else:
+        journey.feed(end_badly(step, over.why))
 
 
 def _finish(definition: Definition, run: Execution, render: Render) -> Fact:
@@ -118,7 +155,13 @@ def end_badly(step: Step, error: str, timed_out: bool = False) -> Fact:
 
 
 def after_failure(
-    step: CodeStep, attempts: int, error: str, now: EpochMs, *, permanent: bool, timed_out: bool
+    step: CodeStep | AiStep,
+    attempts: int,
+    error: str,
+    now: EpochMs,
+    *,
+    permanent: bool,
+    timed_out: bool,
 ) -> Fact:
     """Another attempt while the step's `retry` has any left, else its final failure. DF-9."""
     if permanent or attempts >= step.retry.attempts:

@@ -10,6 +10,7 @@ from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition, Workflow
+from wfcore.rules.spending import total
 from wfcore.rules.variables import bind
 
 
@@ -61,6 +62,7 @@ def accept(
         callback_url=start.callback_url,
         secrets=tuple(sorted(definition.secrets)),
         chain_depth=start.chain_depth,
+        granted=total(start.kept.values()) if start.kept else None,
     )
     told = {"workflowId": workflow.id, "triggerSource": start.source.value, **start.told}
     return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, told),), (WakeRunner(),))

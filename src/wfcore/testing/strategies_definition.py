@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from wfcore.instants import DAY, DurationMs
 from wfcore.model.workflow import (
+    AiStep,
     ApprovalStep,
     Branch,
     ChildStep,
@@ -28,6 +29,7 @@ from wfcore.model.workflow import (
     Step,
 )
 from wfcore.testing.strategies import texts, variables
+from wfcore.testing.strategies_ai import MODELS, budgets, schemas
 from wfcore.testing.strategies_triggers import trigger_specs
 from wfcore.testing.strategies_written import written
 
@@ -157,6 +159,23 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
     )
 
 
+def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
+    """An AI step that uses only what comes before it."""
+    return st.builds(
+        AiStep,
+        st.just(name),
+        st.sampled_from(MODELS),
+        scene.templates().map(lambda text: f"Say {text}"),
+        scene.templates(),
+        st.none() | st.integers(1, 100_000),
+        st.none() | st.floats(0, 2),
+        st.none() | schemas(),
+        durations(),
+        retry=retries(),
+        **_common(scene),
+    )
+
+
 @st.composite
 def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
     """An approval step that uses only what comes before it."""
@@ -230,7 +249,7 @@ def _common(scene: Scene) -> dict[str, st.SearchStrategy[Any]]:
 def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
     """One to three steps, each of which uses only what comes before it."""
     kinds: list[Callable[[str, Scene], st.SearchStrategy[Any]]]
-    kinds = [code_steps, approval_steps, delay_steps, child_steps]
+    kinds = [code_steps, ai_steps, approval_steps, delay_steps, child_steps]
     if scene.depth < DEEPEST:
         kinds += [parallel_steps, loop_steps]
     steps: list[Step] = []
@@ -262,6 +281,7 @@ def definitions(draw: st.DrawFn) -> Definition:
         has_output=has_output,
         description=draw(texts()),
         triggers=draw(trigger_specs()) if unattended else (),
+        budget=draw(st.none() | budgets()),
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))

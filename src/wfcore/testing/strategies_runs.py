@@ -15,12 +15,13 @@ from wfcore.model.execution import (
     TriggerSource,
 )
 from wfcore.model.json import Json
-from wfcore.model.workflow import ApprovalStep, Definition, GroupSpec, Retry, Step
+from wfcore.model.workflow import AiStep, ApprovalStep, Definition, GroupSpec, Retry, Step
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution_machine import EXECUTION, Fact
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies import instants, json_values, scalars, texts
+from wfcore.testing.strategies_ai import MODELS, budgets, usages
 
 YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
 """Templates as `render` in tests understands them: true, false, and one that fails."""
@@ -67,6 +68,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.StepBegun: st.builds(facts.StepBegun, st.sampled_from((WORK, "new"))),
     facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new")),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
+    facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
     facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
     facts.StepFailed: st.builds(facts.StepFailed, st.sampled_from((WORK, "new")), texts()),
     facts.Broke: st.builds(
@@ -74,8 +76,13 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     ),
     facts.Rested: st.builds(facts.Rested, instants(NOW)),
     facts.ApprovalOpened: st.builds(facts.ApprovalOpened, st.just("new"), st.just("appr_2")),
+    facts.BudgetReached: st.builds(
+        facts.BudgetReached, st.sampled_from((WORK, "new")), st.just("appr_2")
+    ),
     facts.Paused: st.builds(facts.Paused, st.just("appr_1"), st.just(REVIEW)),
-    facts.Approved: st.builds(facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values()),
+    facts.Approved: st.builds(
+        facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values(), st.booleans()
+    ),
     facts.Rejected: st.builds(facts.Rejected, st.just(REVIEW), st.just("appr_1"), st.booleans()),
     facts.Finished: st.builds(facts.Finished, json_values()),
     facts.CancelAsked: st.builds(facts.CancelAsked),
@@ -131,16 +138,31 @@ def approval_steps(name: str) -> st.SearchStrategy[Step]:
     )
 
 
+@cache
+def ai_steps(name: str) -> st.SearchStrategy[Step]:
+    """AI steps of that name, with any `retry`."""
+    return st.builds(
+        AiStep,
+        st.just(name),
+        st.sampled_from(MODELS),
+        st.just("Say it"),
+        when=conditions(),
+        retry=retries(),
+        continue_on_error=st.booleans(),
+    )
+
+
 @st.composite
 def sequences(draw: st.DrawFn) -> Definition:
-    """A definition of one to five code and approval steps, one after another."""
+    """A definition of one to five steps of any kind, one after another, with a budget or not."""
     length = draw(st.integers(1, 5))
     steps = [draw(any_step(f"s{number}")) for number in range(length)]
     output = draw(st.sampled_from((None, None, 7, 7, 7, BOOM)))
-    return builders.definition(*steps, has_output=output is not None, output=output)
+    budget = draw(st.none() | budgets())
+    return builders.definition(*steps, has_output=output is not None, output=output, budget=budget)
 
 
 @cache
 def any_step(name: str) -> st.SearchStrategy[Step]:
-    """A step of either kind."""
-    return code_steps(name) | approval_steps(name)
+    """A step of any kind."""
+    return code_steps(name) | ai_steps(name) | approval_steps(name)

@@ -5,7 +5,9 @@ from typing import Any
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import (
+    AiStep,
     ApprovalStep,
+    Budget,
     ChildStep,
     CodeStep,
     Column,
@@ -32,7 +34,22 @@ def written(definition: Definition) -> dict[str, Any]:
         "steps": [_step(step) for step in definition.steps],
         "triggers": [trigger_written(spec) for spec in definition.triggers],
     }
+    if definition.budget is not None:
+        document["budget"] = _budget(definition.budget)
     return document | ({"output": definition.output} if definition.has_output else {})
+
+
+def _budget(budget: Budget) -> JsonObject:
+    return _given(
+        maxCostUsd=budget.max_cost_usd,
+        maxTokens=budget.max_tokens,
+        onExceeded=budget.on_exceeded.value,
+    )
+
+
+def _given(**fields: Json) -> dict[str, Json]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _variable(variable: Variable) -> JsonObject:
@@ -58,6 +75,8 @@ def _by_kind(step: Step) -> dict[str, Json]:
     match step:
         case CodeStep():
             return _code(step)
+        case AiStep():
+            return _ai(step)
         case ApprovalStep():
             return _approval(step)
         case DelayStep():
@@ -106,6 +125,19 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "retry": _retry(step.retry),
         **({"command": [*step.command]} if is_command else {"source": step.source}),
     }
+
+
+def _ai(step: AiStep) -> dict[str, Json]:
+    return _given(
+        kind="ai",
+        model=step.model,
+        system=step.system,
+        prompt=step.prompt,
+        retry=_retry(step.retry),
+        maxTokens=step.max_tokens,
+        temperature=step.temperature,
+        schema=step.schema,
+    )
 
 
 def _retry(retry: Retry) -> JsonObject:

@@ -8,7 +8,7 @@ from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Forbidden
 from wfcore.instants import EpochMs
 from wfcore.model.access import Principal, Share
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
@@ -200,5 +200,6 @@ def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]
 
 def _fact(decided: Approval) -> Approved | Rejected:
     if decided.status is ApprovalStatus.APPROVED:
-        return Approved(decided.step_name, decided.id, step_output(decided))
+        extends = decided.purpose is Purpose.BUDGET
+        return Approved(decided.step_name, decided.id, step_output(decided), extends)
     return Rejected(decided.step_name, decided.id)

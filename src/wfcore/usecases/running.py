@@ -10,25 +10,23 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome, StartStep
-from wfcore.errors import LeaseLost, TemplateFailed
+from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import CodeStep, Definition
-from wfcore.ports.runtime import LeftFile, StepEnd, StepJob
+from wfcore.model.workflow import AiStep, CodeStep, Definition
+from wfcore.ports.runtime import Job, LeftFile, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution import advance, announce, loss
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
-from wfcore.rules.opening import as_text
-from wfcore.rules.plan import scope
 from wfcore.rules.proceed import after_failure, proceed
 from wfcore.rules.secrecy import mask_text, secret_values
-from wfcore.rules.variables import environment
 from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._jobs import NotRendered, job_for
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
 from wfcore.usecases.services import Services
@@ -72,7 +70,7 @@ async def heartbeat(services: Services, worker: str) -> frozenset[str]:
 
 
 @retried
-async def begin(services: Services, lease: Lease) -> Sequence[StepJob]:
+async def begin(services: Services, lease: Lease) -> Sequence[Job]:
     """
     Take a claimed execution as far as it goes by itself; the steps to run now. EX-2, EX-15.
 
@@ -89,7 +87,7 @@ async def begin(services: Services, lease: Lease) -> Sequence[StepJob]:
 
 async def complete_step(
     services: Services, lease: Lease, step_name: str, end: StepEnd, *, go_on: bool = True
-) -> Sequence[StepJob]:
+) -> Sequence[Job]:
     """
     Record how a step ended, with its artifacts, and what follows; the steps to run now.
 
@@ -114,10 +112,10 @@ async def _complete(
         for file in files:
             unit.artifacts.put(_artifact(run.id, step_name, file, now))
         told = announce(run, [_created(step_name, file) for file in files], now)
-        fact = _fact(told.record, definition, step_name, end, now)
-        outcome = _proceed(services, told.record, definition, now, fact)
+        ended = _facts(told.record, definition, step_name, end, now)
+        outcome = _proceed(services, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
-            outcome = _handed_back(told.record, fact, now)
+            outcome = _handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         outcome = await collect(unit, outcome, now)
         await unit.commit()
@@ -186,31 +184,41 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
 
 
 def _proceed(
-    services: Services, run: Execution, definition: Definition, now: EpochMs, fact: facts.Fact
+    services: Services, run: Execution, definition: Definition, now: EpochMs, *first: facts.Fact
 ) -> Outcome[Execution]:
     def new_approval_id() -> str:
         return services.ids.new("appr", now)
 
     render = services.templates.render
-    return proceed(run, definition, now, render, new_approval_id, fact)
+    return proceed(run, definition, now, render, new_approval_id, *first)
 
 
-def _handed_back(run: Execution, fact: facts.Fact, now: EpochMs) -> Outcome[Execution]:
-    """Only what the fact itself means; what would follow is another worker's."""
-    first = advance(run, fact, now)
-    if not EXECUTION.allows(first.record.status, facts.LeaseReturned):
-        return first
-    second = advance(first.record, facts.LeaseReturned(), now)
-    return Outcome(second.record, first.events + second.events, first.effects + second.effects)
+def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
+    """Only what the facts themselves mean; what would follow is another worker's."""
+    outcome = Outcome(run)
+    for fact in (*ended, facts.LeaseReturned()):
+        if EXECUTION.allows(outcome.record.status, type(fact)):
+            then = advance(outcome.record, fact, now)
+            told, effects = outcome.events + then.events, outcome.effects + then.effects
+            outcome = Outcome(then.record, told, effects)
+    return outcome
 
 
-def _fact(
+def _facts(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> Sequence[facts.Fact]:
+    """What the attempt consumed, and how it ended."""
+    ended = _ended(run, definition, step_name, end, now)
+    return (facts.Spent(step_name, end.usage), ended) if end.usage else (ended,)
+
+
+def _ended(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> facts.Fact:
     if end.error is None:
         return facts.StepDone(step_name, end.output)
     step = definition.step(step_name)
-    assert isinstance(step, CodeStep)
+    assert isinstance(step, CodeStep | AiStep)
     error = mask_text(end.error, secret_values(run))
     attempts = run.step_results[step_name].attempts
     return after_failure(
@@ -220,35 +228,19 @@ def _fact(
 
 async def _handed_over(
     services: Services, lease: Lease, definition: Definition, outcome: Outcome[Execution]
-) -> Sequence[StepJob]:
-    """The begun steps as jobs; one whose command cannot be rendered has failed already."""
-    jobs: list[StepJob] = []
+) -> Sequence[Job]:
+    """The begun steps as jobs; one whose templates cannot be rendered has failed already."""
+    jobs: list[Job] = []
     for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
         step = definition.step(begun.step_name)
-        assert isinstance(step, CodeStep)
+        assert isinstance(step, CodeStep | AiStep)
+        run = outcome.record
         try:
-            jobs.append(_job(services, lease, outcome.record, step, begun.attempt))
-        except TemplateFailed as failed:
-            end = StepEnd(error=f"command: {failed}", permanent=True)
+            jobs.append(job_for(services.templates, run, definition, step, begun.attempt))
+        except NotRendered as failed:
+            end = StepEnd(error=str(failed), permanent=True)
             jobs += await complete_step(services, lease, step.name, end)
     return jobs
-
-
-def _job(services: Services, lease: Lease, run: Execution, step: CodeStep, attempt: int) -> StepJob:
-    names = scope(run)
-    argv = tuple(as_text(services.templates.render(part, names)) for part in step.command)
-    return StepJob(
-        execution_id=run.id,
-        workflow_id=run.workflow_id,
-        step_name=step.name,
-        attempt=attempt,
-        fence=lease.fence,
-        step=step,
-        argv=argv,
-        environment=environment(run.variables),
-        context=names,
-        log=run.monitored,
-    )
 
 
 def _artifact(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from wfcore.model.access import AccountStatus, Plan
-from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
 from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
@@ -207,6 +207,7 @@ class ApprovalHead:
     execution_id: str
     workflow_id: str
     step_name: str
+    purpose: Purpose
     status: ApprovalStatus
     approval_message: str
     timeout: int

@@ -1,7 +1,6 @@
 """From records to the shapes of the wire. Pure; secrets are masked here."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wfcore.model.access import Account
@@ -22,13 +21,13 @@ from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
 from wfcore.rules.quorum import items_hash
 from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
+from wfcore.rules.spending import total
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
 from wfcore.wire.starts import concurrency_view, trigger_view
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 _COUNTED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
-_NOTHING_USED = Usage()
 
 
 def workflow_view(
@@ -82,7 +81,7 @@ def _row(run: Execution, secrets: tuple[str, ...]) -> dict[str, Any]:
         "started_at": run.accepted_at,
         "completed_at": run.completed_at,
         "error": _masked(run.error, secrets),
-        "usage": _total(run.step_results.values()),
+        "usage": _usage(total(run.step_results.values())),
         "redrive_of": run.redrive_of,
     }
 
@@ -106,7 +105,7 @@ def result_view(run: Execution) -> shapes.ResultView:
         duration=completed_at - run.accepted_at,
         output=mask(run.output, secrets) if completed else None,
         error=_masked(run.error, secrets),
-        usage=_total(run.step_results.values()),
+        usage=_usage(total(run.step_results.values())),
         completed_at=completed_at,
     )
 
@@ -164,19 +163,6 @@ def _usage(usage: Usage) -> shapes.UsageView:
     return shapes.UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)
 
 
-def _total(results: Iterable[StepResult]) -> shapes.UsageView:
-    """The sum over all steps; the cost is unknown when that of one of them is."""
-    used = [result.usage for result in results if result.usage is not None]
-    if not used:
-        return _usage(_NOTHING_USED)
-    costs = [Decimal(usage.cost_usd) for usage in used if usage.cost_usd is not None]
-    return shapes.UsageView(
-        sum(usage.input_tokens for usage in used),
-        sum(usage.output_tokens for usage in used),
-        f"{sum(costs):f}" if len(costs) == len(used) else None,
-    )
-
-
 def start_view(
     execution_id: str, workflow_id: str, started_at: int, status: ExecutionStatus
 ) -> shapes.StartView:
@@ -208,6 +194,7 @@ def _head(approval: Approval) -> dict[str, Any]:
         "execution_id": approval.execution_id,
         "workflow_id": approval.workflow_id,
         "step_name": approval.step_name,
+        "purpose": approval.purpose,
         "status": approval.status,
         "approval_message": approval.message,
         "timeout": approval.timeout_ms,

@@ -16,10 +16,11 @@ from wfserver.session import Session
 
 
 @click.command("doctor", cls=Command)
+@click.option("--online", is_flag=True, help="Ask the providers of models whether they answer.")
 @pass_session
-def doctor_command(session: Session) -> int:
-    """Check store, languages and isolation. Exit status 1: something essential fails."""
-    found = checks(session)
+def doctor_command(session: Session, online: bool) -> int:
+    """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
+    found = checks(session, online=online)
     languages = interpreters().states()
     level = isolation()
     ok = all(check.ok or not check.essential for check in found)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval
@@ -59,7 +60,8 @@ def run_command(
     watcher = Watcher(seat.tell, seat.decide, artifacts)
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
         try:
-            run = asyncio.run(run_here(Path(folder), definition, values, watcher))
+            settings = evolve(session.settings(), data=Path(folder))
+            run = asyncio.run(run_here(settings, definition, values, watcher))
         finally:
             seat.progress.pause()
     _show(session, run, seat.out)

@@ -15,6 +15,7 @@ from wfcore.usecases.workflows import Defined
 from wfcore.wire.converter import plain
 from wfcore.wire.views import workflow_view
 from wfserver import finding
+from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires
 from wfserver.definition import read_text
 from wfserver.finding import AT_THE_COMMAND_LINE
@@ -49,8 +50,11 @@ def apply(session: Session, file: str, owner: str) -> None:
     except InvalidDefinition as error:
         raise text.located(error) from None
     document = {"id": applied.id, "name": applied.name, "version": applied.revision}
+    warnings = missing_from(definition, session.settings().providers)
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
     if session.json:
-        put_json(document)
+        put_json({**document, "warnings": warnings} if warnings else document)
     else:
         put_fields(document)
 

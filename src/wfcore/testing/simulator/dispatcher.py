@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from attrs import define, field
 
 from wfcore.errors import LeaseLost, StoreUnavailable
-from wfcore.ports.runtime import StepEnd, StepJob, StepRunner
+from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.testing.simulator.asks import Signal, sleep
 from wfcore.testing.simulator.driver import Task
 from wfcore.usecases import running
@@ -47,7 +47,7 @@ class Dispatcher:
     """Runs steps for one process."""
 
     def __init__(
-        self, services: Services, runner: StepRunner, worker: str, host: Host, due: Signal
+        self, services: Services, runner: JobRunner, worker: str, host: Host, due: Signal
     ) -> None:
         self.held: dict[str, Held] = {}
         self.stopping = False
@@ -109,19 +109,19 @@ class Dispatcher:
             pass
         self._let_go(held)
 
-    def _start(self, held: Held, jobs: Sequence[StepJob]) -> None:
+    def _start(self, held: Held, jobs: Sequence[Job]) -> None:
         for job in jobs:
             name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
             work = self._run_step(held, job)
             held.steps[job.step_name, job.attempt] = self._host.spawn(name, work)
 
-    async def _run_step(self, held: Held, job: StepJob) -> None:
+    async def _run_step(self, held: Held, job: Job) -> None:
         async def say(stream: str, lines: str) -> None:
             await self._stored(
                 lambda: running.log_lines(self._services, held.lease, job.step_name, stream, lines)
             )
 
-        jobs: Sequence[StepJob] = ()
+        jobs: Sequence[Job] = ()
         try:
             end = await self._runner.run(job, say)
             jobs = await self._stored(lambda: self._complete(held.lease, job, end))
@@ -131,7 +131,7 @@ class Dispatcher:
         self._start(held, jobs)
         self._let_go(held)
 
-    async def _complete(self, lease: Lease, job: StepJob, end: StepEnd) -> Sequence[StepJob]:
+    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
         go_on = not self.stopping
         return await running.complete_step(self._services, lease, job.step_name, end, go_on=go_on)
 

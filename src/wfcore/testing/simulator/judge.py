@@ -22,7 +22,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
-from wfcore.ports.runtime import StepJob
+from wfcore.ports.runtime import Job
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
 from wfcore.testing.simulator.driver import Violation
@@ -58,7 +58,7 @@ class Judge:
         if WEBHOOKS.name in changes:
             _no_webhook_too_many(tables, changes)
 
-    def started(self, job: StepJob) -> None:
+    def started(self, job: Job) -> None:
         """Raises `Violation` where this step is not on record as begun."""
         run: Execution | None = self.tables[EXECUTIONS.name].get(job.execution_id)
         result = run.step_results.get(job.step_name) if run else None

@@ -1,19 +1,25 @@
 """
 The simulated step runner, and the ledger: the only judge of what was started.
 
-What a step does stands in its source: `ok 400` ends well after 400 ms, `fail 10` badly,
-`flaky 2 50` badly twice and then well, `slow 90000` runs into its timeout, `chatty 300` says
-something on the way.
+What a step does stands in its source, or in the prompt of an AI step: `ok 400` ends well after
+400 ms, `fail 10` badly, `flaky 2 50` badly twice and then well, `slow 90000` runs into its
+timeout, `chatty 300` says something on the way.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
+from attrs import evolve
+
+from wfcore.model.usage import Usage
 from wfcore.model.workflow import Language
-from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
+from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
 from wfcore.testing.simulator.asks import DriverGate, sleep
 from wfcore.testing.simulator.driver import Violation
+
+USED = Usage(10, 5, "0.015")
+"""What each attempt of an AI step uses."""
 
 Attempt = tuple[str, str, int]
 """An execution, a step of it, and the number of the attempt."""
@@ -22,7 +28,7 @@ Attempt = tuple[str, str, int]
 class Judge(Protocol):
     """Looks on when a step starts."""
 
-    def started(self, job: StepJob) -> None:
+    def started(self, job: Job) -> None:
         """Raises `Violation` where this must not happen."""
 
 
@@ -46,7 +52,7 @@ class Ledger:
 
 
 class SimRunner:
-    """Satisfies `wfcore.ports.runtime.StepRunner` for one process."""
+    """Satisfies `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
     def __init__(self, ledger: Ledger, judge: Judge, worker: str) -> None:
         self._ledger = ledger
@@ -54,7 +60,7 @@ class SimRunner:
         self._worker = worker
         self._spawn = DriverGate(store=False)
 
-    async def run(self, job: StepJob, say: Say) -> StepEnd:
+    async def run(self, job: Job, say: Say) -> StepEnd:
         """Do what the source says; what is cut short is out of `running` all the same."""
         attempt = (job.execution_id, job.step_name, job.attempt)
 
@@ -68,8 +74,13 @@ class SimRunner:
         finally:
             self._ledger.end(attempt)
 
-    async def _played(self, job: StepJob, say: Say) -> StepEnd:
-        verb, *numbers = (job.step.source or "ok 0").split()
+    async def _played(self, job: Job, say: Say) -> StepEnd:
+        end = await self._as_told(job, say)
+        return evolve(end, usage=USED) if isinstance(job, AiJob) else end
+
+    async def _as_told(self, job: Job, say: Say) -> StepEnd:
+        told = job.prompt if isinstance(job, AiJob) else job.step.source
+        verb, *numbers = (told or "ok 0").split()
         ms = int(numbers[-1])
         if verb == "chatty":
             await say("stdout", "working\n")

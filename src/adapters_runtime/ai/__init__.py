@@ -1,0 +1,1 @@
+"""AI steps: providers over their wire protocols, prices, and the steps that ask them."""

@@ -1,0 +1,82 @@
+"""What a wire protocol is: how a question is written, and how an answer is read."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+from attrs import evolve, frozen
+
+from adapters_runtime.ai.providers import Provider
+from adapters_runtime.ai.text import json_text
+from wfcore.model.json import Json, JsonObject
+from wfcore.ports.models import Answer, AnswerLost, Question
+from wfcore.rules.limits import MAX_PROMPT_TOKENS
+
+
+@frozen
+class Manner:
+    """
+    How this model wants to be asked. What it will not have is learnt from its refusals.
+
+    `completion_tokens`: the newer name of the limit. `own_schema`: the provider's own way of
+    structured output; else the schema is given in words.
+    """
+
+    completion_tokens: bool = False
+    own_schema: bool = True
+
+
+class Dialect(Protocol):
+    """One wire protocol."""
+
+    models_path: ClassVar[str]
+
+    def path(self, provider: Provider) -> str:
+        """Below the base URL."""
+
+    def headers(self, provider: Provider) -> Mapping[str, str]:
+        """With the key, where there is one."""
+
+    def body(self, question: Question, name: str, manner: Manner) -> JsonObject:
+        """The request; *name* is the model's at its provider."""
+
+    def answer(self, document: Json) -> Answer:
+        """The answer in a response. Raises `AnswerLost`: it has not the form it should have."""
+
+
+_ABOUT_SCHEMAS = ("response_format", "json_schema", "output_config", "schema", "structured")
+
+
+def adapted(manner: Manner, refusal: str) -> Manner | None:
+    """The manner that a refusal (400, 422) asks for; None: it is about something else."""
+    said = refusal.lower()
+    if not manner.completion_tokens and "max_completion_tokens" in said:
+        return evolve(manner, completion_tokens=True)
+    if manner.own_schema and any(word in said for word in _ABOUT_SCHEMAS):
+        return evolve(manner, own_schema=False)
+    return None
+
+
+def in_words(schema: JsonObject) -> str:
+    """How a model is asked for JSON where its provider has no way of its own, or a partial one."""
+    return (
+        "\n\nAnswer with JSON only, without any other text around it. "
+        f"It must fit this JSON Schema:\n{json_text(schema)}"
+    )
+
+
+def count(holder: Json, name: str) -> int:
+    """A count of tokens. Raises `AnswerLost` where it is missing or cannot be true."""
+    value = holder.get(name) if isinstance(holder, dict) else None
+    if value is None:
+        raise AnswerLost(f"the answer does not say how many tokens were used ({name})")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise AnswerLost(f"the answer's count of tokens ({name}) is no whole number")
+    if not 0 <= value <= MAX_PROMPT_TOKENS:
+        raise AnswerLost(f"the answer's count of tokens ({name}) cannot be true: {value}")
+    return value
+
+
+def count_or_0(holder: Json, name: str) -> int:
+    """A count that may be missing."""
+    value = holder.get(name) if isinstance(holder, dict) else None
+    return 0 if value is None else count(holder, name)

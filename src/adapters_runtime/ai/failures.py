@@ -1,0 +1,96 @@
+"""
+What a provider's refusal means: ask again, never, or nobody knows. AI-3, AI-5.
+
+Asked again is only where the provider says that it did nothing. A gateway that gave up waiting
+(504, 524) says nothing of the kind: behind it the model may have worked to the end.
+"""
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from adapters_runtime.ai.connection import Reply
+from adapters_runtime.ai.providers import Provider
+from adapters_runtime.outputs import parse
+from wfcore.model.json import Json
+from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused
+from wfcore.rules.secrecy import mask_text
+
+_SHOWN = 500
+SECRET_LENGTH = 16
+"""Shorter keys are no secrets: "ollama", "none", what a local server is told for form's sake."""
+_WINDOW = 8
+"""So many characters of a secret key in a row, and a text is not shown at all."""
+_GAVE_UP = frozenset({504, 524})
+_BUSY = frozenset({408, 409, 425, 429})
+_USED_UP = ("insufficient_quota", "billing", "credit balance")
+
+
+def failure_of(provider: Provider, model: str, reply: Reply) -> ModelFailed:
+    """The failure that an answer other than 200 stands for."""
+    status, said = reply.status, message_in(reply)
+    told = f": {said}" if said and not shows(provider.api_key, said) else ""
+    told = mask_text(told, [provider.api_key] if provider.api_key else [])
+    who = f"provider {provider.name}"
+    match status:
+        case 401 | 403:
+            return ModelRefused(f"{who} refused the key ({status}); check {provider.setting}")
+        case 404:
+            return ModelRefused(f"{who} knows no model {model} (404){told}")
+        case _ if 300 <= status < 400:
+            return ModelRefused(f"{who} redirects ({status}), which is not followed")
+        case _ if status in _GAVE_UP:
+            return AnswerLost(f"a gateway of {who} gave up waiting ({status}){told}")
+        case 429 if any(word in said.lower() for word in _USED_UP):
+            return ModelRefused(f"the quota at {who} is used up (429){told}")
+        case _ if status in _BUSY or status >= 500:
+            return ModelBusy(f"{who} answered {status}{told}", retry_after(reply))
+        case _:
+            return ModelRefused(f"{who} answered {status}{told}")
+
+
+def message_in(reply: Reply) -> str:
+    """What the provider says about its refusal, on one line; empty where it says nothing."""
+    try:
+        document = parse(reply.body)
+    except ValueError:
+        return ""
+    found = _said(document)
+    line = re.sub(r"\s+", " ", re.sub(r"[^\x20-\U0010ffff]", " ", found)).strip()
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def _said(document: Json) -> str:
+    """`{error: {message, code}}`, `{error: text}`, `{message}`, `{detail}`."""
+    if not isinstance(document, dict):
+        return ""
+    inner = document.get("error", document)
+    if isinstance(inner, str):
+        return inner
+    if not isinstance(inner, dict):
+        return ""
+    told = [inner.get(name) for name in ("message", "detail")]
+    code = inner.get("code")
+    message = next((text for text in told if isinstance(text, str)), "")
+    return f"{message} ({code})" if isinstance(code, str) and code not in message else message
+
+
+def shows(key: str, text: str) -> bool:
+    """Whether *text* shows a secret *key* or a telling piece of it."""
+    if len(key) < SECRET_LENGTH:
+        return False
+    return any(key[at : at + _WINDOW] in text for at in range(len(key) - _WINDOW + 1))
+
+
+def retry_after(reply: Reply, now: datetime | None = None) -> float | None:
+    """The seconds that `Retry-After` asks for, as a number or as a date."""
+    text = reply.headers.get("retry-after", "").strip()
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        return float(text)
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())

@@ -1,0 +1,107 @@
+"""The providers of this server behind the port `Models`. AI-3 to AI-6, AI-8."""
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from adapters_runtime.ai.anthropic import Anthropic
+from adapters_runtime.ai.connection import Connections, Reply
+from adapters_runtime.ai.dialect import Dialect, Manner, adapted
+from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
+from adapters_runtime.ai.openai import OpenAi, first_manner
+from adapters_runtime.ai.providers import Kind, Provider, setting_of
+from adapters_runtime.ai.text import json_bytes
+from adapters_runtime.outputs import parse
+from wfcore.ports.models import Answer, AnswerLost, ModelRefused, Question
+from wfcore.rules.secrecy import MASK
+
+MOST_TEXT = 1_048_576
+"""Characters of an answer."""
+_REMEMBERED = 1_000
+_BAD_REQUEST = (400, 422)
+
+DIALECTS: Mapping[Kind, Dialect] = {Kind.OPENAI: OpenAi(), Kind.ANTHROPIC: Anthropic()}
+
+
+class WireModels:
+    """`Models` over the wire protocols of *providers*."""
+
+    def __init__(self, providers: Mapping[str, Provider]) -> None:
+        self.providers = providers
+        self._connections = Connections()
+        self._manners: dict[str, Manner] = {}
+
+    async def ask(self, question: Question) -> Answer:
+        """Ask once; a refusal of the form of the request is answered in another form."""
+        provider, name = self._found(question.model)
+        manner = self._manners.get(question.model, first_manner(provider))
+        while True:
+            reply = await self._sent(provider, name, question, manner)
+            if reply.status == 200:
+                return _without(provider.api_key, _read(provider, reply))
+            other = None
+            if reply.status in _BAD_REQUEST:
+                other = adapted(manner, message_in(reply))
+            if other is None:
+                raise failure_of(provider, name, reply)
+            manner = other
+            self._remember(question.model, manner)
+
+    async def look(self, provider: Provider) -> str:
+        """
+        What a provider says to a question that costs nothing: which models there are.
+
+        Raises `ModelFailed`.
+        """
+        dialect = DIALECTS[provider.kind]
+        path = dialect.models_path.removeprefix("/v1" * provider.base_url.endswith("/v1"))
+        url = provider.base_url + path
+        reply = await self._connections.exchange("GET", url, dialect.headers(provider))
+        if reply.status == 404:
+            return "answers, but has no list of models"
+        if reply.status != 200:
+            raise failure_of(provider, "", reply)
+        return "answers"
+
+    async def _sent(
+        self, provider: Provider, name: str, question: Question, manner: Manner
+    ) -> Reply:
+        dialect = DIALECTS[provider.kind]
+        body = json_bytes(dialect.body(question, name, manner))
+        headers = {"content-type": "application/json", **dialect.headers(provider)}
+        url = provider.base_url + dialect.path(provider)
+        return await self._connections.exchange("POST", url, headers, body)
+
+    def _found(self, model: str) -> tuple[Provider, str]:
+        name, _, at_provider = model.partition(":")
+        provider = self.providers.get(name)
+        if provider is None:
+            setting = setting_of(name)
+            raise ModelRefused(f"provider {name} is not configured: set {setting} for the server")
+        return provider, at_provider
+
+    def _remember(self, model: str, manner: Manner) -> None:
+        if len(self._manners) >= _REMEMBERED:
+            self._manners.clear()
+        self._manners[model] = manner
+
+
+def _read(provider: Provider, reply: Reply) -> Answer:
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise AnswerLost(f"provider {provider.name} answered {kind or 'nothing'} instead of JSON")
+    try:
+        document = parse(reply.body)
+    except ValueError as problem:
+        raise AnswerLost(f"provider {provider.name} answered invalid JSON: {problem}") from None
+    answer = DIALECTS[provider.kind].answer(document)
+    if len(answer.text) > MOST_TEXT:
+        raise AnswerLost(f"the answer's text is over {MOST_TEXT:,} characters")
+    return answer
+
+
+def _without(key: str, answer: Answer) -> Answer:
+    """A provider that gives the key back does not get it into an output. AI-6."""
+    if len(key) < SECRET_LENGTH or key not in answer.text:
+        return answer
+    return evolve(answer, text=answer.text.replace(key, MASK))

@@ -1,0 +1,129 @@
+"""
+What models cost: the operator's own prices first, then the table of genai-prices. AI-7.
+
+Nothing is asked of anybody: the library's table is the one that came with it. It is imported,
+by a thread, when a price is first looked for that the operator has not given.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from adapters_runtime.ai.providers import Provider
+from wfcore.errors import InvalidInput
+from wfcore.ports.models import Answer
+from wfcore.rules.spending import EXACT
+
+_MILLION = 6
+_MOST = Decimal(1_000_000)
+_FINEST = -12
+
+Calculate = Callable[[Answer, str, str], Decimal | None]
+
+
+@frozen
+class Price:
+    """USD for a million tokens. `cached` None: cached input costs what input costs."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+
+    def of(self, answer: Answer) -> Decimal:
+        """The exact price of an answer."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = answer.input_tokens - answer.cached_tokens
+        cost = EXACT.multiply(self.input, fresh)
+        cost = EXACT.fma(cached, answer.cached_tokens, cost)
+        cost = EXACT.fma(self.output, answer.output_tokens, cost)
+        return EXACT.scaleb(cost, -_MILLION)
+
+
+class PriceList:
+    """`Prices`. *own* are the operator's, by `provider:model` or `provider:*`."""
+
+    def __init__(self, own: Mapping[str, Price], providers: Mapping[str, Provider]) -> None:
+        self._own = own
+        self._providers = providers
+        self._calculate: Calculate | None = None
+
+    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+        """
+        The exact price of an answer in USD; None where the model's price is unknown.
+
+        In the library's table a provider is known by where it is, not by its name here: a
+        gateway or a local server has other prices.
+        """
+        name, _, at_provider = model.partition(":")
+        own = self._own.get(model) or self._own.get(f"{name}:*")
+        if own is not None:
+            return own.of(answer)
+        provider = self._providers.get(name)
+        if provider is None:
+            return None
+        if self._calculate is None:
+            self._calculate = await asyncio.to_thread(_table)
+        return self._calculate(answer, at_provider, provider.base_url)
+
+
+def _table() -> Calculate:
+    from genai_prices import Usage, calc_price
+
+    def calculate(answer: Answer, model: str, url: str) -> Decimal | None:
+        usage = Usage(
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            cache_read_tokens=answer.cached_tokens,
+        )
+        try:
+            return calc_price(usage, model, provider_api_url=url).total_price
+        except LookupError:
+            return None
+
+    return calculate
+
+
+def read_prices(path: Path, setting: str) -> Mapping[str, Price]:
+    """
+    The prices in a JSON file: `{"provider:model": {"input": "0.25", "output": "2"}}`.
+
+    Raises `InvalidInput` naming *setting* and what is wrong in the file.
+    """
+    import json
+
+    try:
+        text = path.read_text("utf-8")
+        document = json.loads(text, parse_float=Decimal, parse_int=Decimal)
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InvalidInput(setting, f"cannot read {path}: {problem}") from None
+    if not isinstance(document, dict):
+        raise InvalidInput(setting, f"{path} must hold an object of prices by provider:model")
+    return {model: _price(model, entry, setting) for model, entry in document.items()}
+
+
+_FIELDS = {"input", "output", "cachedInput"}
+
+
+def _price(model: str, entry: Any, setting: str) -> Price:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*:[!-~]+", model):
+        raise InvalidInput(setting, f"{model!r} must be provider:model or provider:*")
+    if not isinstance(entry, dict) or not {"input", "output"} <= entry.keys() <= _FIELDS:
+        raise InvalidInput(setting, f"{model} needs input and output, and may have cachedInput")
+    values = {name: _amount(value, f"{model} {name}", setting) for name, value in entry.items()}
+    return Price(values["input"], values["output"], values.get("cachedInput"))
+
+
+def _amount(value: Any, what: str, setting: str) -> Decimal:
+    try:
+        amount = Decimal(value) if isinstance(value, str | Decimal) else Decimal("nan")
+    except InvalidOperation:
+        amount = Decimal("nan")
+    exponent = amount.as_tuple().exponent
+    if not amount.is_finite() or not 0 <= amount <= _MOST or int(exponent) < _FINEST:
+        raise InvalidInput(setting, f"{what} must be USD for a million tokens, like 0.25")
+    return amount

@@ -1,0 +1,128 @@
+"""
+Providers of models, as the operator names them in the environment. AI-6, AI-8, contract §10.
+
+`openai` and `anthropic` by the variables that their own tools use, any other by
+`WFCORE_AI_<NAME>_BASE_URL`, `_API_KEY` and `_KIND`; in definitions its name is in small letters.
+"""
+
+import re
+from collections.abc import Mapping, MutableMapping
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+from wfcore.errors import InvalidInput
+
+
+class Kind(StrEnum):
+    """The wire protocol."""
+
+    OPENAI = "openai"
+    """Chat completions, as OpenAI, Ollama, vLLM, llama.cpp and many others speak them."""
+    ANTHROPIC = "anthropic"
+    """Messages."""
+
+
+@frozen
+class Provider:
+    """One provider. `setting` is the name of the variable that its key comes from."""
+
+    name: str
+    kind: Kind
+    base_url: str
+    setting: str
+    api_key: str = field(default="", repr=False)
+
+    @property
+    def in_the_clear(self) -> bool:
+        """Whether its key would cross a network unencrypted."""
+        where = urlsplit(self.base_url)
+        local = (where.hostname or "") in ("localhost", "127.0.0.1", "::1")
+        return bool(self.api_key) and where.scheme == "http" and not local
+
+
+DEFAULTS = {
+    "openai": (Kind.OPENAI, "https://api.openai.com/v1"),
+    "anthropic": (Kind.ANTHROPIC, "https://api.anthropic.com"),
+}
+_PREFIX = "WFCORE_AI_"
+_OURS = re.compile(rf"{_PREFIX}([A-Z][A-Z0-9_]*?)_(KIND|BASE_URL|API_KEY)")
+
+
+def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
+    """The providers that the environment configures. Raises `InvalidInput` naming a variable."""
+    names = {name for name in DEFAULTS if any(_given(environment, name, "API_KEY", "BASE_URL"))}
+    for variable, value in environment.items():
+        if value and (match := _OURS.fullmatch(variable)):
+            names.add(match[1].lower())
+    return {name: _provider(environment, name) for name in sorted(names)}
+
+
+def setting_of(name: str) -> str:
+    """What to set so that there is a provider of that name."""
+    if name in DEFAULTS:
+        return f"{name.upper()}_API_KEY"
+    return f"{_PREFIX}{name.upper()}_BASE_URL"
+
+
+def forget_keys(environment: MutableMapping[str, str]) -> None:
+    """Take every key out of *environment*, so that nothing started later inherits it."""
+    for variable in list(environment):
+        match = _OURS.fullmatch(variable)
+        own = variable in {f"{name.upper()}_API_KEY" for name in DEFAULTS}
+        if own or (match and match[2] == "API_KEY"):
+            del environment[variable]
+
+
+def _provider(environment: Mapping[str, str], name: str) -> Provider:
+    default_kind, default_url = DEFAULTS.get(name, (Kind.OPENAI, ""))
+    ((key_setting, key), (url_setting, url), (kind_setting, kind)) = (
+        _set(environment, name, what) for what in ("API_KEY", "BASE_URL", "KIND")
+    )
+    if kind and kind not in tuple(Kind):
+        raise InvalidInput(kind_setting, f"must be one of {', '.join(Kind)}")
+    if not url and not default_url:
+        raise InvalidInput(url_setting, "is missing; the provider is named by other variables")
+    return Provider(
+        name,
+        Kind(kind) if kind else default_kind,
+        _checked_url(url_setting, url or default_url),
+        key_setting,
+        _checked_key(key_setting, key),
+    )
+
+
+def _given(environment: Mapping[str, str], name: str, *what: str) -> list[str]:
+    return [environment.get(f"{name.upper()}_{one}", "") for one in what]
+
+
+def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str]:
+    """The variable that counts, and its value; ours win over the provider's own."""
+    ours, own = f"{_PREFIX}{name.upper()}_{what}", f"{name.upper()}_{what}"
+    value = environment.get(ours, "").strip()
+    if value or name not in DEFAULTS or what == "KIND":
+        return ours, value
+    return own, environment.get(own, "").strip()
+
+
+def _checked_url(setting: str, text: str) -> str:
+    """Raises `InvalidInput`; the text is not shown, it may hold a password."""
+    try:
+        url = urlsplit(text)
+        fine = url.scheme in ("http", "https") and bool(url.hostname) and text.isascii()
+        fine = fine and (url.port is None or url.port > 0)
+        bare = not (url.username or url.password or url.query or url.fragment)
+    except ValueError:
+        fine = bare = False
+    if not fine or re.search(r"\s", text):
+        raise InvalidInput(setting, "must be a URL that begins with http:// or https://")
+    if not bare:
+        raise InvalidInput(setting, "must have neither user, password, query nor fragment")
+    return text.rstrip("/")
+
+
+def _checked_key(setting: str, text: str) -> str:
+    if not re.fullmatch(r"[!-~]*", text):
+        raise InvalidInput(setting, "must be visible ASCII characters without blanks")
+    return text

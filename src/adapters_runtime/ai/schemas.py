@@ -1,0 +1,81 @@
+"""
+Answers held against their JSON Schema, by a library that is told to reach nothing. AI-2, AI-9.
+
+`wfcore.rules.answer_schema` has looked at a schema before: its references stay within it.
+Patterns are matched in linear time, so without look-around and back-references.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from adapters_runtime.outputs import parse
+from wfcore.model.json import Json, JsonObject
+
+_MOST_ERRORS = 10
+_SHOWN = 300
+_FENCE = "```"
+
+
+class Misfit(Exception):
+    """The answer is not what the schema asks for; the text says why, for the author."""
+
+
+def problems(schema: JsonObject) -> Sequence[str]:
+    """What is wrong in a schema as such. `wfcore.rules.definition.SchemaProblems`."""
+    import jsonschema_rs
+
+    try:
+        jsonschema_rs.meta.validate(dict(schema))
+        _validator(schema)
+    except jsonschema_rs.ValidationError as problem:
+        return [f"is no JSON Schema: {_told(problem)}"]
+    except (jsonschema_rs.ReferencingError, ValueError) as problem:
+        return [f"is no JSON Schema: {_short(str(problem))}"]
+    return []
+
+
+def fitting(schema: JsonObject, text: str) -> Json:
+    """The JSON in an answer's *text*. Raises `Misfit` where it is none, or not of *schema*."""
+    try:
+        value = parse(_bare(text).encode("utf-8", "replace"))
+    except ValueError as problem:
+        raise Misfit(f"it is no JSON: {problem}") from None
+    told = [_told(error) for error in _first(_validator(schema).iter_errors(value))]
+    if told:
+        raise Misfit("; ".join(told))
+    return value
+
+
+def _validator(schema: JsonObject) -> Any:
+    import jsonschema_rs
+
+    def nothing(uri: str) -> Any:
+        raise ValueError(f"{uri} is outside the schema")
+
+    return jsonschema_rs.validator_for(
+        dict(schema), retriever=nothing, pattern_options=jsonschema_rs.RegexOptions()
+    )
+
+
+def _bare(text: str) -> str:
+    """Without the fence that models like to put around JSON."""
+    stripped = text.strip()
+    if stripped.startswith(_FENCE) and stripped.endswith(_FENCE) and "\n" in stripped:
+        return stripped.partition("\n")[2].removesuffix(_FENCE)
+    return text
+
+
+def _first(errors: Iterator[Any]) -> Iterator[Any]:
+    for _, error in zip(range(_MOST_ERRORS), errors, strict=False):
+        yield error
+
+
+def _told(error: Any) -> str:
+    """Where and what, shortened: messages quote the value that they are about."""
+    where = "".join(f"[{key!r}]" for key in error.instance_path)
+    return f"{where or 'the answer'}: {_short(error.message)}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN // 2]} … {line[-_SHOWN // 2 :]}"

@@ -1,0 +1,136 @@
+"""
+The contract of a way to ask models, as a test class to inherit from.
+
+    class TestMyModels(ModelsContract):
+        model = "mine:some-model"
+
+        @pytest.fixture
+        def peer(self): ...      # a `Peer`: the other side, told what to do next
+
+        @pytest.fixture
+        def models(self, peer): ...
+
+Needs pytest-asyncio in auto mode.
+"""
+
+import asyncio
+import time
+from typing import ClassVar, Protocol
+
+import pytest
+
+from wfcore.ports.models import (
+    AnswerLost,
+    Finish,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    Models,
+    Question,
+)
+
+_PATIENCE_S = 20
+
+
+class Peer(Protocol):
+    """The other side. Each word is about one question, in the order of the words."""
+
+    @property
+    def calls(self) -> int:
+        """How many questions are open at it right now."""
+
+    def says(
+        self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
+    ) -> None:
+        """It answers."""
+
+    def is_busy(self, retry_after_s: float | None = None) -> None:
+        """It says that it did nothing, and maybe when to come back."""
+
+    def refuses(self) -> None:
+        """It will never answer this."""
+
+    def breaks_off(self) -> None:
+        """Its answer is cut."""
+
+    def hangs(self) -> None:
+        """It says nothing at all."""
+
+
+class ModelsContract:
+    """Everything that `wfcore.ports.models.Models` promises."""
+
+    model: ClassVar[str] = "scripted:model"
+
+    def question(self, prompt: str = "Say it") -> Question:
+        return Question(self.model, prompt, "Be brief.", max_tokens=50, temperature=0.5)
+
+    async def test_an_answer_has_text_and_counts(self, models: Models, peer: Peer) -> None:
+        """Text, tokens in and tokens out come back as they were said."""
+        peer.says("Grüße ✓", used=(7, 5))
+        answer = await models.ask(self.question())
+        assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Grüße ✓", 7, 5)
+        assert answer.finish is Finish.DONE
+
+    @pytest.mark.parametrize("finish", Finish)
+    async def test_why_the_model_stopped(self, models: Models, peer: Peer, finish: Finish) -> None:
+        """An answer that is cut, or that the model would not give, says so."""
+        peer.says("So far", finish)
+        assert (await models.ask(self.question())).finish is finish
+
+    @pytest.mark.parametrize("seconds", [None, 7.0])
+    async def test_busy(self, models: Models, peer: Peer, seconds: float | None) -> None:
+        """Where nothing was done, that is said, and when to come back if the provider knows."""
+        peer.is_busy(seconds)
+        with pytest.raises(ModelBusy) as caught:
+            await models.ask(self.question())
+        assert caught.value.retry_after_s == seconds
+
+    async def test_refused(self, models: Models, peer: Peer) -> None:
+        """What will never be answered is told from what may be answered later."""
+        peer.refuses()
+        with pytest.raises(ModelRefused):
+            await models.ask(self.question())
+
+    async def test_lost(self, models: Models, peer: Peer) -> None:
+        """An answer that was cut on its way is no answer, and no reason to ask again."""
+        peer.breaks_off()
+        with pytest.raises(AnswerLost):
+            await models.ask(self.question())
+
+    async def test_unknown_provider(self, models: Models) -> None:
+        """A provider that is not configured is named."""
+        with pytest.raises(ModelRefused, match="nobody"):
+            await models.ask(Question("nobody:model", "Say it"))
+
+    async def test_after_a_failure(self, models: Models, peer: Peer) -> None:
+        """A failure leaves nothing behind: the next question is answered."""
+        for fail in (peer.is_busy, peer.refuses, peer.breaks_off):
+            fail()
+            with pytest.raises(ModelFailed):
+                await models.ask(self.question())
+            peer.says("fine")
+            assert (await models.ask(self.question())).text == "fine"
+
+    async def test_cancel_ends_the_call(self, models: Models, peer: Peer) -> None:
+        """A question that is given up is over at the other side, too. AI-4."""
+        peer.hangs()
+        asking = asyncio.ensure_future(models.ask(self.question()))
+        await self._until_calls(peer, 1)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await self._until_calls(peer, 0)
+
+    async def test_many_at_once(self, models: Models, peer: Peer) -> None:
+        """Questions asked at once are answered, each once."""
+        for number in range(10):
+            peer.says(str(number))
+        answers = await asyncio.gather(*(models.ask(self.question()) for _ in range(10)))
+        assert sorted(int(answer.text) for answer in answers) == list(range(10))
+
+    async def _until_calls(self, peer: Peer, count: int) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while peer.calls != count:
+            assert time.monotonic() < deadline, f"{peer.calls} calls, not {count}"
+            await asyncio.sleep(0.01)

@@ -1,0 +1,83 @@
+"""A provider of models that says what a test tells it to, and nothing to anybody else."""
+
+import asyncio
+from collections import deque
+from decimal import Decimal
+
+from attrs import define, field
+
+from wfcore.ports.models import (
+    Answer,
+    AnswerLost,
+    Finish,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    Question,
+)
+
+MODEL = "scripted:model"
+
+
+@define
+class ScriptedModels:
+    """`Models` with one provider, `scripted`. Without a script it answers "hello"."""
+
+    questions: list[Question] = field(factory=list)
+    calls: int = 0
+    _script: deque[Answer | ModelFailed | None] = field(factory=deque)
+
+    async def ask(self, question: Question) -> Answer:
+        """The next thing in the script."""
+        if not question.model.startswith("scripted:"):
+            provider = question.model.partition(":")[0]
+            raise ModelRefused(f"provider {provider} is not configured")
+        self.questions.append(question)
+        self.calls += 1
+        try:
+            await asyncio.sleep(0)
+            turn = self._script.popleft() if self._script else Answer("hello", 12, 3)
+            if turn is None:
+                await asyncio.Event().wait()
+            if isinstance(turn, ModelFailed):
+                raise turn
+            assert isinstance(turn, Answer)
+            return turn
+        finally:
+            self.calls -= 1
+
+    def says(
+        self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
+    ) -> None:
+        """The next answer is *text*, at a cost of *used* tokens."""
+        self._script.append(Answer(text, *used, finish))
+
+    def is_busy(self, retry_after_s: float | None = None) -> None:
+        """The next question is not taken."""
+        self._script.append(ModelBusy("busy", retry_after_s))
+
+    def refuses(self) -> None:
+        """The next question is refused for good."""
+        self._script.append(ModelRefused("refused"))
+
+    def breaks_off(self) -> None:
+        """The next answer is lost on its way."""
+        self._script.append(AnswerLost("lost"))
+
+    def hangs(self) -> None:
+        """The next question is never answered."""
+        self._script.append(None)
+
+
+@define
+class FixedPrices:
+    """`Prices` that are the same for every model that has one: USD for a token, in and out."""
+
+    known: dict[str, tuple[str, str]] = field(factory=lambda: {MODEL: ("0.001", "0.002")})
+
+    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+        """The tokens times their prices."""
+        if model not in self.known:
+            return None
+        into, out = map(Decimal, self.known[model])
+        return into * answer.input_tokens + out * answer.output_tokens

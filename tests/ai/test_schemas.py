@@ -1,0 +1,142 @@
+"""Schemas of answers: which ones are taken, and how answers are held against them."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters_runtime.ai.schemas import Misfit, fitting, problems
+from wfcore.rules import answer_schema
+from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies_ai import schemas
+
+LABEL = {"type": "object", "properties": {"label": {"enum": ["a", "b"]}}, "required": ["label"]}
+
+
+def chain(links: int, wide: int) -> dict[str, Any]:
+    """Definitions that refer to the next one, *wide* times each."""
+    defs: dict[str, Any] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * wide} for n in range(links)
+    }
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{links}": {"type": "string"}}}
+
+
+REFUSED = [
+    ({"$ref": "http://127.0.0.1:9/x"}, '["$ref"]', "must lead to a part of this schema"),
+    ({"$ref": "file:///etc/passwd"}, '["$ref"]', "must lead to a part of this schema"),
+    ({"$ref": "#/$defs/none"}, '["$ref"]', "must lead to a part of this schema"),
+    ({"$ref": "#name"}, '["$ref"]', "must lead to a part of this schema"),
+    ({"$schema": "http://evil/x"}, '["$schema"]', "is unknown; known: draft-07"),
+    ({"$id": "http://evil/x"}, '["$id"]', "is not supported"),
+    ({"properties": {"a": {"$dynamicRef": "#x"}}}, 'properties.a["$dynamicRef"]', "not supported"),
+    ({"unevaluatedProperties": False}, "unevaluatedProperties", "is not supported"),
+    ({"$ref": "#"}, "", "refers to itself"),
+    ({"properties": {"child": {"$ref": "#"}}}, "", "refers to itself"),
+    ({"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}}, "", "refers to itself"),
+    (chain(20, 2), "", "has over 10000 parts"),
+    (chain(200, 1), "", "is nested deeper than 128 with its references"),
+]
+
+
+@pytest.mark.parametrize(("schema", "path", "says"), REFUSED)
+def test_schemas_that_are_not_taken(schema: dict[str, Any], path: str, says: str) -> None:
+    """What leads out of the schema, back to itself, or to endless work is refused. AI-9."""
+    ((where, message),) = answer_schema.problems(schema)
+    assert where == path
+    assert says in message
+
+
+def test_deep_schemas() -> None:
+    """A schema that is nested too deeply is refused before anything descends into it."""
+    deep: Any = {"type": "string"}
+    for _ in range(5_000):
+        deep = {"items": deep}
+    ((_, message),) = answer_schema.problems(deep)
+    assert "nested deeper" in message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        LABEL,
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": True}},
+        {"properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}},
+        {"enum": [{"$ref": "http://x"}], "default": {"$id": 1}},
+        {"$defs": {"a/b": {"type": "string"}}, "items": {"$ref": "#/$defs/a~1b"}},
+        {"prefixItems": [{"type": "string"}], "items": {"$ref": "#/prefixItems/0"}},
+        chain(5, 3),
+    ],
+)
+def test_schemas_that_are_taken(schema: dict[str, Any]) -> None:
+    """References within, names that look like keywords, data that look like schemas. AI-9."""
+    assert answer_schema.problems(schema) == []
+    assert problems(schema) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"type": "strin"}, "['type']: "),
+        ({"type": "object", "properties": 3}, "['properties']: "),
+        ({"pattern": "("}, "regex"),
+        ({"pattern": "(?=a)b"}, "regex"),
+    ],
+)
+def test_what_is_no_json_schema(schema: dict[str, Any], says: str) -> None:
+    """A mistake in the schema is found when the definition is applied. AI-9."""
+    (message,) = problems(schema)
+    assert message.startswith("is no JSON Schema: ")
+    assert says in message
+
+
+@given(json_values())
+def test_any_json_as_schema_is_judged(value: Any) -> None:
+    """No JSON object makes the checks fail."""
+    schema = value if isinstance(value, dict) else {"x": value}
+    if not answer_schema.problems(schema):
+        problems(schema)
+
+
+@given(schemas(), st.text())
+def test_any_text_as_answer_is_judged(schema: dict[str, Any], text: str) -> None:
+    """Any text fits or is a misfit; nothing else comes of it."""
+    with suppress(Misfit):
+        fitting(schema, text)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"label": "a"}', ' {"label":"a"}\n', '```json\n{"label":"a"}\n```']
+)
+def test_an_answer_that_fits(text: str) -> None:
+    """JSON of the schema is the output, also inside the fence that models like. AI-2."""
+    assert fitting(LABEL, text) == {"label": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Sure! It is a.", "it is no JSON"),
+        ('{"label": NaN}', "it is no JSON"),
+        ('{"label": "c"}', "['label']: "),
+        ("{}", 'the answer: "label" is a required property'),
+        ("[" * 100 + "]" * 100, "nested deeper"),
+        ('{"label": "' + "x" * 100_000 + '"}', "['label']: "),
+    ],
+)
+def test_an_answer_that_does_not_fit(text: str, says: str) -> None:
+    """What is wrong is told with its place, and shortly. AI-2."""
+    with pytest.raises(Misfit) as caught:
+        fitting(LABEL, text)
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 1_000
+
+
+def test_a_pattern_takes_no_time() -> None:
+    """A pattern that would keep a backtracking engine busy for ever is matched at once."""
+    began = time.process_time()
+    with pytest.raises(Misfit):
+        fitting({"type": "string", "pattern": "^(a+)+$"}, '"' + "a" * 50_000 + 'b"')
+    assert time.process_time() - began < 5
