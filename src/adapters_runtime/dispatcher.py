@@ -31,9 +31,13 @@ STORE_RETRY_S = (0.05, 2.0)
 
 @define
 class _Held:
-    """An execution that this process works on, and the tasks that run its steps."""
+    """
+    An execution that this process works on, and the tasks that run its steps. `begun`: the
+    attempts that were started, by step and number.
+    """
 
     lease: Lease
+    begun: set[tuple[str, int]] = field(factory=set)
     steps: set[asyncio.Task[Sequence[Job]]] = field(factory=set)
     driver: asyncio.Task[None] | None = None
 
@@ -93,11 +97,12 @@ class Dispatcher:
 
     async def keep_leases(self) -> None:
         """Extend all leases; stop what was taken away (cancelled at another process, say)."""
-        mine = {id: held for id, held in self._held.items() if held.steps}
+        mine = [id for id, held in self._held.items() if held.steps]
         if mine:
-            kept = await running.heartbeat(self._services, self.worker)
-            for execution_id in mine.keys() - kept:
-                self._stop_steps(execution_id)
+            kept = await running.heartbeat(self._services, self.worker, mine)
+            for execution_id in mine:
+                if execution_id not in kept:
+                    self._stop_steps(execution_id)
 
     async def _claim_all(self) -> float:
         """Fill the free places; how long to sleep afterwards, in seconds."""
@@ -118,6 +123,7 @@ class Dispatcher:
         return left if 0 < left < POLL_S else POLL_S
 
     def _take(self, lease: Lease) -> None:
+        self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
         held = _Held(lease)
         self._held[lease.execution_id] = held
         held.driver = asyncio.create_task(self._drive(held))
@@ -136,7 +142,8 @@ class Dispatcher:
             log.exception("a defect ended an execution", execution_id=lease.execution_id)
             await self._break(held)
         finally:
-            del self._held[lease.execution_id]
+            if self._held.get(lease.execution_id) is held:
+                del self._held[lease.execution_id]
             self._wakeups.runner()
 
     async def _begin(self, lease: Lease) -> Sequence[Job]:
@@ -154,18 +161,28 @@ class Dispatcher:
 
     def _start(self, held: _Held, jobs: Sequence[Job]) -> None:
         for job in jobs:
+            if (job.step_name, job.attempt) in held.begun:
+                continue
+            held.begun.add((job.step_name, job.attempt))
             held.steps.add(asyncio.create_task(self._run_step(held.lease, job)))
 
     async def _run_step(self, lease: Lease, job: Job) -> Sequence[Job]:
         async def say(stream: str, lines: str) -> None:
-            await running.log_lines(self._services, lease, job.step_name, stream, lines)
+            log = running.log_lines
+            await self._stored(lambda: log(self._services, lease, job.step_name, stream, lines))
 
         end = await self._runner.run(job, say)
         return await self._stored(lambda: self._complete(lease, job, end))
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
-        go_on = not self._stopping
-        return await running.complete_step(self._services, lease, job.step_name, end, go_on=go_on)
+        return await running.complete_step(
+            self._services,
+            lease,
+            job.step_name,
+            end,
+            attempt=job.attempt,
+            go_on=not self._stopping,
+        )
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""

@@ -6,7 +6,7 @@ in the event loop; lists in threads of their own. A reader never waits for the w
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -153,9 +153,10 @@ class SqliteStore:
         taken = await self._writer.submit(claim)
         return [self._reads.decoded(FETCH, (id,), row) for id, row in taken]
 
-    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
-        """Extend every lease of *worker*; the ids of those executions."""
-        return await self._writer.submit(partial(claims.extend, worker=worker, until=until))
+    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
+        """Extend the leases that *worker* holds of *ids*; the ids of those."""
+        extend = partial(claims.extend, worker=worker, ids=ids, until=until)
+        return await self._writer.submit(extend)
 
     async def ping(self) -> None:
         """Write something small, durably. Raises `StoreUnavailable`."""

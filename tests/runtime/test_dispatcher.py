@@ -34,15 +34,25 @@ class HeldRunner:
     started: list[StepJob] = field(factory=list)
     ended: list[str] = field(factory=list)
     gates: dict[str, asyncio.Future[StepEnd]] = field(factory=dict)
+    says: str = ""
+    dying: asyncio.Event = field(factory=asyncio.Event)
+    """While it is clear, steps that were stopped are not dead yet."""
 
     async def run(self, job: StepJob, say: Say) -> StepEnd:
-        gate = self.gates.setdefault(job.execution_id, asyncio.get_running_loop().create_future())
+        gate = asyncio.get_running_loop().create_future()
         self.started.append(job)
+        if self.says:
+            await say("stdout", self.says)
+        self.gates[job.execution_id] = gate
         try:
             return await gate
+        except asyncio.CancelledError:
+            await self.dying.wait()
+            raise
         finally:
             self.ended.append(job.execution_id)
-            self.gates.pop(job.execution_id, None)
+            if self.gates.get(job.execution_id) is gate:
+                del self.gates[job.execution_id]
 
     def let_go(self, execution_id: str) -> None:
         self.gates[execution_id].set_result(StepEnd("done"))
@@ -118,6 +128,7 @@ async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> As
         policy=Policy(places=places, lease_ms=DurationMs(lease_ms)),
     )
     runner = HeldRunner()
+    runner.dying.set()
     dispatcher = Dispatcher(services, runner, wakeups, "w1")
     scene = Scene(services, runner, dispatcher, wakeups, asyncio.create_task(dispatcher.run()))
     try:
@@ -241,6 +252,73 @@ async def test_a_result_outlives_an_outage_of_the_store(
         scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
         assert len(failures) == 3
+
+
+@pytest.mark.parametrize("lost", ["begin", "complete_step"])
+async def test_a_lost_answer_starts_nothing_twice_and_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """What was stored although the store seemed to fail is found again. EX-23."""
+    real, answers = getattr(running, lost), []
+
+    async def deaf(*args: object, **more: object) -> object:
+        answer = await real(*args, **more)
+        answers.append(answer)
+        if len(answers) % 2:
+            raise StoreUnavailable("the answer got lost")
+        return answer
+
+    monkeypatch.setattr(running, lost, deaf)
+    async with a_scene(tmp_path) as scene:
+        run_id = await scene.start(await scene.account("ann"), steps=3)
+        for n in range(3):
+            await scene.until(lambda n=n: len(scene.runner.started) == n + 1)  # type: ignore[misc]
+            scene.runner.let_go(run_id)
+        await scene.until_status(run_id, S.COMPLETED)
+        assert [job.step_name for job in scene.runner.started] == ["s0", "s1", "s2"]
+
+
+async def test_output_lines_wait_for_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away for a moment while a step speaks costs the step nothing."""
+    lines, failures = running.log_lines, []
+
+    async def failing(*args: object) -> None:
+        if len(failures) < 2:
+            failures.append(1)
+            raise StoreUnavailable("disk full")
+        await lines(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "log_lines", failing)
+    async with a_scene(tmp_path) as scene:
+        scene.runner.says = "working\n"
+        run_id = await scene.start(await scene.account("ann"))
+        await scene.until(lambda: bool(scene.runner.gates))
+        scene.runner.let_go(run_id)
+        await scene.until_status(run_id, S.COMPLETED)
+        _, events = await executions.read_events(scene.services, None, run_id, 0)
+        assert [e.data["text"] for e in events if e.kind == "step.log"] == ["working\n"]
+
+
+async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(tmp_path: Path) -> None:
+    """Claimed again while its old step still ends: one is stopped, the other runs. EX-16."""
+    async with a_scene(tmp_path) as scene:
+        run_id = await scene.start(await scene.account("ann"), source=TriggerSource.MANUAL)
+        await scene.until(lambda: len(scene.runner.started) == 1)
+        scene.runner.dying.clear()
+        lease = running.Lease("w1", run_id, 1)
+        await running.hand_back(scene.services, lease)
+        await sweeping.sweep(scene.services)
+        await scene.until(lambda: len(scene.runner.started) == 2)
+        scene.runner.dying.set()
+        await scene.until(lambda: scene.runner.ended == [run_id])
+        for _ in range(10):  # turns, in which the old one is let go of
+            await asyncio.sleep(0)
+        assert scene.dispatcher.running == 1
+        scene.runner.let_go(run_id)
+        await scene.until_status(run_id, S.COMPLETED)
+        await scene.until(lambda: scene.dispatcher.running == 0)
 
 
 async def test_a_defect_ends_the_execution_and_nothing_else(

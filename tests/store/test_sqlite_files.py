@@ -190,7 +190,11 @@ async def test_a_read_only_file_can_be_read_and_recovers(
     store = await SqliteStore.open(tmp_path / "wfcore.db")
     with monkeypatch.context() as patch:
         patch.setattr(writer, "connect_writer", lambda path: connection.connect(path, "ro"))
-        for attempt in (store.ping(), keep(store, make.execution()), store.extend("w", make.NOW)):
+        for attempt in (
+            store.ping(),
+            keep(store, make.execution()),
+            store.extend("w", ("e",), make.NOW),
+        ):
             with pytest.raises(StoreUnavailable):
                 await attempt
         async with store.view() as view:

@@ -72,10 +72,17 @@ class World:
         return lease, tuple(await running.begin(self.services, lease))
 
     async def finish(
-        self, lease: running.Lease, step: str, output: Json = None, **end: object
+        self,
+        lease: running.Lease,
+        step: str,
+        output: Json = None,
+        *,
+        attempt: int | None = None,
+        **end: object,
     ) -> tuple[StepJob, ...]:
         done = StepEnd(output, **end)  # type: ignore[arg-type]
-        return tuple(await running.complete_step(self.services, lease, step, done))
+        jobs = await running.complete_step(self.services, lease, step, done, attempt=attempt)
+        return tuple(jobs)
 
 
 @asynccontextmanager

@@ -123,6 +123,57 @@ async def test_an_old_fence_changes_nothing(world: World) -> None:
     assert await executions.read_execution(world.services, ann, run_id) == before
 
 
+async def test_a_beginning_that_is_asked_again_begins_nothing(world: World) -> None:
+    """A lost answer is not a failed commit: the same step is handed out, once on record. EX-23."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, jobs = await world.take()
+    before = await executions.read_execution(world.services, ann, run_id)
+    assert tuple(await running.begin(world.services, lease)) == jobs
+    assert await executions.read_execution(world.services, ann, run_id) == before
+
+
+async def test_an_end_that_is_told_again_is_recorded_once(world: World) -> None:
+    """The second time it says what is in flight, and changes nothing. EX-23."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take()
+    followers = await world.finish(lease, "one", "first", attempt=1)
+    before = await executions.read_execution(world.services, ann, run_id)
+    assert await world.finish(lease, "one", "again", attempt=1) == followers
+    assert await executions.read_execution(world.services, ann, run_id) == before
+    await world.finish(lease, "two", attempt=1)
+    with pytest.raises(LeaseLost):
+        await world.finish(lease, "two", attempt=1)
+
+
+async def test_a_late_end_is_not_taken_for_the_next_attempts(world: World) -> None:
+    """The end of attempt 1, told again while attempt 2 runs, does not end attempt 2. EX-23."""
+    ann = await world.account()
+    step = code("one", retry=Retry(attempts=2, delay_ms=SECOND))
+    run_id = await world.start(ann, await world.workflow(ann, step))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", error="no luck", attempt=1)
+    world.clock.advance(SECOND)
+    lease, (job,) = await world.take()
+    assert await world.finish(lease, "one", error="no luck", attempt=1) == (job,)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.in_flight == ("one",)
+
+
+async def test_only_what_a_worker_works_on_is_kept_alive(world: World) -> None:
+    """A claim whose answer got lost runs out while its worker lives, and goes on. EX-15."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    lost, known = await world.start(ann, workflow), await world.start(ann, workflow)
+    assert len(await running.claim(world.services, "w1", 2)) == 2
+    world.clock.advance(MINUTE - 1)
+    assert await running.heartbeat(world.services, "w1", [known]) == {known}
+    await sweeping.sweep(world.services)
+    lease, _ = await world.take("w2")
+    assert lease.execution_id == lost
+
+
 async def test_a_failed_attempt_waits_and_begins_again(world: World) -> None:
     """With `retry` the next attempt is due after its delay, not before. DF-9."""
     ann = await world.account()

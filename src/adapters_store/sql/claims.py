@@ -1,7 +1,7 @@
 """Claims and leases: jobs for the writer, so that nobody else is between look and take."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from attrs import frozen
 
@@ -32,8 +32,7 @@ NEXT = f"""SELECT id, due_at FROM executions
 TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
     version = version + 1 WHERE id = ?"""
 
-EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ?"
-HELD_IDS = "SELECT id FROM executions WHERE worker = ?"
+EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ?"
 
 
 @frozen
@@ -72,10 +71,9 @@ class Claim:
         return id, cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
 
 
-def extend(cursor: Cursor, worker: str, until: EpochMs) -> frozenset[str]:
-    """Extend every lease of *worker*; the ids of those executions."""
-    cursor.execute(EXTEND, (until, worker))
-    return frozenset(row[0] for row in cursor.execute(HELD_IDS, (worker,)))
+def extend(cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
+    """Extend the leases that *worker* holds of *ids*; the ids of those."""
+    return frozenset(id for id in ids if cursor.execute(EXTEND, (until, worker, id)).rowcount)
 
 
 OLD = (

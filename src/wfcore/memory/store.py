@@ -157,15 +157,15 @@ class MemoryStore:
             self.disk.settle(_leased(taken, until))
         return taken
 
-    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
-        """Extend every lease of *worker*; the ids of those executions."""
+    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
+        """Extend the leases that *worker* holds of *ids*; the ids of those."""
 
         def extend() -> frozenset[str]:
             runs = Overlay(self.disk).all(EXECUTIONS)
-            ids = [run.id for run in runs if run.worker == worker]
-            if ids:
-                self.disk.settle({LEASES.name: dict.fromkeys(ids, until)})
-            return frozenset(ids)
+            held = [run.id for run in runs if run.worker == worker and run.id in ids]
+            if held:
+                self.disk.settle({LEASES.name: dict.fromkeys(held, until)})
+            return frozenset(held)
 
         return await self._gate("extend", worker, extend, writes=True)
 

@@ -1,6 +1,6 @@
 """The store: units of work, views, claims. See `records` for what they hold."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -99,7 +99,8 @@ class Unit(Protocol):
 
         Raises:
             Stale: a record changed since it was read, or a unique value is taken.
-            StoreUnavailable: the store cannot write now; nothing was stored.
+            StoreUnavailable: the store cannot write now, and nothing was stored; or its
+                answer got lost, and everything was. Who tries again must find out which.
         """
 
 
@@ -151,8 +152,12 @@ class Store(Protocol):
         Of racing workers exactly one gets each execution.
         """
 
-    async def extend(self, worker: str, until: EpochMs) -> frozenset[str]:
-        """Extend every lease that *worker* holds; the ids of those executions."""
+    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
+        """
+        Extend the leases that *worker* holds of *ids*; the ids of those that it does hold.
+
+        Others that it holds run out: it does not know of them, as when a claim's answer got lost.
+        """
 
     async def ping(self) -> None:
         """Read and write reachable? Raises `StoreUnavailable`."""

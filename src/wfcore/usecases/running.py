@@ -5,7 +5,7 @@ A step is recorded as begun before it starts; its end and the next step's beginn
 unit. Every write checks the lease: a worker that lost it changes nothing any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from attrs import evolve, frozen
 
@@ -63,10 +63,17 @@ async def next_due(services: Services) -> EpochMs | None:
         return await view.executions.next_due()
 
 
-async def heartbeat(services: Services, worker: str) -> frozenset[str]:
-    """Extend all leases of *worker*; the executions it still holds. Others were taken away."""
+async def heartbeat(
+    services: Services, worker: str, execution_ids: Collection[str]
+) -> frozenset[str]:
+    """
+    Extend the leases of what *worker* works on; those of *execution_ids* that it still holds.
+
+    The others were taken away. What it holds without knowing (the answer to a claim got lost,
+    say) is left to run out, and goes on elsewhere.
+    """
     until = later(services.clock.now(), services.policy.lease_ms)
-    return await services.store.extend(worker, until)
+    return await services.store.extend(worker, execution_ids, until)
 
 
 @retried
@@ -74,38 +81,61 @@ async def begin(services: Services, lease: Lease) -> Sequence[Job]:
     """
     Take a claimed execution as far as it goes by itself; the steps to run now. EX-2, EX-15.
 
+    Asked again under the same lease (the answer got lost), it records nothing and gives the
+    same steps: nothing of a claimed execution is in flight but what this has begun. EX-23.
+
     Raises `LeaseLost`.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
-        outcome = _proceed(services, run, definition, now, facts.Claimed())
-        outcome = await collect(unit, outcome, now)
-        await unit.commit()
+        if run.in_flight:
+            outcome = _in_flight(run)
+        else:
+            outcome = _proceed(services, run, definition, now, facts.Claimed())
+            outcome = await collect(unit, outcome, now)
+            await unit.commit()
     return await _handed_over(services, lease, definition, outcome)
 
 
 async def complete_step(
-    services: Services, lease: Lease, step_name: str, end: StepEnd, *, go_on: bool = True
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    end: StepEnd,
+    *,
+    attempt: int | None = None,
+    go_on: bool = True,
 ) -> Sequence[Job]:
     """
     Record how a step ended, with its artifacts, and what follows; the steps to run now.
+
+    *attempt* says which one ended (None: the one in flight). One whose end is on record is not
+    recorded again (the answer got lost): then these are all steps in flight, and the caller
+    starts those that it has not started yet. EX-23.
 
     With *go_on* False no step starts: where one would, another worker goes on with it.
 
     Raises `LeaseLost`: the result is dropped.
     """
-    definition, outcome = await _complete(services, lease, step_name, end, go_on)
+    definition, outcome = await _complete(services, lease, step_name, end, attempt, go_on)
     return await _handed_over(services, lease, definition, outcome)
 
 
 @retried
 async def _complete(
-    services: Services, lease: Lease, step_name: str, end: StepEnd, go_on: bool
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    end: StepEnd,
+    attempt: int | None,
+    go_on: bool,
 ) -> tuple[Definition, Outcome[Execution]]:
     now = services.clock.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
+        if not _runs(run, step_name, attempt):
+            return definition, _in_flight(run)
         files = end.files
         if files and len(await unit.artifacts.of_execution(run.id)) + len(files) > MOST_FILES:
             files, end = (), StepEnd(error=_TOO_MANY_FILES, permanent=True)
@@ -168,6 +198,17 @@ async def break_off(services: Services, lease: Lease) -> None:
         await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
+
+
+def _runs(run: Execution, step_name: str, attempt: int | None) -> bool:
+    """Whether that attempt is in flight: its end is not on record yet."""
+    return step_name in run.in_flight and attempt in (None, run.step_results[step_name].attempts)
+
+
+def _in_flight(run: Execution) -> Outcome[Execution]:
+    """What was begun under the present lease and has not ended, as if it was begun now."""
+    begun = (StartStep(name, run.step_results[name].attempts) for name in run.in_flight)
+    return Outcome(run, effects=tuple(begun))
 
 
 async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
@@ -239,7 +280,7 @@ async def _handed_over(
             jobs.append(job_for(services.templates, run, definition, step, begun.attempt))
         except NotRendered as failed:
             end = StepEnd(error=str(failed), permanent=True)
-            jobs += await complete_step(services, lease, step.name, end)
+            jobs += await complete_step(services, lease, step.name, end, attempt=begun.attempt)
     return jobs
 
 

@@ -136,11 +136,22 @@ class ClaimContract:
             over = await view.executions.abandoned(EpochMs(UNTIL + 1), 9)
             assert ids(over) == ["e1", "e2", "e3"]
             assert len(await view.executions.abandoned(EpochMs(UNTIL + 1), 2)) == 2
-        assert await store.extend("w1", EpochMs(UNTIL + 10)) == {"e1", "e2"}
-        assert await store.extend("w9", EpochMs(UNTIL + 10)) == frozenset()
+        everything = ("e1", "e2", "e3", "unknown")
+        assert await store.extend("w1", everything, EpochMs(UNTIL + 10)) == {"e1", "e2"}
+        assert await store.extend("w9", everything, EpochMs(UNTIL + 10)) == frozenset()
         async with store.view() as view:
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e3"]
             assert len(await view.executions.abandoned(EpochMs(UNTIL + 11), 9)) == 3
+
+    async def test_a_lease_that_its_worker_does_not_name_runs_out(self, store: Store) -> None:
+        """Only what the worker says it works on is extended: a claim may be lost on its way."""
+        await store.enlist("w1")
+        await keep(store, make.execution("e1"), make.execution("e2"))
+        await claim(store, "w1", limit=2)
+        assert await store.extend("w1", ("e2",), EpochMs(UNTIL + 10)) == {"e2"}
+        assert await store.extend("w1", (), EpochMs(UNTIL + 10)) == frozenset()
+        async with store.view() as view:
+            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
 
     async def test_a_lease_outlives_puts_of_its_worker_only(self, store: Store) -> None:
         """A put that keeps the worker keeps the lease; one without worker ends it."""
@@ -153,7 +164,7 @@ class ClaimContract:
         async with store.view() as view:
             assert ids(await view.executions.abandoned(UNTIL, 9)) == []
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
-        assert await store.extend("w1", UNTIL) == {"e1"}
+        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1"}
         await keep(store, evolve(await read(store, "e1"), worker=None))
         await keep(store, evolve(await read(store, "e1"), worker="w1"))
         async with store.view() as view:

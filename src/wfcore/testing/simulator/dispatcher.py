@@ -40,6 +40,7 @@ class Held:
     """An execution that this process works on, and the tasks that run its steps."""
 
     lease: Lease
+    begun: set[tuple[str, int]] = field(factory=set)
     steps: dict[tuple[str, int], Task] = field(factory=dict)
 
 
@@ -75,7 +76,7 @@ class Dispatcher:
         """Extend all leases; stop what was taken away."""
         mine = [id for id, held in self.held.items() if held.steps]
         if mine:
-            kept = await running.heartbeat(self._services, self._worker)
+            kept = await running.heartbeat(self._services, self._worker, mine)
             for execution_id in mine:
                 if execution_id not in kept:
                     self.stop_steps(execution_id)
@@ -96,6 +97,7 @@ class Dispatcher:
         return left if 0 < left < POLL_MS else POLL_MS
 
     def _take(self, lease: Lease) -> None:
+        self.stop_steps(lease.execution_id)  # what runs for it here has an older lease
         held = Held(lease)
         self.held[lease.execution_id] = held
         self._host.spawn(lease.execution_id, self._drive(held))
@@ -111,6 +113,9 @@ class Dispatcher:
 
     def _start(self, held: Held, jobs: Sequence[Job]) -> None:
         for job in jobs:
+            if (job.step_name, job.attempt) in held.begun:
+                continue
+            held.begun.add((job.step_name, job.attempt))
             name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
             work = self._run_step(held, job)
             held.steps[job.step_name, job.attempt] = self._host.spawn(name, work)
@@ -132,8 +137,14 @@ class Dispatcher:
         self._let_go(held)
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
-        go_on = not self.stopping
-        return await running.complete_step(self._services, lease, job.step_name, end, go_on=go_on)
+        return await running.complete_step(
+            self._services,
+            lease,
+            job.step_name,
+            end,
+            attempt=job.attempt,
+            go_on=not self.stopping,
+        )
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""
