@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from adapters_runtime.leavings import FILE, FOLDER
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_LEVELS = 32
-_MOST_FOLDERS = 2_000
+_MOSTFOLDERS = 2_000
 _UNKNOWN = "application/octet-stream"
 _PREVIEWED = frozenset(
     {
@@ -45,7 +44,7 @@ class UnusableArtifacts(Exception):
     """What was left breaks a limit or cannot be read; the text says what, for the author."""
 
 
-def find(folder: str, most_files: int, most_bytes: int) -> list[Parts]:
+def find(folder: int, most_files: int, most_bytes: int) -> list[Parts]:
     """
     The regular files with one name below *folder*, as relative paths in parts, sorted.
 
@@ -56,8 +55,8 @@ def find(folder: str, most_files: int, most_bytes: int) -> list[Parts]:
     folders = 0
     while waiting:
         folders += 1
-        if folders > _MOST_FOLDERS:
-            raise UnusableArtifacts(f"more than {_MOST_FOLDERS:,} folders of artifacts")
+        if folders > _MOSTFOLDERS:
+            raise UnusableArtifacts(f"more than {_MOSTFOLDERS:,} folders of artifacts")
         parts = waiting.pop()
         for name, facts in _list(folder, parts):
             path = (*parts, name)
@@ -75,7 +74,7 @@ def find(folder: str, most_files: int, most_bytes: int) -> list[Parts]:
 
 
 async def store(
-    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: str, path: Parts
+    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: int, path: Parts
 ) -> LeftFile:
     """Store one file that `find` found. Raises `UnusableArtifacts`, `StoreUnavailable`."""
     with _opened(folder, path) as content:
@@ -125,8 +124,8 @@ def _not_too_deep(path: Parts) -> Parts:
     return path
 
 
-def _list(folder: str, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
-    fd = _open_below(folder, parts, _FOLDER)
+def _list(folder: int, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
+    fd = _open_below(folder, parts, FOLDER)
     try:
         for name in os.listdir(fd):
             yield name, os.lstat(name, dir_fd=fd)
@@ -137,19 +136,19 @@ def _list(folder: str, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
 
 
 @contextmanager
-def _opened(folder: str, path: Parts) -> Iterator[BinaryIO]:
-    with open(_open_below(folder, path, _FILE), "rb") as content:
+def _opened(folder: int, path: Parts) -> Iterator[BinaryIO]:
+    with open(_open_below(folder, path, FILE), "rb") as content:
         yield content
 
 
-def _open_below(folder: str, parts: Parts, flags: int) -> int:
+def _open_below(folder: int, parts: Parts, flags: int) -> int:
     """Open *parts* below *folder*, each step relative to the last and through no link."""
     try:
-        fd = os.open(folder, _FOLDER)
+        fd = os.dup(folder)
         for depth, name in enumerate(parts, 1):
             parent = fd
             try:
-                fd = os.open(name, flags if depth == len(parts) else _FOLDER, dir_fd=parent)
+                fd = os.open(name, flags if depth == len(parts) else FOLDER, dir_fd=parent)
             finally:
                 os.close(parent)
     except OSError as problem:

@@ -17,8 +17,10 @@ from attrs import evolve, frozen
 
 from adapters_runtime import artifacts, outputs, world
 from adapters_runtime.artifacts import UnusableArtifacts
+from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Kind, Terms
 from adapters_runtime.folders import Folders, StepFolder
-from adapters_runtime.languages import Interpreters
+from adapters_runtime.ladder import Isolation, Level, find_level, folders_for
+from adapters_runtime.languages import Interpreters, needed_by
 from adapters_runtime.process import Ended, NotStarted, Order, Spawner, uninterrupted
 from adapters_runtime.world import CannotRun
 from wfcore.errors import StoreUnavailable
@@ -30,6 +32,8 @@ _FILE_THREADS = 4
 _LITTLE = 65_536
 """Up to so many bytes are read and written where the event loop is."""
 
+_STRONGEST = Isolation()
+
 T = TypeVar("T")
 
 
@@ -38,13 +42,18 @@ class StepLimits:
     """
     What one step may use. Bytes, except for the counts.
 
-    `processes`: the operating system counts all processes of the server's user, and does not
-    hold it against root.
+    `memory` is a limit for each process and for all of them together. `processes` counts
+    threads too; where steps run as the server's own user, the operating system counts all of
+    that user's, so it is `processes_of_user` there, and root is not counted. `disk` and `inodes`
+    are the size of the step's folder where it is a file system of its own.
     """
 
     memory: int = 1 << 30
-    processes: int = 4_096
+    processes: int = 256
+    processes_of_user: int = 4_096
     file: int = 1 << 30
+    disk: int = 512 << 20
+    inodes: int = 16_384
     open_files: int = 1_024
     stdout: int = 1_048_576
     stderr: int = 65_536
@@ -52,15 +61,26 @@ class StepLimits:
     artifact: int = 104_857_600
     artifacts: int = 200
 
-    def of_process(self) -> dict[str, int]:
+    def of_process(self, level: str) -> dict[str, int]:
         """The limits that the kernel holds, by their name in a job."""
+        counted_alone = level in (NAMESPACE, UID)
         return {
             "data": self.memory,
-            "processes": self.processes,
+            "processes": self.processes if counted_alone else self.processes_of_user,
             "file": self.file,
             "open_files": self.open_files,
             "core": 0,
         }
+
+
+@frozen
+class _Engine:
+    """What runs steps, once the level is known."""
+
+    level: Level
+    folders: Folders
+    spawner: Spawner
+    interpreters: Interpreters
 
 
 class CodeStepRunner:
@@ -68,7 +88,7 @@ class CodeStepRunner:
     The `StepRunner` for this machine.
 
     *root* holds the folders of steps; *environment* is where PATH, LANG and TZ come from, by
-    default the process's own.
+    default the process's own. The level of isolation is found with the first step, or by `level`.
     """
 
     def __init__(
@@ -78,35 +98,49 @@ class CodeStepRunner:
         new_artifact_id: Callable[[], str],
         limits: StepLimits = StepLimits(),
         environment: Mapping[str, str] | None = None,
+        isolation: Isolation = _STRONGEST,
     ) -> None:
+        self._root = root.absolute()
         self._passed_on = world.passed_on(os.environ if environment is None else environment)
         self._files = files
         self._new_artifact_id = new_artifact_id
         self._limits = limits
-        self._folders = Folders(root.absolute())
-        self._spawner = Spawner()
+        self._isolation = isolation
         self._interpreters = Interpreters(self._passed_on["PATH"])
         self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
         self._running: set[asyncio.Future[None]] = set()
+        self._starting: asyncio.Task[_Engine] | None = None
+        self._closed = False
+        Folders(self._root).close()  # what servers that died have left there goes now
+
+    async def level(self) -> Level:
+        """The level of isolation that steps have."""
+        return (await self._engine()).level
+
+    @property
+    def spawner_pid(self) -> int | None:
+        """The process that starts the steps, while one was started."""
+        started = self._starting and self._starting.done() and self._starting.result()
+        return started.spawner.pid if started else None
 
     async def run(self, job: StepJob, say: Say) -> StepEnd:
         """Run one attempt to its end; see `StepRunner`."""
+        if self._closed:
+            raise RuntimeError("this runner is closed")
         over = asyncio.get_running_loop().create_future()
         self._running.add(over)
-        folder = self._folders.next()
         try:
-            return await self._run_in(folder, job, say)
+            engine = await self._engine()
+            if engine.level.is_below(self._isolation.least):
+                return StepEnd(error=_refusal(engine.level, self._isolation.least), permanent=True)
+            return await self._run_on(engine, job, say)
         except CannotRun as problem:
             return StepEnd(error=str(problem), permanent=True)
-        except NotStarted as problem:
+        except (NotStarted, OSError) as problem:
             return StepEnd(error=f"could not be started: {problem}")
         finally:
-            try:
-                if not folder.remove_if_plain():
-                    await uninterrupted(self._in_thread(folder.remove))
-            finally:
-                self._running.discard(over)
-                over.set_result(None)
+            self._running.discard(over)
+            over.set_result(None)
 
     def languages(self) -> Mapping[Language, LanguageState]:
         """What can run here. The first call starts each interpreter once."""
@@ -114,59 +148,66 @@ class CodeStepRunner:
 
     async def close(self) -> None:
         """End everything that still runs, then the spawner; remove this process's folders."""
-        await self._spawner.close()
+        self._closed = True
+        engine = await uninterrupted(self._starting) if self._starting else None
+        if engine:
+            await engine.spawner.close()
         if self._running:
             await asyncio.wait(self._running)
         self._threads.shutdown()
-        self._folders.close()
+        if engine:
+            engine.folders.close()
 
-    async def _run_in(self, folder: StepFolder, job: StepJob, say: Say) -> StepEnd:
-        order = await self._order(folder, job)
-        made = self._made(folder, job)
+    async def _engine(self) -> _Engine:
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        return await asyncio.shield(self._starting)
+
+    async def _start(self) -> _Engine:
+        isolation, limits = self._isolation, self._limits
+        level = await find_level(isolation.forced, self._root)
+        folders = folders_for(level.name, self._root)
+        if level.name == UID:
+            self._interpreters = Interpreters(self._passed_on["PATH"], public=True)
+        terms = Terms(
+            level.name,
+            base=str(folders.own),
+            disk=limits.disk,
+            inodes=limits.inodes,
+            reads=isolation.reads,
+            writes=isolation.writes,
+            hidden=isolation.hidden,
+            closed=isolation.closed,
+        )
+        return _Engine(level, folders, Spawner(terms), self._interpreters)
+
+    async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
+        in_view = engine.level.name == NAMESPACE
+        folder = StepFolder.at(PLACE) if in_view else engine.folders.next()
         try:
-            ended = await self._spawner.run(order, made, say)
+            order = await self._order(engine, folder, job)
+            ended = await engine.spawner.run(order, say)
+            return await self._outcome(ended, order.timeout_s, job)
         finally:
-            if not made.done():
-                await uninterrupted(asyncio.wait({made}))
-        judge = partial(self._judge, folder, ended, order.timeout_s)
-        if len(ended.stdout) <= _LITTLE and folder.is_bare(_LITTLE):
-            end, left = judge()
-        else:
-            end, left = await self._in_thread(judge)
-        if not left:
-            return end
-        try:
-            return evolve(end, files=await self._store(left, folder, job))
-        except (UnusableArtifacts, StoreUnavailable) as problem:
-            return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
+            if not in_view and not folder.remove_if_plain():
+                await uninterrupted(self._in_thread(folder.remove))
 
-    def _made(self, folder: StepFolder, job: StepJob) -> asyncio.Future[None]:
-        """
-        The folder in the making. What is quickly done is done here: a thread would take longer
-        to take over than to do it.
-        """
-        files = world.files(folder, job)
-        if sum(map(len, files.values())) > _LITTLE:
-            return asyncio.ensure_future(self._in_thread(partial(_make, folder, files)))
-        made = asyncio.get_running_loop().create_future()
-        try:
-            _make(folder, files)
-        except NotStarted as trouble:
-            made.set_exception(trouble)
-        else:
-            made.set_result(None)
-        return made
-
-    async def _order(self, folder: StepFolder, job: StepJob) -> Order:
+    async def _order(self, engine: _Engine, folder: StepFolder, job: StepJob) -> Order:
+        limits = self._limits
         argv = await self._argv(folder, job)
         return Order(
             argv=argv,
             env=world.variables(folder, job, self._passed_on),
+            folder=folder.path,
             cwd=folder.work,
-            limits=self._limits.of_process(),
+            limits=limits.of_process(engine.level.name),
             timeout_s=job.step.timeout_ms / 1_000,
-            stdout_bytes=self._limits.stdout,
-            stderr_bytes=self._limits.stderr,
+            stdout_bytes=limits.stdout,
+            stderr_bytes=limits.stderr,
+            output_bytes=limits.output,
+            memory=limits.memory,
+            files=world.files(job),
+            kind=Kind(job.step.network, needed_by(argv[0])),
             log=job.log,
         )
 
@@ -179,43 +220,55 @@ class CodeStepRunner:
             state = await self._in_thread(partial(self._interpreters.find, language))
         return world.interpreted(folder, job, state)
 
-    def _judge(
-        self, folder: StepFolder, ended: Ended, timeout_s: float
-    ) -> tuple[StepEnd, list[artifacts.Parts]]:
-        """How the attempt ended, and which files it left."""
-        limits = self._limits
-        end = outputs.fault_of(ended, timeout_s, limits.stdout)
-        left: list[artifacts.Parts] = []
+    async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
+        """What the end of the tree means; its artifacts are stored, or the error says why not."""
+        if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
+            end = self._judge(ended, timeout_s)
+        else:
+            end = await self._in_thread(partial(self._judge, ended, timeout_s))
+        if ended.artifacts is None:
+            return end
         try:
-            if end is None:
-                end = StepEnd(outputs.output_of(folder.output, ended.stdout, limits.output))
-            left = artifacts.find(folder.artifacts, limits.artifacts, limits.artifact)
-        except (outputs.UnusableOutput, UnusableArtifacts) as problem:
-            end = _unless_failed(end, str(problem), permanent=True)
-        return end, left
+            return evolve(end, files=await self._store(ended.artifacts, job))
+        except UnusableArtifacts as problem:
+            return _unless_failed(end, str(problem), permanent=True)
+        except StoreUnavailable as problem:
+            return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
+        finally:
+            await uninterrupted(self._in_thread(partial(os.close, ended.artifacts)))
 
-    async def _store(
-        self, left: list[artifacts.Parts], folder: StepFolder, job: StepJob
-    ) -> tuple[LeftFile, ...]:
+    def _judge(self, ended: Ended, timeout_s: float) -> StepEnd:
+        """How the attempt ended, but for its artifacts."""
+        end = outputs.fault_of(ended, timeout_s, self._limits.stdout)
+        if end:
+            return end
+        if ended.artifacts_trouble:
+            return StepEnd(error=ended.artifacts_trouble, permanent=True)
+        try:
+            return StepEnd(outputs.output_of(ended))
+        except outputs.UnusableOutput as problem:
+            return StepEnd(error=str(problem), permanent=True)
+
+    async def _store(self, folder: int, job: StepJob) -> tuple[LeftFile, ...]:
+        limits = self._limits
+        find = partial(artifacts.find, folder, limits.artifacts, limits.artifact)
         stored = []
-        for path in left:
+        for path in await self._in_thread(find):
             id = self._new_artifact_id()
-            stored.append(
-                await artifacts.store(self._files, job.execution_id, id, folder.artifacts, path)
-            )
+            stored.append(await artifacts.store(self._files, job.execution_id, id, folder, path))
         return tuple(stored)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _make(folder: StepFolder, files: Mapping[str, bytes]) -> None:
-    try:
-        folder.make(files)
-    except OSError as trouble:
-        raise NotStarted(f"no folder for it: {trouble.strerror}") from trouble
+def _refusal(level: Level, least: str) -> str:
+    return (
+        f"code steps are refused: this machine gives them the isolation level {level.name!r}, "
+        f"which is below WFCORE_MIN_ISOLATION={least}; wfcore doctor says how to get a better one"
+    )
 
 
-def _unless_failed(end: StepEnd | None, error: str, permanent: bool) -> StepEnd:
+def _unless_failed(end: StepEnd, error: str, permanent: bool) -> StepEnd:
     """The first error counts: *end*, if it has one already, else a new failure."""
-    return end if end and end.error else StepEnd(error=error, permanent=permanent)
+    return end if end.error else StepEnd(error=error, permanent=permanent)

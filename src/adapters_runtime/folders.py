@@ -9,14 +9,17 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.confine.terms import CONTEXT, FOLDERS, OUTPUT
+
 _PRIVATE = 0o700
+_PASSABLE = 0o711
 _PLAIN = 16
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -24,9 +27,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 @frozen
 class StepFolder:
     """
-    Where one attempt lives; paths as text, since they go into environments.
+    Where one attempt lives, as it sees it; paths as text, since they go into environments.
 
-    `work` is its current folder and empty at the start.
+    `work` is its current folder and empty at the start. The supervisor makes it.
     """
 
     path: str
@@ -40,29 +43,7 @@ class StepFolder:
     @classmethod
     def at(cls, path: str) -> "StepFolder":
         """The folder at *path*, not made yet."""
-        names = ("work", "home", "tmp", "artifacts", "context.json", "output.json")
-        return cls(path, *(f"{path}/{name}" for name in names))
-
-    def make(self, files: Mapping[str, bytes]) -> None:
-        """Make it, with *files* in it. Raises `OSError`."""
-        for folder in (self.path, self.work, self.home, self.tmp, self.artifacts):
-            os.mkdir(folder, _PRIVATE)
-        for path, content in files.items():
-            with open(path, "wb", buffering=0) as file:
-                file.write(content)
-
-    def is_bare(self, limit: int) -> bool:
-        """Whether there is no artifact, and no output or an ordinary one of up to *limit* bytes."""
-        try:
-            with os.scandir(self.artifacts) as left:
-                if next(left, None) is not None:
-                    return False
-            output = os.lstat(self.output)
-        except FileNotFoundError:
-            return os.path.isdir(self.artifacts)
-        except OSError:
-            return False
-        return stat.S_ISREG(output.st_mode) and output.st_size <= limit
+        return cls(path, *(f"{path}/{name}" for name in (*FOLDERS, CONTEXT, OUTPUT)))
 
     def remove_if_plain(self) -> bool:
         """
@@ -91,17 +72,27 @@ class StepFolder:
 
 
 class Folders:
-    """The folder of this process below *root*, and the folders of its steps in it."""
+    """
+    The folder of this process below *root*, and the folders of its steps in it.
 
-    def __init__(self, root: Path) -> None:
+    *passable*: other users may pass through it, to what they know the name of.
+    """
+
+    def __init__(self, root: Path, passable: bool = False) -> None:
         root.mkdir(_PRIVATE, parents=True, exist_ok=True)
         self._numbers = count(1)
         with _locked(root):
             _remove_leftovers(root)
             self._own = _unused(root)
             self._own.mkdir(_PRIVATE)
+            self._own.chmod(_PASSABLE if passable else _PRIVATE)
             self._lock = os.open(self._own, _FOLDER)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    @property
+    def own(self) -> Path:
+        """The folder of this process."""
+        return self._own
 
     def next(self) -> StepFolder:
         """A folder that is not made yet."""

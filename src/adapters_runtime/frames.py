@@ -16,11 +16,14 @@ JOB = b"J"  # what to start, once, by marshal: both ends are the same Python, an
 LINES = {"stdout": b"o", "stderr": b"e"}  # whole lines, while the step runs
 STDOUT = b"O"  # all of stdout, once
 STDERR = b"E"  # the end of stderr, once
+OUTPUT = b"W"  # what was written to WF_OUTPUT, once, if anything was
+LEFT = b"L"  # empty, with the descriptor of the folder of artifacts, if there are any
 END = b"R"  # JSON: how it ended; last frame, sent when everything is dead
 
 # Why a supervisor ended a step that had not ended by itself.
 TIMED_OUT = "timed_out"
 TOO_MUCH_OUTPUT = "too_much_output"
+TOO_MUCH_MEMORY = "too_much_memory"
 KILLED = "killed"
 
 

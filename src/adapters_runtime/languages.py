@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from attrs import field, frozen
 
+from adapters_runtime.confine.view import SYSTEM
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 
@@ -62,8 +63,9 @@ class Recipe:
 def _on_path(*names: str) -> Callable[[str], Iterator[str]]:
     def candidates(path: str) -> Iterator[str]:
         for name in names:
-            if found := shutil.which(name, path=path):
-                yield found
+            for folder in path.split(os.pathsep):
+                if found := shutil.which(name, path=folder):
+                    yield found
 
     return candidates
 
@@ -156,11 +158,13 @@ LANGUAGES: Mapping[Language, Recipe] = {
 class Interpreters:
     """
     What can run here. Found on first question, remembered while it is there; what is missing
-    is looked for again each time, so that an installation helps at once.
+    is looked for again each time, so that an installation helps at once. *public*: only those
+    that every user of the machine can run.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, public: bool = False) -> None:
         self._path = path
+        self._public = public
         self._known: dict[Language, LanguageState] = {}
 
     def known(self, language: Language) -> LanguageState | None:
@@ -184,9 +188,38 @@ class Interpreters:
     def _search(self, language: Language, recipe: Recipe) -> LanguageState:
         for candidate in recipe.candidates(self._path):
             found = _ask(candidate, recipe.probe, self._path)
-            if found and recipe.fits(_numbers(found[0])):
+            if not found or (self._public and not _is_public(found[1])):
+                continue
+            if recipe.fits(_numbers(found[0])):
                 return LanguageState(language, available=True, version=found[0], path=found[1])
         return LanguageState(language, available=False, cure=recipe.cure)
+
+
+def needed_by(program: str) -> tuple[str, ...]:
+    """What must be seen to run *program*, beyond the system's folders: its installation."""
+    homes = {program: None, os.path.realpath(program): None}
+    return tuple(_installation(path) for path in homes if path.split("/")[1] not in SYSTEM)
+
+
+def _installation(program: str) -> str:
+    """The folder around its `bin`, unless that is no installation but somebody's home."""
+    prefix, folder = os.path.split(os.path.dirname(program))
+    is_home = os.path.dirname(prefix) in ("/", "/home") or prefix.endswith("/.local")
+    if folder == "bin" and not is_home and os.path.isdir(f"{prefix}/lib"):
+        return prefix
+    return program
+
+
+def _is_public(program: str) -> bool:
+    path = os.path.realpath(program)
+    try:
+        while path != "/":
+            if not os.stat(path).st_mode & 0o001:
+                return False
+            path = os.path.dirname(path)
+    except OSError:
+        return False
+    return True
 
 
 def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:

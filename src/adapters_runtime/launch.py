@@ -1,10 +1,9 @@
 """
 Starting one step's own process: everything between fork and exec.
 
-The process is forked before its job is known and waits for it, so that a step does not. It gets
-exactly the environment, folder and limits of the job, a session of its own, no standard input,
-and no way to more privileges. What confines a step further (namespaces, Landlock, seccomp)
-belongs into `_confine` where it needs no job, else into `_limit`.
+The process is forked and confined before its job is known and waits for it, so that a step does
+not. It gets exactly the environment, folder and limits of the job, a session of its own, no
+standard input, and no way to more privileges. How it is confined, `confine.levels` knows.
 
 Standard library only.
 """
@@ -13,10 +12,12 @@ import marshal
 import os
 import resource
 import signal
+import socket
 from contextlib import suppress
 from typing import NoReturn
 
-from adapters_runtime.process_tree import PR_SET_NO_NEW_PRIVS, prctl
+from adapters_runtime import look
+from adapters_runtime.confine.levels import Process
 
 _DEFAULT_AGAIN = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """All: what the server inherited (a shell ignores some for its background) is not the step's."""
@@ -29,7 +30,8 @@ _LIMITS = {
     "core": resource.RLIMIT_CORE,
 }
 
-
+_ASKS = b"\1"
+_READY = b"\2"
 _RUNS = b"\0"  # said just before exec; what follows it is why exec failed
 
 
@@ -38,31 +40,45 @@ class LaunchFailed(Exception):
 
 
 class Launch:
-    """A forked process, ready to become a program that writes to *stdout* and *stderr*."""
+    """A forked and confined process, ready to become a program with these two outputs."""
 
-    def __init__(self, stdout: int, stderr: int) -> None:
-        orders, self._orders = os.pipe()
-        self._answers, answers = os.pipe()
+    def __init__(self, level: Process, stdout: int, stderr: int) -> None:
+        self._level = level
+        self._line, line = socket.socketpair()
+        self.listener: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(self._orders)
-            _become(orders, answers, stdout, stderr)
-        for fd in (orders, answers, stdout, stderr):
+            self._line.close()
+            _become(level, line, stdout, stderr)
+        for fd in (line.detach(), stdout, stderr):
             os.close(fd)
+        self._await_readiness()
 
     def go(self, job: bytes) -> None:
         """Become the program of *job*. Returns once it runs; raises `LaunchFailed`."""
-        with suppress(BrokenPipeError):
-            os.write(self._orders, job)
-        os.close(self._orders)
-        trouble = _read_all(self._answers)
+        with suppress(BrokenPipeError, ConnectionError):
+            self._line.sendall(job)
+            self._line.shutdown(socket.SHUT_WR)
+        trouble = _read_all(self._line)
+        self._line.close()
         if trouble != _RUNS:
             raise LaunchFailed(
                 trouble.removeprefix(_RUNS).decode("utf-8", "replace") or "it was killed at once"
             )
 
+    def _await_readiness(self) -> None:
+        said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
+        if said == _ASKS:
+            self._level.admit(self.pid)
+            self._line.sendall(_ASKS)
+            said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
+        if said != _READY:
+            trouble = said + _read_all(self._line)
+            raise LaunchFailed(trouble.decode("utf-8", "replace") or "it was killed at once")
+        self.listener = fds[0] if fds else None
 
-def _become(orders: int, answers: int, stdout: int, stderr: int) -> NoReturn:
+
+def _become(level: Process, line: socket.socket, stdout: int, stderr: int) -> NoReturn:
     try:
         signal.set_wakeup_fd(-1)
         os.setsid()
@@ -70,33 +86,43 @@ def _become(orders: int, answers: int, stdout: int, stderr: int) -> NoReturn:
         os.dup2(stderr, 2)
         for number in _DEFAULT_AGAIN:
             signal.signal(number, signal.SIG_DFL)
-        _confine()
-        if text := _read_all(orders):
+        _make_ready(level, line)
+        if text := _read_all(line):
             job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
             _limit(job["limits"])
             os.chdir(job["cwd"])
-            os.write(answers, _RUNS)
+            level.confine(job)
+            if job["look"]:
+                look.tell(job["look"])
+            line.sendall(_RUNS)
             os.execve(job["argv"][0], job["argv"], job["env"])  # noqa: S606
     except OSError as trouble:
-        os.write(answers, (trouble.strerror or str(trouble)).encode())
+        line.sendall((trouble.strerror or str(trouble)).encode())
     except BaseException as trouble:  # the parent must hear of it: nothing else can be done here
-        os.write(answers, repr(trouble).encode()[:4096])
+        line.sendall(repr(trouble).encode()[:4096])
     finally:
         os._exit(127)
 
 
-def _read_all(fd: int) -> bytes:
+def _make_ready(level: Process, line: socket.socket) -> None:
+    def ask() -> None:
+        line.sendall(_ASKS)
+        line.recv(1)
+
+    listener = level.confine_ahead(ask)
+    if listener is None:
+        line.sendall(_READY)
+    else:
+        socket.send_fds(line, [_READY], [listener])
+        os.close(listener)
+
+
+def _read_all(line: socket.socket) -> bytes:
     """Plain reads: buffered files cost a fifth of a millisecond in a fresh process."""
     chunks = []
-    while chunk := os.read(fd, 65_536):
+    while chunk := line.recv(65_536):
         chunks.append(chunk)
-    os.close(fd)
     return b"".join(chunks)
-
-
-def _confine() -> None:
-    prctl(PR_SET_NO_NEW_PRIVS)
-    _go_first_when_memory_runs_out()
 
 
 def _limit(limits: dict[str, int]) -> None:
@@ -105,10 +131,3 @@ def _limit(limits: dict[str, int]) -> None:
         _, hard = resource.getrlimit(which)
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(which, (most, most))
-
-
-def _go_first_when_memory_runs_out() -> None:
-    with suppress(OSError):  # a read-only /proc is no reason not to run
-        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-        os.write(score, b"1000")
-        os.close(score)

@@ -5,9 +5,7 @@ The JSON that the step wrote to `WF_OUTPUT`; else stdout, parsed if all of it is
 else stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
 """
 
-import os
 import signal
-import stat
 from typing import Any
 
 import orjson
@@ -30,7 +28,8 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure:
-        return StepEnd(error=f"could not be started: {ended.failure}", permanent=True)
+        error = f"could not be started: {ended.failure}"
+        return StepEnd(error=error, permanent=not ended.unready)
     match ended.reason:
         case frames.TIMED_OUT:
             error = f"ran into its timeout of {timeout_s:g} s"
@@ -38,18 +37,21 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
         case frames.TOO_MUCH_OUTPUT:
             error = f"wrote more than {stdout_bytes:,} bytes to stdout"
             return StepEnd(error=f"{error}; use WF_OUTPUT or WF_ARTIFACTS", permanent=True)
+        case frames.TOO_MUCH_MEMORY:
+            return StepEnd(error=_with_stderr("took more memory than a step may", ended))
         case frames.KILLED:
             return StepEnd(error="was ended from outside")
     return _fault_of_exit(ended)
 
 
-def output_of(path: str, stdout: bytes, most_bytes: int) -> Json:
+def output_of(ended: Ended) -> Json:
     """The output of an attempt that ended well. CS-5. Raises `UnusableOutput`."""
-    written = _read(path, most_bytes)
-    if written is None:
-        return _output_of_stdout(stdout)
+    if ended.output_trouble:
+        raise UnusableOutput(ended.output_trouble)
+    if ended.output is None:
+        return _output_of_stdout(ended.stdout)
     try:
-        return parse(written)
+        return parse(ended.output)
     except ValueError as problem:
         raise UnusableOutput(f"WF_OUTPUT is not valid JSON: {problem}") from None
 
@@ -77,23 +79,6 @@ def _output_of_stdout(stdout: bytes) -> Json:
         return parse(stdout)
     except ValueError:
         return stdout.decode("utf-8", "replace").removesuffix("\n")
-
-
-def _read(path: str, most_bytes: int) -> bytes | None:
-    """The file's content; None when there is no file. Links and the like are refused."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    except OSError as problem:
-        raise UnusableOutput(f"WF_OUTPUT cannot be read: {problem.strerror}") from None
-    with open(fd, "rb", buffering=0) as file:
-        facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-            raise UnusableOutput("WF_OUTPUT must be a regular file with one name")
-        if facts.st_size > most_bytes:
-            raise UnusableOutput(f"WF_OUTPUT is larger than {most_bytes:,} bytes")
-        return file.readall()
 
 
 def _fault_of_exit(ended: Ended) -> StepEnd | None:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import marshal
+import os
 import socket
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import Any, TypeVar
 from attrs import asdict, field, frozen
 
 from adapters_runtime import frames, spawner
+from adapters_runtime.confine.terms import Kind, Terms
 from wfcore.ports.runtime import Say
 
 _BOOT = (
@@ -29,6 +31,8 @@ _BOOT = (
 _PACKAGES = str(Path(__file__).parents[1])
 _GRACE_S = 5.0
 _BUSY_S = 0.002
+_CHUNK = 262_144
+_KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.LEFT)
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -43,20 +47,30 @@ class Order:
     """
     What to start: the program `argv[0]`, a path, with exactly this environment.
 
-    `timeout_s` counts from the moment the program runs.
+    `files` are written into `folder` first, by their names; the step starts in `cwd`. `kind` is
+    what it may see and reach. `memory` is the limit of the whole tree, `limits` those of each
+    process. `timeout_s` counts from the moment the program runs. With a `look` the process tells
+    first what it sees of that (`look.tell`).
     """
 
     argv: list[str] = field(repr=False)
     env: dict[str, str] = field(repr=False)
+    folder: str
     cwd: str
     limits: dict[str, int]
     timeout_s: float
     stdout_bytes: int
     stderr_bytes: int
+    output_bytes: int
+    memory: int
+    files: dict[str, bytes] = field(factory=dict, repr=False)
+    kind: Kind = Kind()
     log: bool = False
+    look: dict[str, Any] | None = None
 
     def as_bytes(self) -> bytes:
-        return marshal.dumps(asdict(self, recurse=False))
+        words = asdict(self, recurse=False)
+        return marshal.dumps({**words, "kind": tuple(self.kind)})
 
 
 @frozen
@@ -65,16 +79,23 @@ class Ended:
     How a process tree ended; nothing of it is alive.
 
     `exit`: the exit status, or minus a signal's number. `reason`: why it was ended from
-    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started.
-    `lost`: its supervisor was killed, so nothing else is known.
+    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started, `unready`:
+    through no fault of the step. `lost`: its supervisor was killed, so nothing else is known.
+    `output` is what was written to WF_OUTPUT; `artifacts` the open folder of artifacts, if
+    there are any, which is the caller's to close. The troubles say what of these is unusable.
     """
 
     exit: int | None = None
     reason: str | None = None
     failure: str | None = None
+    unready: bool = False
     lost: bool = False
     stdout: bytes = field(default=b"", repr=False)
     stderr: bytes = field(default=b"", repr=False)
+    output: bytes | None = field(default=None, repr=False)
+    output_trouble: str | None = None
+    artifacts: int | None = None
+    artifacts_trouble: str | None = None
 
 
 async def uninterrupted(work: Awaitable[T]) -> T:
@@ -93,9 +114,10 @@ async def uninterrupted(work: Awaitable[T]) -> T:
 
 
 class Spawner:
-    """Starts process trees and knows when each has ended, wholly."""
+    """Starts process trees, all on the same *terms*, and knows when each has ended, wholly."""
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
         self._program: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._numbers = count(1)
@@ -107,27 +129,26 @@ class Spawner:
         """The spawner program's process id, while one was started."""
         return self._program.pid if self._program else None
 
-    async def run(self, order: Order, ready: asyncio.Future[None], say: Say) -> Ended:
+    async def run(self, order: Order, say: Say) -> Ended:
         """
-        Start *order* once *ready*, and return how it ended; lines go to *say* where it wants them.
+        Start *order*, and return how it ended; lines go to *say* where it wants them.
 
-        Cancelled, or let down by *say* or *ready*, it ends the tree and waits for that before it
-        raises. Raises `NotStarted`; *ready* is never cancelled.
+        Cancelled, or let down by *say*, it ends the tree and waits for that before it raises.
+        Raises `NotStarted`.
         """
         if self._closed:
             raise RuntimeError("this spawner is closed")
         number = next(self._numbers)
         try:
-            watch = await self._begin(number)
+            watch = await self._begin(number, order.kind)
         except OSError as trouble:
             raise NotStarted(trouble.strerror or str(trouble)) from trouble
         try:
-            await asyncio.shield(ready)
             self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
-            watch.send(order)
+            await watch.send(order)
             while said := await watch.said.get():
                 await say(*said)
-            return watch.end
+            return watch.take_end()
         finally:
             await self._finish(number, watch)
 
@@ -144,12 +165,12 @@ class Spawner:
             await uninterrupted(asyncio.to_thread(_await_exit, self._program))
             self._program = self._control = None
 
-    async def _begin(self, number: int) -> "_Watch":
+    async def _begin(self, number: int, kind: Kind) -> "_Watch":
         ours, theirs = socket.socketpair()
         try:
-            await self._hand_over(spawner.START + str(number).encode(), theirs)
-            loop = asyncio.get_running_loop()
-            _, watch = await loop.create_unix_connection(_Watch, sock=ours)
+            message = spawner.START + marshal.dumps((number, tuple(kind)))
+            await self._hand_over(message, theirs)
+            watch = _Watch(ours)
         except BaseException:
             ours.close()
             raise
@@ -161,11 +182,13 @@ class Spawner:
 
     async def _finish(self, number: int, watch: "_Watch") -> None:
         """Have the tree ended, if it has not by itself, and wait until it is."""
-        if not watch.gone.done():
-            watch.stop()
-            self._expect(number, watch, within_s=_GRACE_S)
-            await uninterrupted(watch.gone)
-        watch.close()
+        try:
+            if not watch.gone.done():
+                watch.stop()
+                self._expect(number, watch, within_s=_GRACE_S)
+                await uninterrupted(watch.gone)
+        finally:
+            watch.close()
 
     async def _hand_over(self, message: bytes, channel: socket.socket) -> None:
         restarts = 1
@@ -194,6 +217,7 @@ class Spawner:
                 cwd="/",
                 start_new_session=True,
             )
+        ours.send(marshal.dumps(tuple(self._terms)))
         self._control = ours
         return ours
 
@@ -226,53 +250,74 @@ class Spawner:
         watch.abandon()
 
 
-class _Watch(asyncio.Protocol):
+class _Watch:
     """Hears what one supervisor says. `said` ends with None, `gone` is done when it is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: socket.socket) -> None:
         self.said: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.end = Ended(lost=True)
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._end: dict[str, Any] = {"lost": True}
         self._buffer = bytearray()
         self._kept: dict[bytes, bytes] = {}
-        self._transport: asyncio.Transport | None = None
+        self._artifacts: int | None = None
+        self._channel = channel
+        channel.setblocking(False)
+        self._loop.add_reader(channel.fileno(), self._on_readable)
 
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
+    async def send(self, order: Order) -> None:
+        """Tell the supervisor what to start."""
+        with suppress(ConnectionError):  # it was killed: the end of its channel says so
+            text = frames.frame(frames.JOB, order.as_bytes())
+            await self._loop.sock_sendall(self._channel, text)
 
-    def data_received(self, data: bytes) -> None:
+    def take_end(self) -> Ended:
+        """How it ended; the folder of artifacts is the caller's from now on."""
+        artifacts, self._artifacts = self._artifacts, None
+        return Ended(
+            **self._end,
+            stdout=self._kept.get(frames.STDOUT, b""),
+            stderr=self._kept.get(frames.STDERR, b""),
+            output=self._kept.get(frames.OUTPUT),
+            artifacts=artifacts,
+        )
+
+    def stop(self) -> None:
+        """Ask the supervisor to end the tree."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._channel.fileno())
+        self._channel.close()
+        if self._artifacts is not None:
+            os.close(self._artifacts)
+            self._artifacts = None
+
+    def abandon(self) -> None:
+        self._over()
+
+    def _on_readable(self) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(self._channel, _CHUNK, 1, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            data, fds = b"", []
+        if fds:
+            self._artifacts = fds[0]
+        if not data:
+            self._loop.remove_reader(self._channel.fileno())
+            self._over()
         self._buffer += data
         for kind, payload in frames.take_frames(self._buffer):
             self._hear(kind, payload)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._over()
-
-    def send(self, order: Order) -> None:
-        """Tell the supervisor what to start."""
-        if self._transport:
-            self._transport.write(frames.frame(frames.JOB, order.as_bytes()))
-
-    def stop(self) -> None:
-        """Ask the supervisor to end the tree."""
-        if self._transport and not self._transport.is_closing():
-            self._transport.write_eof()
-
-    def close(self) -> None:
-        if self._transport:
-            self._transport.close()
-
-    def abandon(self) -> None:
-        if self._transport:
-            self._transport.abort()
-
     def _hear(self, kind: bytes, payload: bytes) -> None:
         if kind == frames.END:
-            how = json.loads(payload)
-            stdout, stderr = self._kept[frames.STDOUT], self._kept[frames.STDERR]
-            self.end = Ended(**how, stdout=stdout, stderr=stderr)
+            self._end = json.loads(payload)
             self._over()
-        elif kind in (frames.STDOUT, frames.STDERR):
+        elif kind in _KEPT:
             self._kept[kind] = payload
         else:
             stream = next(name for name, its_kind in frames.LINES.items() if its_kind == kind)

@@ -2,48 +2,48 @@
 Ending process trees exactly. Reliability 8.
 
 A killed process group is not a killed tree: what called `setsid` survives. Whoever calls these
-functions is a subreaper (`become_subreaper`), so every orphan among its descendants becomes its
+functions is a subreaper, so every orphan among its descendants becomes its
 child: when it has no child left, it has no descendant left. Until then: stop all, kill all, reap.
 
 Standard library only: the spawner and the supervisors import it.
 """
 
-import ctypes
 import os
 import signal
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
-PR_SET_CHILD_SUBREAPER = 36
-PR_SET_NO_NEW_PRIVS = 38
 _WALL = 0x40000000  # also children whose end is told by another signal than SIGCHLD
 _PAUSE_S = 0.0005
 _QUIET_ROUNDS = 3
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _children_listed = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
-def prctl(option: int) -> None:
-    """Switch a process attribute on. Raises `OSError`."""
-    if _libc.prctl(option, 1, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl")
+Statuses = dict[int, int | None]
+"""The processes whose wait status is wanted; None until they have ended."""
 
 
-def reap(statuses: dict[int, int]) -> bool:
-    """Collect the wait status of every child that has ended; whether any child is left."""
+def reap(statuses: Statuses, wait: bool = False) -> bool:
+    """
+    Collect every child that has ended, with its wait status where wanted; whether any is left.
+
+    *wait*: until at least one has ended.
+    """
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG | _WALL)
+            pid, status = os.waitpid(-1, _WALL if wait else os.WNOHANG | _WALL)
         except ChildProcessError:
             return False
         if not pid:
             return True
-        statuses[pid] = status
+        wait = False
+        if pid in statuses and statuses[pid] is None:
+            statuses[pid] = status
 
 
-def end_descendants(statuses: dict[int, int]) -> None:
+def end_descendants(statuses: Statuses) -> None:
     """Kill and reap every descendant. CS-7. Reads nothing from /proc when there is none."""
     while reap(statuses):
         kill_families(children_of(os.getpid()))
@@ -80,6 +80,18 @@ def kill_families(roots: Iterable[int]) -> None:
 def children_of(pid: int) -> list[int]:
     """The processes whose parent is *pid*, zombies too; empty when it is gone."""
     return _listed_children(pid) if _children_listed else _scanned_children(pid)
+
+
+def descendants_of(pid: int) -> set[int]:
+    """All processes below *pid*, as far as they hold still while we look."""
+    found: set[int] = set()
+    stack = children_of(pid)
+    while stack:
+        child = stack.pop()
+        if child not in found:
+            found.add(child)
+            stack += children_of(child)
+    return found
 
 
 def _stop_families(roots: Iterable[int], known: Collection[int]) -> set[int]:

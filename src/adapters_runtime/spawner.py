@@ -1,17 +1,19 @@
 """
 The spawner: a small single-threaded program that the server starts once.
 
-For each step it gets one end of a socket pair and hands it to a supervisor; one is forked in
-advance whenever it is quiet. Jobs travel on that socket alone, so the spawner never sees one, and
-nothing of the server's memory or environment is in it. It keeps the step's end of the socket open
-until the supervisor has ended and, should somebody have killed it, until the orphans it left are
-dead: the server reads "end of file" only when nothing of the step is alive.
+For each step it gets one end of a socket pair and hands it to a supervisor; one of each kind of
+step in use is forked in advance whenever it is quiet. Jobs travel on that socket alone, so the
+spawner never sees one, and nothing of the server's memory or environment is in it. It keeps the
+step's end of the socket open until the supervisor has ended and, should somebody have killed it,
+until the orphans it left are dead: the server reads "end of file" only when nothing of the step is
+alive.
 
 It ends when the server is gone and the last supervisor with it. Standard library only; run by
 `process.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
 """
 
 import gc
+import marshal
 import os
 import select
 import signal
@@ -20,29 +22,33 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from adapters_runtime.process_tree import (
-    PR_SET_CHILD_SUBREAPER,
-    end_children_except,
-    prctl,
-)
-from adapters_runtime.supervisor import supervise
+from adapters_runtime.confine import identity
+from adapters_runtime.confine.levels import LEVELS, Process, Refused
+from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, clone, prctl
+from adapters_runtime.confine.terms import Kind, Terms
+from adapters_runtime.process_tree import end_children_except
+from adapters_runtime.supervisor import refuse, supervise
 
 START = b"s"
 END = b"e"
+LONGEST = 65_536
 _QUIET_MS = 20
+_MOST_SPARES = 4
 _IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class _Supervisor:
     """What the spawner knows of one: its process, the way to it, the step it was given."""
 
-    def __init__(self, pid: int, door: socket.socket) -> None:
+    def __init__(self, pid: int, kind: Kind, place: int, door: socket.socket) -> None:
         self.pid = pid
+        self.kind = kind
+        self.place = place
         self.door = door
-        self.number: bytes | None = None
+        self.number: int | None = None
         self.channel: socket.socket | None = None
 
-    def give(self, number: bytes, channel: socket.socket) -> None:
+    def give(self, number: int, channel: socket.socket) -> None:
         """Hand it its step. Raises `ConnectionError` where it is dead."""
         socket.send_fds(self.door, [START], [channel.fileno()])
         self.number, self.channel = number, channel
@@ -55,8 +61,9 @@ class _Supervisor:
 
 
 class _Spawner:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, level: Process) -> None:
         self._control = control
+        self._level = level
         self._self = os.pidfd_open(os.getpid())  # supervisors see by it that we are gone
         self._supervisors: dict[int, _Supervisor] = {}
         self._wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -66,12 +73,13 @@ class _Spawner:
         self._poll.register(control, select.POLLIN)
         self._server_there = True
         self._steps_ended = False
-        self._spare: _Supervisor | None = None
+        self._spares: dict[Kind, _Supervisor | None] = {Kind(): None}  # the latest used is last
 
     def run(self) -> None:
         """Serve until the server is gone and the last supervisor has ended."""
         while self._server_there or self._supervisors:
-            events = self._poll.poll(None if self._spare or not self._server_there else _QUIET_MS)
+            ready = all(self._spares.values()) or not self._server_there
+            events = self._poll.poll(None if ready else _QUIET_MS)
             for fd, _ in events:
                 if fd == self._wake:
                     self._on_child()
@@ -82,64 +90,73 @@ class _Spawner:
 
     def _on_control(self) -> None:
         try:
-            message, fds, _, _ = socket.recv_fds(self._control, 64, 1)
+            message, fds, _, _ = socket.recv_fds(self._control, LONGEST, 1)
         except ConnectionError:
             message, fds = b"", []
         if not message:
             self._on_server_gone()
         elif message[:1] == START and fds:
-            self._start(message[1:], socket.socket(fileno=fds[0]))
+            number, kind = marshal.loads(message[1:])  # noqa: S302 - from the server
+            self._start(number, Kind(*kind), socket.socket(fileno=fds[0]))
         elif message[:1] == END:
-            self._end(message[1:])
+            self._end(int(message[1:]))
 
     def _on_server_gone(self) -> None:
         self._server_there = False
         self._poll.unregister(self._control)
-        if self._spare:
-            self._spare.door.close()
+        for spare in self._spares.values():
+            if spare:
+                spare.door.close()
 
-    def _start(self, number: bytes, channel: socket.socket) -> None:
-        """Give a step to the spare supervisor, or to a new one."""
-        spare, self._spare = self._spare, None
+    def _start(self, number: int, kind: Kind, channel: socket.socket) -> None:
+        """Give a step to a spare supervisor of its kind, or to a new one."""
+        spare = self._spares.pop(kind, None)
+        self._spares[kind] = None
         try:
             try:
-                (spare or self._fork()).give(number, channel)
+                (spare or self._fork(kind)).give(number, channel)
             except ConnectionError:  # somebody killed it while it waited
-                self._fork().give(number, channel)
+                self._fork(kind).give(number, channel)
         except OSError as trouble:  # too many processes or files
-            print(f"wfcore: no supervisor for a step: {trouble}", file=sys.stderr)
-            channel.close()  # the server reads "end of file": not started
+            refuse(channel, f"no supervisor for it: {trouble.strerror}")
+            channel.close()
 
     def _make_ready(self) -> None:
         """Fork the next spare, at a moment when no start of a step has to wait for it."""
         self._steps_ended = False
-        if self._server_there and not self._spare:
+        while len(self._spares) > _MOST_SPARES:
+            if spare := self._spares.pop(next(iter(self._spares))):
+                spare.door.close()  # it ends
+        missing = [kind for kind, spare in self._spares.items() if not spare]
+        if self._server_there and missing:
             with suppress(OSError):
-                self._spare = self._fork()
+                self._spares[missing[-1]] = self._fork(missing[-1])
 
-    def _fork(self) -> _Supervisor:
+    def _fork(self, kind: Kind) -> _Supervisor:
+        place = identity.free_place({other.place for other in self._supervisors.values()})
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
-            pid = os.fork()
+            flags = self._level.clone_flags
+            pid = clone(flags) if flags else os.fork()
             if pid == 0:
-                self._become_supervisor(theirs)
-        self._supervisors[pid] = _Supervisor(pid, ours)
+                self._become_supervisor(kind, place, theirs)
+        self._supervisors[pid] = _Supervisor(pid, kind, place, ours)
         return self._supervisors[pid]
 
-    def _become_supervisor(self, door: socket.socket) -> NoReturn:
+    def _become_supervisor(self, kind: Kind, place: int, door: socket.socket) -> NoReturn:
         status = 1
         try:
             low, high = sorted((door.fileno(), self._self))
             for first, beyond in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
                 os.closerange(first, beyond)
-            supervise(door, self._self)
+            supervise(self._level, kind, place, door, self._self)
             status = 0
         except BaseException as trouble:  # last resort of a process: say it, the spawner sweeps up
             print(f"wfcore: a step's supervisor failed: {trouble!r}", file=sys.stderr)
         finally:
             os._exit(status)
 
-    def _end(self, number: bytes) -> None:
+    def _end(self, number: int) -> None:
         for pid, supervisor in self._supervisors.items():
             if supervisor.number == number:
                 os.kill(pid, signal.SIGKILL)
@@ -153,8 +170,8 @@ class _Spawner:
                 self._forget(self._supervisors.pop(pid), orphaned=status != 0)
 
     def _forget(self, supervisor: _Supervisor, orphaned: bool) -> None:
-        if supervisor is self._spare:
-            self._spare = None
+        if supervisor is self._spares.get(supervisor.kind):
+            self._spares[supervisor.kind] = None
         if orphaned:
             end_children_except(self._supervisors.keys())
         supervisor.close()
@@ -176,5 +193,16 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that the wake-up pipe is written
     gc.disable()
     gc.freeze()
-    _Spawner(control).run()
+    _Spawner(control, _open_level(control)).run()
     sys.exit(0)
+
+
+def _open_level(control: socket.socket) -> Process:
+    """The level that the server asks for; one that refuses all steps where it cannot be had."""
+    terms = Terms(*marshal.loads(control.recv(LONGEST)))  # noqa: S302 - from the server
+    level = LEVELS[terms.level](terms)
+    try:
+        level.open()
+    except OSError as trouble:
+        return Refused(terms, trouble)
+    return level

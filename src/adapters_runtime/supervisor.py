@@ -1,15 +1,17 @@
 """
 One step's supervisor: the process that starts it, watches it and ends all of it.
 
-It holds the deadline and the caps itself, so nothing depends on the server being quick, and it
-ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is sent when
-the step has no living process left.
+It makes everything ready before there is a job: the step's world (`confine.levels`) and a process
+in it. It holds the deadline and the caps itself, so nothing depends on the server being quick, and
+it ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is sent when
+the step has no living process left, with the folder of what it left.
 
 Standard library only.
 """
 
 import json
 import marshal
+import math
 import os
 import select
 import signal
@@ -19,23 +21,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from adapters_runtime import frames
+from adapters_runtime import frames, home, leavings, memory
+from adapters_runtime.confine.levels import Process
+from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, prctl
+from adapters_runtime.confine.terms import PLACE, Kind
 from adapters_runtime.launch import Launch, LaunchFailed
-from adapters_runtime.process_tree import (
-    PR_SET_CHILD_SUBREAPER,
-    end_descendants,
-    prctl,
-    reap,
-)
+from adapters_runtime.process_tree import Statuses, reap
+from adapters_runtime.stream import CHUNK, Stream
 
-_CHUNK = 65_536
 _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
-_MOST_LOGGED = 1_048_576
-_NO_MORE = b"\n[no further lines are kept]\n"
 
 
-def supervise(door: socket.socket, spawner: int) -> None:
+def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawner: int) -> None:
     """
     Make everything ready, wait for a step to come through *door*, run it, report.
 
@@ -44,11 +42,27 @@ def supervise(door: socket.socket, spawner: int) -> None:
     """
     prctl(PR_SET_CHILD_SUBREAPER)
     os.setpgid(0, 0)  # should a step stop us, the kernel wakes us when the spawner goes
-    supervisor = _Supervisor(spawner)
-    channel = _await_channel(door)
-    if channel is not None:
+    try:
+        level.prepare(kind, place)
+        supervisor = _Supervisor(level, spawner)
+    except (LaunchFailed, OSError) as trouble:
+        if channel := _await_channel(door):
+            refuse(channel, f"it could not be confined: {_words(trouble)}")
+        return
+    if channel := _await_channel(door):
         supervisor.run(channel)
-    end_descendants({})
+    level.end_all({})
+
+
+def refuse(channel: socket.socket, failure: str) -> None:
+    """Tell the server that the step was not started, and why."""
+    end = json.dumps({"failure": failure, "unready": True}).encode()
+    with suppress(OSError):
+        channel.sendall(frames.frame(frames.END, end))
+
+
+def _words(trouble: Exception) -> str:
+    return getattr(trouble, "strerror", None) or str(trouble)
 
 
 def _await_channel(door: socket.socket) -> socket.socket | None:
@@ -58,77 +72,30 @@ def _await_channel(door: socket.socket) -> socket.socket | None:
 
 def _read_job(channel: socket.socket) -> bytes | None:
     buffer = bytearray()
-    while chunk := channel.recv(_CHUNK):
+    while chunk := channel.recv(CHUNK):
         buffer += chunk
         for _, payload in frames.take_frames(buffer):
             return payload
     return None
 
 
-class _Pipe:
-    """What a step writes to one stream: its end, its length, and the lines not yet shown."""
-
-    def __init__(self, stream: str) -> None:
-        self.stream = stream
-        self.fd, self.write_end = os.pipe()
-        self.seen = 0
-        self._keep = 0
-        self._kept = bytearray()
-        self._unshown = bytearray()
-        self._logged = 0
-        os.set_blocking(self.fd, False)
-
-    @property
-    def kept(self) -> bytes:
-        return bytes(self._kept[-self._keep :])
-
-    def keep(self, size: int) -> None:
-        """Keep the last *size* bytes from now on."""
-        self._keep = size
-
-    def take(self, log: bool) -> bool:
-        """Read what is there, up to a chunk; whether there was anything."""
-        try:
-            chunk = os.read(self.fd, _CHUNK)
-        except BlockingIOError:
-            return False
-        self.seen += len(chunk)
-        self._kept += chunk
-        if len(self._kept) > 2 * self._keep:
-            del self._kept[: -self._keep]
-        if log:
-            self._show(chunk)
-        return bool(chunk)
-
-    def lines(self, last: bool) -> bytes:
-        """The whole lines not shown yet as a frame; *last*: and what follows them."""
-        end = len(self._unshown) if last else self._unshown.rfind(b"\n") + 1
-        if not end and len(self._unshown) > _CHUNK:
-            end = len(self._unshown)  # a line without end is cut
-        text = self._unshown[:end]
-        del self._unshown[:end]
-        return frames.frame(frames.LINES[self.stream], text) if text else b""
-
-    def _show(self, chunk: bytes) -> None:
-        room = _MOST_LOGGED - self._logged
-        if room >= 0:
-            self._unshown += chunk[:room]
-            self._logged += len(chunk)
-        if 0 <= room < len(chunk):
-            self._unshown += _NO_MORE
-
-
 class _Supervisor:
-    def __init__(self, spawner: int) -> None:
-        self._stdout = _Pipe("stdout")
-        self._stderr = _Pipe("stderr")
-        self._launch = Launch(self._stdout.write_end, self._stderr.write_end)
+    def __init__(self, level: Process, spawner: int) -> None:
+        self._level = level
+        self._stdout = Stream("stdout")
+        self._stderr = Stream("stderr")
+        for stream in (self._stdout, self._stderr):
+            level.own(stream.write_end)  # to be opened anew as /dev/stdout
+        self._folder = home.make(level, PLACE) if level.has_own_files else -1
+        self._launch = Launch(level, self._stdout.write_end, self._stderr.write_end)
         self._main = self._launch.pid
-        self._statuses: dict[int, int] = {}
+        self._statuses: Statuses = {self._main: None}
         self._unsent = bytearray()
-        self._flush_at: float | None = None
+        self._flush_at = math.inf
+        self._look_at = 0.0
         self._reason: str | None = None
         self._failure: str | None = None
+        self._unready = False
         self._wake = self._open_wake()
         self._poll = select.poll()
         self._on: dict[int, Callable[[], None]] = {}
@@ -139,28 +106,44 @@ class _Supervisor:
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
-        job = _read_job(channel)
-        if job is None:
+        text = _read_job(channel)
+        if text is None:
             return
         self._channel = channel
         self._listen(channel.fileno(), self._on_channel)
-        self._take_up(marshal.loads(job))  # noqa: S302 - from the server, and the same Python
-        try:
-            self._launch.go(job)
-        except (LaunchFailed, OSError) as trouble:
-            self._failure = str(trouble)
-        else:
+        job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
+        self._take_up(job)
+        if self._furnish(job["folder"], job.pop("files")) and self._launches(job):
             self._watch()
-        end_descendants(self._statuses)
+        self._level.end_all(self._statuses)
         self._drain()
         self._report()
 
     def _take_up(self, job: dict[str, Any]) -> None:
         self._timeout_s: float = job["timeout_s"]
         self._stdout_bytes: int = job["stdout_bytes"]
+        self._output_bytes: int = job["output_bytes"]
+        self._memory: int = job["memory"]
         self._log: bool = job["log"]
         self._stdout.keep(self._stdout_bytes)
         self._stderr.keep(job["stderr_bytes"])
+
+    def _furnish(self, path: str, files: dict[str, bytes]) -> bool:
+        try:
+            if self._folder < 0:
+                self._folder = home.make(self._level, path)
+            home.fill(self._level, self._folder, files)
+        except OSError as trouble:
+            self._failure = f"no folder for it: {_words(trouble)}"
+            self._unready = True
+        return self._failure is None
+
+    def _launches(self, job: dict[str, Any]) -> bool:
+        try:
+            self._launch.go(marshal.dumps(job))
+        except (LaunchFailed, OSError) as trouble:
+            self._failure = _words(trouble)
+        return self._failure is None
 
     def _listen(self, fd: int, act: Callable[[], None]) -> None:
         self._on[fd] = act
@@ -171,21 +154,34 @@ class _Supervisor:
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         return wake
 
+    @property
+    def _runs(self) -> bool:
+        return self._statuses[self._main] is None
+
     def _watch(self) -> None:
-        deadline = time.monotonic() + self._timeout_s
-        while self._main not in self._statuses and self._reason is None:
-            soonest = deadline if self._flush_at is None else min(deadline, self._flush_at)
-            wait_ms = (soonest - time.monotonic()) * 1_000 + 1
+        now = time.monotonic()
+        deadline = now + self._timeout_s
+        self._look_at = now + memory.next_look_s(0, self._memory)
+        while self._runs and self._reason is None:
+            wait_ms = (min(deadline, self._flush_at, self._look_at) - now) * 1_000 + 1
             for fd, _ in self._poll.poll(max(0, min(wait_ms, _LONGEST_POLL_MS))):
                 self._on[fd]()
             now = time.monotonic()
-            if self._flush_at is not None and now >= self._flush_at:
+            if now >= self._flush_at:
                 self._flush()
-            if now >= deadline and self._main not in self._statuses:
+            if now >= self._look_at and self._runs:
+                self._look(now)
+            if now >= deadline and self._runs:
                 self._reason = self._reason or frames.TIMED_OUT
 
+    def _look(self, now: float) -> None:
+        held = memory.held(self._level.members(), self._memory)
+        self._look_at = now + memory.next_look_s(held, self._memory)
+        if held > self._memory:
+            self._reason = self._reason or frames.TOO_MUCH_MEMORY
+
     def _on_child(self) -> None:
-        os.read(self._wake, _CHUNK)
+        os.read(self._wake, CHUNK)
         reap(self._statuses)
 
     def _on_stdout(self) -> None:
@@ -197,15 +193,15 @@ class _Supervisor:
     def _on_stderr(self) -> None:
         self._take(self._stderr)
 
-    def _take(self, pipe: _Pipe) -> None:
-        if not pipe.take(self._log):
-            self._poll.unregister(pipe.fd)
-        elif self._log and self._flush_at is None:
+    def _take(self, stream: Stream) -> None:
+        if not stream.take(self._log):
+            self._poll.unregister(stream.fd)
+        elif self._log and self._flush_at == math.inf:
             self._flush_at = time.monotonic() + _FLUSH_S
 
     def _on_channel(self) -> None:
         try:
-            heard = self._channel.recv(_CHUNK)
+            heard = self._channel.recv(CHUNK)
         except ConnectionError:
             heard = b""
         if not heard:
@@ -215,9 +211,9 @@ class _Supervisor:
         self._reason = frames.KILLED
 
     def _flush(self) -> None:
-        self._flush_at = None
-        for pipe in (self._stdout, self._stderr):
-            self._unsent += pipe.lines(last=False)
+        self._flush_at = math.inf
+        for stream in (self._stdout, self._stderr):
+            self._unsent += stream.lines(last=False)
         try:
             sent = self._channel.send(self._unsent, socket.MSG_DONTWAIT) if self._unsent else 0
         except OSError:
@@ -237,13 +233,35 @@ class _Supervisor:
             self._reason = frames.TOO_MUCH_OUTPUT
 
     def _report(self) -> None:
-        status = self._statuses.get(self._main)
+        status = self._statuses[self._main]
         exit_code = None if status is None else os.waitstatus_to_exitcode(status)
-        end = {"exit": exit_code, "reason": self._reason, "failure": self._failure}
-        for pipe in (self._stdout, self._stderr):
-            self._unsent += pipe.lines(last=True)
+        end = {
+            "exit": exit_code,
+            "reason": self._reason,
+            "failure": self._failure,
+            "unready": self._unready,
+        }
+        for stream in (self._stdout, self._stderr):
+            self._unsent += stream.lines(last=True)
         self._unsent += frames.frame(frames.STDOUT, self._stdout.kept)
         self._unsent += frames.frame(frames.STDERR, self._stderr.kept)
+        left = self._collect(end) if self._folder >= 0 else None
         self._unsent += frames.frame(frames.END, json.dumps(end).encode())
         with suppress(OSError):  # nobody may be there to hear it
+            if left is not None:
+                socket.send_fds(self._channel, [frames.frame(frames.LEFT)], [left])
             self._channel.sendall(self._unsent)
+
+    def _collect(self, end: dict[str, Any]) -> int | None:
+        """Add the output file to the report; the folder of artifacts, where there are any."""
+        try:
+            output = leavings.output(self._folder, self._output_bytes)
+            if output is not None:
+                self._unsent += frames.frame(frames.OUTPUT, output)
+        except leavings.Unusable as problem:
+            end["output_trouble"] = str(problem)
+        try:
+            return leavings.artifacts(self._folder)
+        except leavings.Unusable as problem:
+            end["artifacts_trouble"] = str(problem)
+            return None

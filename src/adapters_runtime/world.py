@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import orjson
 
+from adapters_runtime.confine.terms import CONTEXT
 from adapters_runtime.folders import StepFolder
 from adapters_runtime.languages import LANGUAGES
 from wfcore.model.json import JsonObject
@@ -78,14 +79,14 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
     return [program, *argv[1:]]
 
 
-def files(folder: StepFolder, job: StepJob) -> dict[str, bytes]:
-    """What lies in the folder before the step runs, by path: context, source and the like. CS-2."""
-    content = {folder.context: _as_json(job.context)}
+def files(job: StepJob) -> dict[str, bytes]:
+    """What lies in the folder before the step runs, by name: context, source and the like. CS-2."""
+    content = {CONTEXT: _as_json(job.context)}
     recipe = LANGUAGES.get(job.step.language)
     if recipe:
-        content[f"{folder.path}/{recipe.file}"] = job.step.source.encode("utf-8", "surrogatepass")
+        content[recipe.file] = job.step.source.encode("utf-8", "surrogatepass")
         for name, text in recipe.more_files.items():
-            content[f"{folder.path}/{name}"] = text.encode()
+            content[name] = text.encode()
     return content
 
 

@@ -10,6 +10,8 @@ from typing import BinaryIO
 import pytest
 
 from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.confine.terms import PROCESS
+from adapters_runtime.ladder import Isolation
 from adapters_runtime.languages import Interpreters
 from wfcore.errors import NotFound
 from wfcore.model.workflow import Language
@@ -56,6 +58,18 @@ async def runner(
     yield runner
     await runner.close()
     assert list((tmp_path / "steps").iterdir()) == []
+
+
+@pytest.fixture
+async def loose_runner(
+    tmp_path: Path, files: MemoryFiles, new_id: Iterator[str]
+) -> AsyncIterator[CodeStepRunner]:
+    """A runner at the lowest level, where a step can get at its supervisor."""
+    isolation = Isolation(forced=PROCESS)
+    runner = CodeStepRunner(tmp_path / "loose", files, new_id.__next__, isolation=isolation)
+    yield runner
+    await runner.close()
+    assert list((tmp_path / "loose").iterdir()) == []
 
 
 @pytest.fixture(scope="session")

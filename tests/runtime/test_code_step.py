@@ -148,17 +148,15 @@ async def test_store_unavailable(tmp_path: Path, files: Any) -> None:
     assert not end.permanent
 
 
-async def test_no_room(runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is an error of the attempt, which may be tried again."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.mkdir", full)
+async def test_no_room(loose_runner: CodeStepRunner, tmp_path: Path) -> None:
+    """A folder that cannot be made is an error of the attempt, which may be tried again."""
+    await loose_runner.run(job("true", Language.BASH), silent)
+    (own,) = (tmp_path / "loose").iterdir()
+    own.rmdir()
     asked = job("echo 1", Language.BASH)
-    end = await runner.run(asked, silent)
-    monkeypatch.undo()
-    assert "No space left" in (end.error or "")
+    end = await loose_runner.run(asked, silent)
+    own.mkdir()
+    assert "no folder" in (end.error or "")
     assert not end.permanent
     assert alive(asked.execution_id) == []
 

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from adapters_runtime.confine.levels import Process
+from adapters_runtime.confine.terms import PROCESS, Terms
 from adapters_runtime.folders import Folders, StepFolder, remove_tree
+from adapters_runtime.home import fill, make
+
+LEVEL = Process(Terms(PROCESS))
 
 
 def _deep(folder: Path) -> None:
@@ -72,7 +77,7 @@ def test_private(tmp_path: Path) -> None:
     """Nobody else can look into the folders of steps."""
     folders = Folders(tmp_path / "steps")
     folder = folders.next()
-    folder.make({folder.context: b"{}"})
+    make(LEVEL, folder.path)
     made = [tmp_path / "steps", Path(folder.path), Path(folder.work), Path(folder.artifacts)]
     assert {path.stat().st_mode & 0o777 for path in made} == {0o700}
     folders.close()
@@ -82,13 +87,16 @@ def test_neighbours(tmp_path: Path) -> None:
     """A second process on the same root leaves the first one's folders alone."""
     first = Folders(tmp_path)
     folder = first.next()
-    folder.make({})
+    make(LEVEL, folder.path)
     script = f"""
 from pathlib import Path
 from adapters_runtime.folders import Folders
+from adapters_runtime.home import make
+from adapters_runtime.confine.levels import Process
+from adapters_runtime.confine.terms import PROCESS, Terms
 folders = Folders(Path({str(tmp_path)!r}))
 folder = folders.next()
-folder.make({{}})
+make(Process(Terms(PROCESS)), folder.path)
 print(folder.path)
 """
     left = subprocess.check_output([sys.executable, "-c", script], text=True).strip()
@@ -105,28 +113,10 @@ def test_a_plain_folder_goes_at_once_and_another_is_left_whole(tmp_path: Path) -
     """What a step filled is left for the thorough removal; what it left alone is gone."""
     plain, filled = StepFolder.at(f"{tmp_path}/plain"), StepFolder.at(f"{tmp_path}/filled")
     for folder in (plain, filled):
-        folder.make({f"{folder.path}/main.sh": b":"})
+        fill(LEVEL, make(LEVEL, folder.path), {"main.sh": b":"})
     Path(filled.work, "left").write_text("x")
-    assert plain.is_bare(10)
     assert plain.remove_if_plain()
     assert not os.path.lexists(plain.path)
     assert plain.remove_if_plain()
     assert not filled.remove_if_plain()
     assert Path(filled.work, "left").exists()
-
-
-def test_a_folder_is_bare_without_artifacts_and_with_an_ordinary_output(tmp_path: Path) -> None:
-    """A link, a large file or an artifact has the folder looked at in a thread."""
-    folder = StepFolder.at(f"{tmp_path}/one")
-    folder.make({})
-    assert folder.is_bare(3)
-    Path(folder.output).write_bytes(b"123")
-    assert folder.is_bare(3)
-    Path(folder.output).write_bytes(b"1234")
-    assert not folder.is_bare(3)
-    Path(folder.output).unlink()
-    Path(folder.output).symlink_to("/dev/zero")
-    assert not folder.is_bare(3)
-    Path(folder.output).unlink()
-    Path(folder.artifacts, "report").write_bytes(b"")
-    assert not folder.is_bare(3)

@@ -32,7 +32,7 @@ time.sleep(600)
 '''
 
 async def say(stream, lines):
-    print(asked.execution_id, runner._spawner.pid, flush=True)
+    print(asked.execution_id, runner.spawner_pid, flush=True)
 
 asked = job(STEP, log=True)
 runner = CodeStepRunner(Path(sys.argv[1]), None, lambda: "art")
@@ -60,7 +60,7 @@ async def test_killed_server(tmp_path: Path, files: Any, server: "subprocess.Pop
     await until(lambda: not alive(marker) and not _lives(int(spawner)), within_s=10)
     assert len(list((tmp_path / "steps").iterdir())) == 1
     runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art")
-    assert len(list((tmp_path / "steps").iterdir())) == 1
+    assert len(list((tmp_path / "steps").iterdir())) == 0
     await runner.close()
     assert list((tmp_path / "steps").iterdir()) == []
 

@@ -1,0 +1,184 @@
+"""
+The system call filter of a step: what no program needs that only computes.
+
+It is the last wall: what it refuses is refused by the other means as well, but a hole in the
+kernel behind one of these calls is out of reach. Standard library only.
+"""
+
+import ctypes
+import struct
+from collections.abc import Iterable, Iterator
+
+from adapters_runtime.confine.numbers import AUDIT_ARCH, machine, number_of
+from adapters_runtime.confine.syscalls import syscall
+
+EPERM, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP = 1, 97, 38, 95
+_ALLOW, _KILL, _ERRNO, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_X32 = 0x40000000
+_NEW_LISTENER = 1 << 3
+
+_NEW_NAMESPACES = 0x7E020000
+_FAST_OPEN = 0x20000000
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+
+_words = str.split
+
+_REFUSED = _words("""
+    mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree move_mount
+    mount_setattr open_tree_attr swapon swapoff reboot kexec_load kexec_file_load init_module
+    finit_module delete_module create_module get_kernel_syms query_module bpf perf_event_open
+    userfaultfd ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp
+    pidfd_getfd keyctl add_key request_key unshare setns open_by_handle_at name_to_handle_at acct
+    quotactl quotactl_fd syslog settimeofday clock_settime clock_adjtime adjtimex sethostname
+    setdomainname iopl ioperm lookup_dcookie nfsservctl vhangup fanotify_init fanotify_mark
+    migrate_pages move_pages memfd_secret shmget msgget semget modify_ldt personality uselib ustat
+    sysfs _sysctl
+""")
+"""Refused with EPERM, whatever the arguments."""
+
+_UNKNOWN = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create")
+"""
+As if the kernel did not have them: programs have another way then. What `clone3` is to do
+cannot be seen from a filter; memory of `memfd_create` is counted nowhere.
+"""
+
+_OTHERS_BY_PATH = _words("""
+    chown lchown fchownat setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat
+    inotify_add_watch
+""")
+_MODES = ("chmod", "fchmodat", "fchmodat2")
+_FIRST_ARGUMENT_PID = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
+_SECOND_ARGUMENT_PID = "setpriority ioprio_set"
+
+Instruction = tuple[int, int, int, int]
+
+
+class Filter:
+    """
+    What to refuse beyond the usual.
+
+    *sockets*: the families that a socket may have. *same_user*: the step runs as the server's
+    own user, so what Landlock does not see (modes, owners, other processes' limits) is refused.
+    *watched*: `connect` is asked of whoever holds the listener.
+    """
+
+    def __init__(
+        self, sockets: tuple[int, ...], same_user: bool = False, watched: bool = False
+    ) -> None:
+        self.sockets = sockets
+        self.same_user = same_user
+        self.watched = watched
+
+    def install(self) -> int | None:
+        """Hold this process and its children to it; the listener, where one is *watched*."""
+        code = self.code(machine())
+        buffer = ctypes.create_string_buffer(code, len(code))
+        program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+        listener = syscall("seccomp", 1, _NEW_LISTENER if self.watched else 0, program)
+        return listener if self.watched else None
+
+    def code(self, machine_name: str) -> bytes:
+        """The program for the kernel."""
+        instructions = [
+            (_LOAD, 0, 0, _ARCH),
+            (_EQUAL, 1, 0, AUDIT_ARCH[machine_name]),
+            (_RETURN, 0, 0, _KILL),
+            (_LOAD, 0, 0, _NUMBER),
+        ]
+        if machine_name == "x86_64":
+            instructions += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | ENOSYS)]
+        for name, body in self._rules():
+            number = number_of(name, machine_name)
+            if number is not None:
+                instructions += [(_EQUAL, 0, len(body), number), *body]
+        instructions.append((_RETURN, 0, 0, _ALLOW))
+        return b"".join(struct.pack("HBBI", *one) for one in instructions)
+
+    def _rules(self) -> Iterator[tuple[str, list[Instruction]]]:
+        for name in _REFUSED:
+            yield name, _refuse(EPERM)
+        for name in _UNKNOWN:
+            yield name, _refuse(ENOSYS)
+        yield "clone", _refuse_bits(0, _NEW_NAMESPACES, EPERM)
+        yield "ioctl", _refuse_values(1, (_TIOCSTI, _TIOCLINUX), EPERM)
+        yield "socket", self._sockets()
+        yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
+        if self.watched:
+            yield "connect", [(_RETURN, 0, 0, _NOTIFY)]
+            for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
+                yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
+        if self.same_user:
+            yield from _same_user()
+
+    def _sockets(self) -> list[Instruction]:
+        if _NETLINK not in self.sockets:
+            return _allow_values(0, self.sockets, EAFNOSUPPORT if self.sockets else EPERM)
+        plain = tuple(family for family in self.sockets if family != _NETLINK)
+        routes_only = [(_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW)]
+        refuse = (_RETURN, 0, 0, _ERRNO | EAFNOSUPPORT)
+        return [
+            (_LOAD, 0, 0, _argument(0)),
+            *_allow_if_equal(plain),
+            (_EQUAL, 0, len(routes_only), _NETLINK),
+            *routes_only,
+            refuse,
+        ]
+
+
+NO_SOCKETS = ()
+OWN_NETWORK = (_UNIX, _INET, _INET6, _NETLINK)
+SHARED_NETWORK = (_INET, _INET6, _NETLINK)
+
+
+def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
+    for name in _OTHERS_BY_PATH:
+        yield name, _refuse(EOPNOTSUPP)
+    for name in _MODES:
+        yield name, [(_RETURN, 0, 0, _ERRNO)]  # done as asked, they are told: see docs/isolation.md
+    for name in _FIRST_ARGUMENT_PID.split():
+        yield name, _allow_values(0, (0,), EPERM)
+    for name in _SECOND_ARGUMENT_PID.split():
+        yield name, _allow_values(1, (0,), EPERM)
+
+
+def _refuse(errno: int) -> list[Instruction]:
+    return [(_RETURN, 0, 0, _ERRNO | errno)]
+
+
+def _refuse_bits(argument: int, bits: int, errno: int) -> list[Instruction]:
+    return [
+        (_LOAD, 0, 0, _argument(argument)),
+        (_ANY_BIT, 0, 1, bits),
+        (_RETURN, 0, 0, _ERRNO | errno),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _refuse_values(argument: int, values: Iterable[int], errno: int) -> list[Instruction]:
+    body: list[Instruction] = [(_LOAD, 0, 0, _argument(argument))]
+    for value in values:
+        body += [(_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ERRNO | errno)]
+    return [*body, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Instruction]:
+    return [
+        (_LOAD, 0, 0, _argument(argument)),
+        *_allow_if_equal(values),
+        (_RETURN, 0, 0, _ERRNO | errno),
+    ]
+
+
+def _allow_if_equal(values: Iterable[int]) -> list[Instruction]:
+    return [
+        instruction
+        for value in values
+        for instruction in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))
+    ]
+
+
+def _argument(index: int) -> int:
+    return _ARGUMENTS + 8 * index

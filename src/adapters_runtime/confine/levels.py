@@ -1,0 +1,264 @@
+"""
+The four levels of isolation, each as the same few moments in the life of a step.
+
+`open` is called once, in the spawner; `prepare` in a step's supervisor, before its job is known;
+`confine_ahead` in the process that becomes the step, still before the job; `confine` there with
+the job; `end_all` in the supervisor. What can be done before the job is done before it, so a step
+does not wait for it. Standard library only.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+from adapters_runtime.confine import filters, identity, landlock, syscalls
+from adapters_runtime.confine.filters import Filter
+from adapters_runtime.confine.terms import (
+    LANDLOCK,
+    NAMESPACE,
+    PLACE,
+    PROCESS,
+    UID,
+    Kind,
+    Terms,
+)
+from adapters_runtime.confine.view import DEVICES, RESOLVING, SETTINGS, SYSTEM, Template, carve
+from adapters_runtime.process_tree import Statuses, descendants_of, end_descendants, reap
+
+Job = dict[str, Any]
+
+_HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
+
+
+class Process:
+    """No isolation but a process tree of its own, with limits; the lowest level."""
+
+    clone_flags = 0
+    has_own_files = False  # whether the step's folder is a file system of its own
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.kind = Kind()
+        self.user = os.geteuid()
+        self.group = os.getegid()
+
+    def open(self) -> None:
+        """What is needed once, in the spawner."""
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        """In the supervisor of a step of *kind*, before anything of it is forked."""
+        self.kind = kind
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        """
+        In the step's process, before its job. *ask* has `admit` called in the supervisor.
+
+        What comes out is a listener that the supervisor is to have.
+        """
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS)
+        _go_first_when_memory_runs_out()
+        return None
+
+    def admit(self, pid: int) -> None:
+        """In the supervisor, when the step's process *pid* asks for it."""
+
+    def confine(self, job: Job) -> None:
+        """In the step's process, with its job, last of all."""
+
+    def own(self, fd: int) -> None:
+        """Make an open file or folder the step's."""
+
+    def members(self) -> Iterable[int]:
+        """In the supervisor: the processes of the step, as far as they hold still."""
+        return descendants_of(os.getpid())
+
+    def end_all(self, statuses: Statuses) -> None:
+        """In the supervisor: kill all of the step, and return when it is dead."""
+        end_descendants(statuses)
+
+
+class Landlocked(Process):
+    """Files by Landlock, calls by a filter; the user is the server's own."""
+
+    def confine(self, job: Job) -> None:
+        landlock.restrict(self._rules(job["folder"]))
+        self._filter().install()
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        if not landlock.version():
+            raise OSError(38, "the kernel has no Landlock")
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        super().confine_ahead(ask)
+        if os.geteuid() == 0:
+            syscalls.drop_possible_capabilities()
+            syscalls.drop_capabilities()
+        return None
+
+    def _filter(self) -> Filter:
+        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
+        return Filter(sockets, same_user=True)
+
+    def _rules(self, folder: str) -> list[tuple[str, int]]:
+        read = [f"/{name}" for name in SYSTEM]
+        read += [f"/etc/{name}" for name in (*SETTINGS, "passwd", "group", *RESOLVING)]
+        read += [*self.terms.reads, *self.kind.readable]
+        rules = [(path, landlock.READ) for path in carve(read, self.terms.hidden)]
+        rules += [(path, landlock.READ) for path in self.kind.readable]
+        rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
+        rules += [(f"/dev/{name}", landlock.DEVICE) for name in DEVICES]
+        rules += [("/proc/self", landlock.READ_FILE | landlock.READ_DIR)]
+        rules += [(path, landlock.READ | landlock.WRITE) for path in (folder, *self.terms.writes)]
+        return rules
+
+
+class OtherUser(Landlocked):
+    """As `Landlocked`, and as a user of its own: for a server that is root."""
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        if os.geteuid() != 0:
+            raise OSError(1, "the server is not root")
+        self.user = self.group = identity.user_id(place)
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        Process.confine_ahead(self, ask)
+        os.setgroups([])
+        identity.become(self.user, self.group)
+        return None
+
+    def own(self, fd: int) -> None:
+        os.fchown(fd, self.user, self.group)
+
+    def end_all(self, statuses: Statuses) -> None:
+        pid = os.fork()
+        if pid == 0:
+            self._kill_all()
+        os.waitpid(pid, 0)
+        end_descendants(statuses)
+
+    def _kill_all(self) -> NoReturn:
+        try:
+            identity.become(self.user, self.group)
+            os.kill(-1, signal.SIGKILL)  # all of that user at once, wherever they are
+        finally:
+            os._exit(0)
+
+    def _filter(self) -> Filter:
+        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
+        return Filter(sockets)
+
+
+class Namespaced(Process):
+    """
+    A world of its own: processes, files, network, users; Landlock and a filter on top.
+
+    The supervisor is the first process of the step's process namespace: when it ends, for
+    whatever reason, the kernel ends everything else in it first.
+    """
+
+    clone_flags = syscalls.NEW_PID
+    has_own_files = True
+
+    def open(self) -> None:
+        if os.geteuid() == 0:
+            syscalls.unshare(syscalls.NEW_NS)
+        else:
+            syscalls.unshare(syscalls.NEW_USER | syscalls.NEW_NS)
+            identity.map_own_user(self.user, self.group)
+        with _common_umask():
+            self._template = Template(self.terms)
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+        new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
+        syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
+        if os.geteuid() == 0:
+            self.user = self.group = identity.user_id(place)
+        with _common_umask():
+            self._template.enter(kind, self.user, self.group)
+        socket.sethostname("step")
+        if not kind.network:
+            _switch_loopback_on()
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        super().confine_ahead(ask)
+        if os.geteuid() == 0:
+            os.setgroups([])
+        syscalls.unshare(syscalls.NEW_USER)
+        ask()
+        identity.become(identity.INSIDE, identity.INSIDE)
+        if landlock.version():
+            landlock.restrict(self._rules())
+        network = filters.SHARED_NETWORK if self.kind.network else filters.OWN_NETWORK
+        return Filter(network).install()
+
+    def admit(self, pid: int) -> None:
+        identity.map_user(pid, self.user, self.group)
+
+    def own(self, fd: int) -> None:
+        os.fchown(fd, self.user, self.group)
+
+    def members(self) -> Iterable[int]:
+        own = os.getpid()
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+
+    def end_all(self, statuses: Statuses) -> None:
+        """No process can be born into the namespace while the kernel does this."""
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        while reap(statuses, wait=True):
+            pass
+
+    def _rules(self) -> list[tuple[str, int]]:
+        rules = [("/", landlock.READ), ("/dev", landlock.DEVICE)]
+        return rules + [
+            (path, landlock.READ | landlock.WRITE) for path in (PLACE, *self.terms.writes)
+        ]
+
+
+class Refused(Process):
+    """A level that cannot be had here: every step is told why."""
+
+    def __init__(self, terms: Terms, trouble: OSError) -> None:
+        super().__init__(terms)
+        self._trouble = trouble
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        raise self._trouble
+
+
+LEVELS: dict[str, type[Process]] = {
+    NAMESPACE: Namespaced,
+    UID: OtherUser,
+    LANDLOCK: Landlocked,
+    PROCESS: Process,
+}
+
+
+def _switch_loopback_on() -> None:
+    up_and_running = struct.pack("16sH14x", b"lo", 0x41)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, up_and_running)
+
+
+@contextmanager
+def _common_umask() -> Iterator[None]:
+    """What is made here is for the step to see."""
+    kept = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(kept)
+
+
+def _go_first_when_memory_runs_out() -> None:
+    with suppress(OSError):  # a read-only /proc is no reason not to run
+        identity.write("/proc/self/oom_score_adj", "1000")

@@ -1,0 +1,49 @@
+"""
+What the server tells its spawner once, and of each step before its job. Standard library only.
+
+Both travel by `marshal` as plain tuples.
+"""
+
+from typing import NamedTuple
+
+NAMESPACE, UID, LANDLOCK, PROCESS = "namespace", "uid", "landlock", "process"
+LADDER = (NAMESPACE, UID, LANDLOCK, PROCESS)
+"""The levels of isolation, the strongest first."""
+
+PLACE = "/step"
+"""Where a step in a mount namespace of its own finds its folder."""
+
+FOLDERS = ("work", "home", "tmp", "artifacts")
+OUTPUT, CONTEXT = "output.json", "context.json"
+
+
+class Terms(NamedTuple):
+    """
+    What holds for all steps of a server.
+
+    *base*: a folder of the server's own, where mounts of the spawner may begin. *disk* and
+    *inodes*: the size of a step's folder, where it has a file system of its own. *reads* and
+    *writes*: paths that every step may see. *hidden*: what no step may see, whatever lies around
+    it. *closed*: ports that no step reaches, each as `(address, port)`, where an empty address
+    means this machine.
+    """
+
+    level: str
+    base: str = ""
+    disk: int = 512 << 20
+    inodes: int = 16_384
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    closed: tuple[tuple[str, int], ...] = ()
+
+
+class Kind(NamedTuple):
+    """
+    What must be known of a step before its job, so that all can be made ready for it.
+
+    *readable*: paths beyond the usual that it may see, as its interpreter needs them.
+    """
+
+    network: bool = False
+    readable: tuple[str, ...] = ()

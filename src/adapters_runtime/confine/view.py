@@ -1,0 +1,221 @@
+"""
+The file system as a step sees it: system folders, read-only, and a folder of its own.
+
+`Template` is made once, by the spawner, in a mount namespace of its own; `enter` makes a root from
+it for one step: a few mounts, done before the step's job is known. What is not put there is not
+there: no home, no data folder, no other step. Standard library only.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from adapters_runtime.confine.syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    mount,
+    pivot_root,
+    restrict_mounts,
+    umount,
+)
+from adapters_runtime.confine.terms import PLACE, Kind, Terms
+
+_words = str.split
+
+SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "nix", "gnu")
+"""Of the root folder: programs and libraries."""
+
+SETTINGS = _words("""
+    alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies debian_version
+    fonts gai.conf gitconfig host.conf inputrc java ld.so.cache ld.so.conf ld.so.conf.d locale.alias
+    locale.conf localtime lua magic mime.types nsswitch.conf os-release perl pki profile protocols
+    python3 ruby services ssl/certs ssl/openssl.cnf terminfo timezone
+""")
+"""Of /etc: what programs look up, and nothing secret."""
+
+DEVICES = ("null", "zero", "full", "random", "urandom")
+RESOLVING = ("resolv.conf", "hosts")
+
+_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
+_USERS = {
+    "passwd": f"root:x:0:0:root:/:/bin/sh\nstep:x:1000:1000:step:{PLACE}/home:/bin/sh\n",
+    "group": "root:x:0:\nstep:x:1000:\n",
+    "hosts": "127.0.0.1 localhost step\n::1 localhost step\n",
+    "hostname": "step\n",
+    "resolv.conf": "",
+}
+_READ_ONLY = MS_RDONLY | MS_NOSUID | MS_NODEV
+_NO_DEVICES = MS_NOSUID | MS_NODEV
+
+
+class Template:
+    """What all steps see, made below *base*, in the mount namespace that we are in alone."""
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._base = terms.base
+        mount("", "/", flags=MS_REC | MS_PRIVATE)
+        mount("tmpfs", self._base, "tmpfs", _NO_DEVICES, "mode=755,size=4m")
+        self._system = [name for name in SYSTEM if os.path.isdir(f"/{name}")]
+        for name in self._system:
+            if not os.path.islink(f"/{name}"):
+                _show(f"/{name}", f"{self._base}/{name}", _READ_ONLY)
+        self._make_settings(f"{self._base}/etc")
+        self._make_devices(f"{self._base}/dev")
+        os.mkdir(f"{self._base}/root", 0o755)
+
+    def _make_settings(self, etc: str) -> None:
+        os.mkdir(etc, 0o755)
+        for name, text in _USERS.items():
+            _write(f"{etc}/{name}", text)
+        for name in SETTINGS:
+            if os.path.lexists(f"/etc/{name}"):
+                _copy_setting(f"/etc/{name}", f"{etc}/{name}")
+        _seal(etc, _READ_ONLY)
+
+    def _make_devices(self, dev: str) -> None:
+        os.mkdir(dev, 0o755)
+        for name in DEVICES:
+            _write(f"{dev}/{name}", "")
+            mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
+        for name, target in _LINKS.items():
+            os.symlink(target, f"{dev}/{name}")
+        os.symlink(f"{PLACE}/tmp", f"{dev}/shm")  # noqa: S108 - the step's own
+        _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
+
+    def enter(self, kind: Kind, user: int, group: int) -> None:
+        """Make a root for one step, which is to be *user* of *group*, and go there for good."""
+        root = f"{self._base}/root"
+        mount("tmpfs", root, "tmpfs", _NO_DEVICES, "mode=755,size=1m,nr_inodes=2k")
+        for name in (*self._system, "etc", "dev"):
+            if os.path.islink(f"/{name}"):
+                os.symlink(os.readlink(f"/{name}"), f"{root}/{name}")
+            else:
+                _bind(f"{self._base}/{name}", f"{root}/{name}")
+        if kind.network:
+            self._show_resolving(root)
+        masks = self._hide(root)
+        for path in _outermost((*self._terms.reads, *kind.readable)):
+            if not self._is_shown(path) and os.path.exists(path):
+                _show(path, root + path, _READ_ONLY)
+        for path in self._terms.writes:
+            if os.path.exists(path):
+                _show(path, root + path, _NO_DEVICES)
+        for mask in masks:
+            mount("", mask, flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
+        self._make_own(root, user, group)
+        os.chdir(root)
+        pivot_root(".", ".")
+        umount(".")
+        mount("", "/", flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
+        os.chdir("/")
+
+    def _show_resolving(self, root: str) -> None:
+        for name in RESOLVING:
+            with suppress(FileNotFoundError):
+                source = os.path.realpath(f"/etc/{name}", strict=True)
+                mount(source, f"{root}/etc/{name}", flags=MS_BIND)
+                restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
+
+    def _is_shown(self, path: str) -> bool:
+        hidden = any(_is_within(path, secret) for secret in self._terms.hidden)
+        return path.split("/")[1] in self._system and not hidden
+
+    def _hide(self, root: str) -> list[str]:
+        """Lay something empty over what is hidden; the empty folders."""
+        masks = []
+        for path in self._terms.hidden:
+            if os.path.isdir(root + path):
+                mount("tmpfs", root + path, "tmpfs", _NO_DEVICES, "mode=755,size=64k,nr_inodes=64")
+                masks.append(root + path)
+            elif os.path.exists(root + path):
+                mount(f"{root}/dev/null", root + path, flags=MS_BIND)
+        return masks
+
+    def _make_own(self, root: str, user: int, group: int) -> None:
+        for name in ("proc", PLACE[1:], "var", "run"):
+            os.makedirs(f"{root}/{name}", 0o755, exist_ok=True)
+        mount("proc", f"{root}/proc", "proc", _NO_DEVICES | MS_NOEXEC, "hidepid=2")
+        terms = self._terms
+        size = f"size={terms.disk},nr_inodes={terms.inodes}"
+        options = f"mode=700,uid={user},gid={group},{size}"
+        mount("tmpfs", root + PLACE, "tmpfs", _NO_DEVICES, options)
+        for link in ("tmp", "var/tmp"):
+            os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """*paths* without those below another of them."""
+    found: list[str] = []
+    for path in sorted(set(paths)):
+        if not found or not path.startswith(f"{found[-1]}/"):
+            found.append(path)
+    return found
+
+
+def _copy_setting(source: str, target: str) -> None:
+    """A link as a link where it leads to a system folder; a folder as it is; a file as it was."""
+    os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+    real = os.path.realpath(source)
+    if os.path.islink(source) and real.split("/")[1] in SYSTEM:
+        os.symlink(real, target)
+    elif os.path.isdir(real):
+        _bind(real, target)
+    elif os.path.isfile(real) and os.access(real, os.R_OK):
+        shutil.copyfile(real, target)
+
+
+def _show(source: str, target: str, flags: int) -> None:
+    _bind(source, target)
+    restrict_mounts(target, flags)
+
+
+def _bind(source: str, target: str) -> None:
+    """Mount what is at *source* at *target* too, with all that is mounted below it."""
+    if os.path.isdir(source):
+        os.makedirs(target, 0o755, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+        _write(target, "")
+    mount(source, target, flags=MS_BIND | MS_REC)
+
+
+def _seal(folder: str, flags: int) -> None:
+    """Make *folder* a mount of its own with these flags, and all mounts in it too."""
+    mount(folder, folder, flags=MS_BIND | MS_REC)
+    restrict_mounts(folder, flags)
+
+
+def _write(path: str, text: str) -> None:
+    with suppress(FileExistsError):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        os.write(fd, text.encode())
+        os.close(fd)
+
+
+def carve(paths: Iterable[str], hidden: Iterable[str]) -> Iterator[str]:
+    """
+    *paths*, but a folder with something *hidden* below it as those of its entries that have not.
+
+    For rules that can only allow.
+    """
+    hidden = tuple(hidden)
+    for path in paths:
+        if any(_is_within(path, secret) for secret in hidden):
+            continue
+        if any(_is_within(secret, path) for secret in hidden):
+            with suppress(OSError):
+                yield from carve((f"{path}/{name}" for name in os.listdir(path)), hidden)
+        else:
+            yield path
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
