@@ -263,6 +263,7 @@ class CodeStepRunner:
 
 
 def _refusal(level: Level, least: str) -> str:
+    """Why no step runs here. CS-9."""
     return (
         f"code steps are refused: this machine gives them the isolation level {level.name!r}, "
         f"which is below WFCORE_MIN_ISOLATION={least}; wfcore doctor says how to get a better one"

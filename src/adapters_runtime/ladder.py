@@ -82,7 +82,7 @@ _found: dict[str | None, Level] = {}
 
 async def find_level(forced: str | None, root: Path) -> Level:
     """
-    The strongest level that steps can have here; *forced*: that one, if it can be had.
+    The strongest level that steps can have here; *forced*: that one, if it can be had. CS-8.
 
     *root* is a folder of the server's own. What was found is remembered.
     """

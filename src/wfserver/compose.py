@@ -16,7 +16,7 @@ from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
 from adapters_runtime.ai.step import AiStepRunner
 from adapters_runtime.caller import Caller
-from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.code_step import CodeStepRunner, StepLimits
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.dispatcher import Dispatcher
@@ -28,6 +28,7 @@ from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore.usecases.services import Services
+from wfserver.isolation import step_isolation
 from wfserver.settings import PRICES, Settings
 
 SIGNING_KEY_FILE = "signing.key"
@@ -100,14 +101,27 @@ def new_ai_runner(settings: Settings) -> AiStepRunner:
     return AiStepRunner(WireModels(providers), PriceList(own, providers), at_once=settings.ai_calls)
 
 
-def new_runner(system: System) -> CodeStepRunner:
-    """The code step runner of this process; its folders lie in the data folder."""
+def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
+    """
+    The code step runner of this process; its folders lie in the data folder.
+
+    *port*: where the server listens, which no step reaches.
+    """
 
     def new_artifact_id() -> str:
         return system.services.ids.new("art", system.services.clock.now())
 
-    root = system.settings.data / "steps"
-    return CodeStepRunner(root, system.services.files, new_artifact_id)
+    settings = system.settings
+    steps = settings.steps
+    return CodeStepRunner(
+        settings.data / "steps",
+        system.services.files,
+        new_artifact_id,
+        StepLimits(
+            memory=steps.memory, processes=steps.processes, disk=steps.disk, inodes=steps.files
+        ),
+        isolation=step_isolation(settings, port),
+    )
 
 
 @asynccontextmanager

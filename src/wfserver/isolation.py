@@ -1,31 +1,130 @@
-"""How well code steps are kept apart from the server, and what that level does not hold."""
+"""How well code steps are kept apart here, what that level does not hold, and how to get more."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
+from adapters_runtime.ladder import Isolation, Level, find_level_now
+from wfserver.settings import Settings
+
+HOLDS: Mapping[str, tuple[str, ...]] = {
+    NAMESPACE: (
+        "files, processes, network and users of its own",
+        "a folder of limited size",
+        "limits on memory, processes, output and time",
+    ),
+    UID: (
+        "a user of its own",
+        "no file or network of the server's",
+        "limits on memory, processes, output and time",
+    ),
+    LANDLOCK: (
+        "no file or network of the server's",
+        "limits on memory, output and time",
+    ),
+    PROCESS: ("a killed process tree", "limits on memory, output and time"),
+}
+LACKS: Mapping[str, tuple[str, ...]] = {
+    NAMESPACE: (),
+    UID: ("a limit on disk space", "hidden names of files"),
+    LANDLOCK: (
+        "a user of its own",
+        "a limit on disk space",
+        "a number of processes of its own",
+        "hidden names of files",
+    ),
+    PROCESS: ("protected files", "a closed network", "protected processes"),
+}
+
+_SWITCHES = {
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "/proc/sys/kernel/unprivileged_userns_clone": ("0", "1"),
+    "/proc/sys/user/max_user_namespaces": ("0", "10000"),
+}
+_CONTAINERS = ("/.dockerenv", "/run/.containerenv")
+
 
 @frozen
-class Isolation:
-    """A level of isolation: what it holds, what it does not, and how to get a better one."""
+class IsolationReport:
+    """
+    A level of isolation: what it holds, what it lacks, and how to get a better one.
+
+    `missed` says of each stronger level why steps cannot have it. `refused`: the level is below
+    `minimum`, and code steps are not run.
+    """
 
     level: str
     holds: tuple[str, ...]
     lacks: tuple[str, ...]
-    cure: str | None = None
+    cure: str | None
+    missed: Mapping[str, str]
+    minimum: str
+    refused: bool
 
     @property
     def summary(self) -> str:
         """One line."""
-        return f"{self.level}: {', '.join(self.holds)}; no {' or '.join(self.lacks)} isolation"
+        if self.refused:
+            return f"{self.level}, below the minimum {self.minimum}: code steps are refused"
+        lacks = f"; but not {', '.join(self.lacks)}" if self.lacks else ""
+        return f"{self.level}: {', '.join(self.holds)}{lacks}"
 
 
-PROCESS = Isolation(
-    level="process",
-    holds=("a killed process tree", "limits on memory, output and time"),
-    lacks=("file system", "network"),
-    cure="run only code that you trust, or the whole server in a container",
-)
+def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
+    """What the settings say of isolation, for a server that listens on *port*."""
+    steps = settings.steps
+    own = () if port is None else (("", port),)
+    return Isolation(
+        forced=steps.isolation,
+        minimum=steps.minimum,
+        reads=steps.reads,
+        writes=steps.writes,
+        hidden=(os.path.realpath(settings.data),),
+        closed=own,
+    )
 
 
-def isolation() -> Isolation:
-    """The level that steps have here. This version knows one."""
-    return PROCESS
+def report(level: Level, isolation: Isolation) -> IsolationReport:
+    """What to say of the *level* that was found."""
+    better = LADDER[: LADDER.index(level.name)]
+    return IsolationReport(
+        level=level.name,
+        holds=HOLDS[level.name],
+        lacks=LACKS[level.name],
+        cure=_cure() if better else None,
+        missed=dict(level.missed),
+        minimum=isolation.least,
+        refused=level.is_below(isolation.least),
+    )
+
+
+def isolation_here(settings: Settings) -> IsolationReport:
+    """The report where no server runs: a probe step is run, in a folder that goes again."""
+    isolation = step_isolation(settings)
+    with tempfile.TemporaryDirectory() as folder:
+        return report(find_level_now(isolation.forced, Path(folder, "steps")), isolation)
+
+
+def _cure() -> str:
+    """How to get the level `namespace`, from what is in its way here."""
+    for switch, (bad, good) in _SWITCHES.items():
+        if _read(switch) == bad:
+            name = switch.removeprefix("/proc/sys/").replace("/", ".")
+            return f"let programs make namespaces: sysctl {name}={good}"
+    if any(os.path.exists(path) for path in _CONTAINERS):
+        return (
+            "let the container make namespaces: --security-opt seccomp=unconfined "
+            "--security-opt systempaths=unconfined, or --cap-add SYS_ADMIN"
+        )
+    return "a kernel with user namespaces: Linux 5.12 or newer"
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

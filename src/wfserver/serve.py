@@ -18,6 +18,7 @@ from adapters_http.protocol import server_config
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.dispatcher import Dispatcher
 from wfserver.compose import System, engine, new_runner, open_system
+from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.settings import Settings
 
 _PR_SET_DUMPABLE = 4
@@ -33,6 +34,7 @@ class ServerInfo:
     url: str
     system: System
     runner: CodeStepRunner
+    isolation: IsolationReport
 
 
 def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
@@ -60,7 +62,7 @@ async def _serve(
     settings: Settings, listener: socket.socket, on_ready: Callable[[ServerInfo], None]
 ) -> None:
     async with open_system(settings) as system:
-        runner = new_runner(system)
+        runner = new_runner(system, listener.getsockname()[1])
         async with engine(system, runner) as dispatcher:
             url = settings.public_url or _own_url(listener)
 
@@ -76,7 +78,9 @@ async def _serve(
                 timeout_graceful_shutdown=_LAST_ANSWERS_S,
                 log_config=None,
             )
-            server = _Server(config, lambda: on_ready(ServerInfo(url, system, runner)))
+            found = report(await runner.level(), step_isolation(settings))
+            info = ServerInfo(url, system, runner, found)
+            server = _Server(config, lambda: on_ready(info))
             server.obey(asyncio.get_running_loop())
             await server.serve([listener])
 

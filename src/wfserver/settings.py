@@ -17,6 +17,7 @@ from wfcore.instants import DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
+from wfserver.step_settings import StepSettings, step_settings
 
 PRICES = "WFCORE_AI_PRICES"
 
@@ -41,6 +42,7 @@ class Settings:
     providers: Mapping[str, Provider] = field(factory=dict)
     prices: Path | None = None
     ai_calls: int = 32
+    steps: StepSettings = StepSettings()
 
 
 def settings_from(
@@ -80,6 +82,7 @@ def settings_from(
         providers=providers_from(env),
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
+        steps=step_settings(env),
     )
 
 

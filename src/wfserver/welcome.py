@@ -12,12 +12,12 @@ import wfcore
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 from wfserver.first import First
-from wfserver.isolation import isolation
 from wfserver.output import console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wfserver.isolation import IsolationReport
     from wfserver.serve import ServerInfo
 
 Languages = Mapping[Language, LanguageState]
@@ -35,7 +35,7 @@ def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
         "keyFile": str(first.key_file) if first.key_file else None,
         "sampleId": first.sample.id if first.sample else None,
         "languages": {name.value: state.available for name, state in languages.items()},
-        "isolation": isolation().level,
+        "isolation": info.isolation.level,
     }
 
 
@@ -68,8 +68,7 @@ def _facts(
 ) -> Iterator[tuple[str, list[str]]]:
     yield "data", [str(info.system.settings.data)]
     yield "languages", list(_language_lines(languages))
-    level = isolation()
-    yield "isolation", [f"{level.level}: no {' or '.join(level.lacks)} isolation of code steps"]
+    yield "isolation", list(_isolation_lines(info.isolation))
     yield "account", [f"{first.account.email} ({first.account.plan})"]
     if first.new_key:
         yield "key", [first.new_key, f"shown once; kept in {first.key_file}"]
@@ -79,6 +78,12 @@ def _facts(
         yield "key", ["the account has keys, but none of them lies in the data folder"]
     if first.sample:
         yield "sample", [f"{first.sample.name}, {first.sample.id}"]
+
+
+def _isolation_lines(isolation: "IsolationReport") -> Iterator[str]:
+    yield from wrap(isolation.summary, 68)
+    if isolation.cure:
+        yield f"to get more: {isolation.cure}"
 
 
 def _language_lines(languages: Languages) -> Iterator[str]:

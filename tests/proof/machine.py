@@ -19,11 +19,15 @@ class Machine:
 
     def __init__(self, folder: Path, plants: Sequence[str] = ()) -> None:
         self.data = folder / "data"
-        self.ledger = folder / "ledger"
+        self.ledger = folder / "outside" / "ledger"
+        self.ledger.parent.mkdir()
+        self.ledger.touch()
+        self.ledger.chmod(0o666)  # steps are nobody in particular
         self.url = ""
         self._log = folder / "log"
         self._pid: int | None = None
-        env = {**os.environ, **SETTINGS, "WFCORE_DATA": str(self.data), "PYTHONPATH": str(TESTS)}
+        env = {**os.environ, **SETTINGS, "PYTHONPATH": str(TESTS)}
+        env |= {"WFCORE_DATA": str(self.data), "WFCORE_STEP_WRITES": str(self.ledger.parent)}
         argv = [sys.executable, "-u", str(SCRIPT), *plants]
         with self._log.open("ab") as log:
             self._source = subprocess.Popen(

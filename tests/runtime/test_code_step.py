@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adapters_runtime.code_step import CodeStepRunner, StepLimits
+from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE
+from adapters_runtime.ladder import Isolation
 from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
@@ -36,7 +39,25 @@ IMPORT = "import fs from 'node:fs'; console.log(await Promise.resolve(typeof fs.
 
 
 class TestCodeStepRunner(RunnerContract):
-    """This machine's runner keeps the contract. CS-2, CS-4 to CS-7."""
+    """This runner keeps the contract, contained and at a lower level. CS-2, CS-4 to CS-7."""
+
+    @pytest.fixture(params=[NAMESPACE, LANDLOCK])
+    async def runner(
+        self, request: pytest.FixtureRequest, tmp_path: Path, files: Any
+    ) -> AsyncIterator[StepRunner]:
+        number = count()
+        runner = CodeStepRunner(
+            tmp_path / "steps",
+            files,
+            lambda: f"art_{next(number)}",
+            isolation=Isolation(forced=request.param),
+        )
+        try:
+            if (await runner.level()).name != request.param:
+                pytest.skip(f"no level {request.param} here: {(await runner.level()).missed}")
+            yield runner
+        finally:
+            await runner.close()
 
     @pytest.fixture
     async def runner_without_ruby(self, tmp_path: Path, files: Any) -> AsyncIterator[StepRunner]:

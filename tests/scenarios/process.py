@@ -13,12 +13,17 @@ PATIENCE_S = 20
 
 
 class Server:
-    """A server process that answers at `url`. What it prints is in `log`."""
+    """
+    A server process that answers at `url`. What it prints is in `log`. Steps and tests meet in
+    the folder `shared`.
+    """
 
     def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
         self.data = data
         self.log = data.with_suffix(".log")
-        env = {**os.environ, "WFCORE_DATA": str(data), **(settings or {})}
+        self.shared = shared(data.parent)
+        env = {**os.environ, "WFCORE_DATA": str(data), "WFCORE_STEP_WRITES": str(self.shared)}
+        env |= settings or {}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 SERVE, env=env, stdout=subprocess.PIPE, stderr=log, text=True
@@ -44,6 +49,22 @@ class Server:
         assert self.process.stdout
         self.process.stdout.close()
         return status
+
+
+def shared(folder: Path) -> Path:
+    """A folder that steps may write to, whoever they are, made in *folder*."""
+    made = folder / "shared"
+    made.mkdir(exist_ok=True)
+    made.chmod(0o777)
+    return made
+
+
+def ledger(folder: Path) -> Path:
+    """An empty file that steps may write to, whoever they are, made in a `shared` folder."""
+    made = folder / "ledger"
+    made.touch()
+    made.chmod(0o666)
+    return made
 
 
 def until(holds: Callable[[], object], within_s: float, what: str = "") -> None:

@@ -46,6 +46,11 @@ class Site:
         self.server = Server(self.data, self.settings)
         self.http = httpx.Client(base_url=self.server.url, timeout=30)
 
+    @property
+    def shared(self) -> Path:
+        """A folder that steps may write to."""
+        return self.server.shared
+
     def stop(self) -> int:
         """SIGTERM; the exit status."""
         self.http.close()

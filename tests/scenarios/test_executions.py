@@ -1,7 +1,6 @@
 """Executions as their callers see them: status, result, cancel, lists, events."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -128,9 +127,9 @@ def test_waiting_for_a_start(ann: Caller) -> None:
     assert (answer.status_code, answer.json()["status"]) == (202, "COMPLETED")
 
 
-def test_redrive(ann: Caller, tmp_path: Path) -> None:
+def test_redrive(ann: Caller) -> None:
     """A failed execution is begun again at its first unfinished step, as a new one. EX-17."""
-    gate = tmp_path / "gate"
+    gate = ann.site.shared / "gate"
     flow = f"""
 steps:
   - {{name: once, kind: code, language: bash, source: 'echo $RANDOM'}}

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from scenarios.flows import REVIEW, SLOW
-from scenarios.process import until
+from scenarios.process import ledger, until
 from scenarios.site import Caller, Site
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import TriggerSource
@@ -64,23 +64,23 @@ def test_what_was_given_stays_good(site: Site, ann: Caller) -> None:
     assert ann.result(execution_id)["output"] == "done"
 
 
-def test_sigterm(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_sigterm(site: Site, ann: Caller) -> None:
     """A running step may end after SIGTERM; the next server goes on with the next step. EX-15."""
-    ledger, names = tmp_path / "ledger", [f"s{number}" for number in range(30)]
-    step = f"echo $WF_STEP_NAME >> {ledger}; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    noted, names = ledger(site.shared), [f"s{number}" for number in range(30)]
+    step = f"echo $WF_STEP_NAME >> {noted}; until [ -e {site.shared}/go ]; do sleep 0.05; done"
     steps = [f'{{name: {one}, kind: code, language: bash, source: "{step}"}}' for one in names]
     execution_id = ann.start(ann.workflow(f"steps: [{', '.join(steps)}]"))
-    until(ledger.exists, 20)
+    until(noted.read_text, 20)
     with ThreadPoolExecutor(1) as thread:
         stopped = thread.submit(site.stop)
         until(lambda: not _answers(site), 20)
-        (tmp_path / "go").touch()
+        (site.shared / "go").touch()
         assert stopped.result() == 0
-    assert ledger.read_text().split() == names[: len(ledger.read_text().split())]
-    assert len(ledger.read_text().split()) < len(names)
+    assert noted.read_text().split() == names[: len(noted.read_text().split())]
+    assert len(noted.read_text().split()) < len(names)
     site.serve()
     assert ann.result(execution_id)["status"] == "COMPLETED"
-    assert ledger.read_text().split() == names
+    assert noted.read_text().split() == names
 
 
 def _answers(site: Site) -> bool:
@@ -106,20 +106,21 @@ def test_interrupted(site: Site, ann: Caller) -> None:
     assert kinds.count("step.started") == 1
 
 
-def test_resumed(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_resumed(site: Site, ann: Caller) -> None:
     """What somebody started by hand is resumed by the service. EX-12."""
-    flow = ann.workflow(NOTED.format(folder=tmp_path))
+    noted = ledger(site.shared)
+    flow = ann.workflow(NOTED.format(folder=site.shared))
     started = site.do(
         lambda services: start_execution(
             services, Principal(ann.account), flow, {}, source=TriggerSource.MANUAL
         )
     )
-    until((tmp_path / "ledger").exists, 10)
+    until(noted.read_text, 10)
     site.kill()
-    (tmp_path / "go").touch()
+    (site.shared / "go").touch()
     site.serve()
     assert ann.result(started.execution_id)["status"] == "COMPLETED"
-    assert (tmp_path / "ledger").read_text() == "one\none\ntwo\n"
+    assert noted.read_text() == "one\none\ntwo\n"
 
 
 def test_quota_over_a_kill(site: Site) -> None:

@@ -10,4 +10,4 @@ from scenarios.site import Site
 def test_frozen_server(tmp_path: Path) -> None:
     """A server that lost its lease while it was frozen changes nothing any more. EX-16."""
     with closing(Site(tmp_path / "data", LEASE)) as site:
-        assert attempt_that_counts(site, tmp_path) == 2
+        assert attempt_that_counts(site, site.shared) == 2

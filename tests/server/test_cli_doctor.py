@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from adapters_runtime.confine.terms import LADDER
+
 from .conftest import Call, Said
 
 
@@ -27,8 +29,34 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     python = said.json["languages"]["python"]
     assert python["available"] is True
     assert python["version"].startswith(f"{sys.version_info[0]}.")
-    assert said.json["isolation"]["level"] == "process"
-    assert said.json["isolation"]["lacks"] == ["file system", "network"]
+    isolation = said.json["isolation"]
+    assert isolation["level"] in LADDER
+    assert bool(isolation["cure"]) == bool(isolation["lacks"]) == (isolation["level"] != LADDER[0])
+    assert isolation["minimum"] == "landlock"
+    assert isolation["refused"] is (isolation["level"] == "process")
+
+
+@pytest.mark.parametrize("level", LADDER)
+def test_a_forced_level_and_why_it_cannot_be_had(
+    wfcore: Call, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """A forced level is what there is, or the reason why not and how to get it are said."""
+    monkeypatch.setenv("WFCORE_ISOLATION", level)
+    isolation = wfcore("doctor", "--json").json["isolation"]
+    if isolation["level"] == level:
+        assert (isolation["refused"], isolation["missed"]) == (False, {})
+    else:
+        assert (isolation["level"], isolation["refused"]) == ("process", True)
+        assert isolation["missed"][level]
+        assert isolation["missed"][level] in " ".join(wfcore("doctor").out.split())
+
+
+def test_an_unknown_level_is_a_usage_error(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typing error in the level is refused by name, not taken for none."""
+    monkeypatch.setenv("WFCORE_MIN_ISOLATION", "namespaces")
+    said = wfcore("doctor")
+    assert said.status != 0
+    assert "WFCORE_MIN_ISOLATION" in said.err
 
 
 def test_missing_languages_are_no_failure(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 """
 Who a step is: a user id that nobody else has, and no capability. Standard library only.
 
-A server that is root gives each step a user id of its own, taken from the spawner's process id
-and the step's place among the spawner's children, so that no two living steps share one.
+A server that is root runs steps as a user that nobody else is: all as the same one where each has
+a user namespace to itself, else each as one of its own, taken from the spawner's process id and
+the step's place among the spawner's children, so that no two living steps share one.
 """
 
 import os
@@ -30,13 +31,16 @@ def free_place(taken: Collection[int]) -> int:
     raise NoPlace(11, f"{PLACES} steps run already, which is as many as there are user ids")
 
 
+def common_user_id() -> int:
+    """The user id of all steps of a server that is root; our own where we are not."""
+    return min(_FIRST, _last_user_id()) if os.geteuid() == 0 else os.geteuid()
+
+
 def user_id(place: int) -> int:
-    """The user id of the step at *place*. Where we are not root, our own."""
-    if os.geteuid() != 0:
-        return os.geteuid()
+    """The user id of the step at *place* alone. Only for root."""
     last = _last_user_id()
-    if last >= _FIRST + _PIDS * PLACES:
-        return _FIRST + (os.getpid() % _PIDS) * PLACES + place
+    if last > _FIRST + _PIDS * PLACES:
+        return _FIRST + 1 + (os.getpid() % _PIDS) * PLACES + place
     sets = max(1, (last - _FIRST_OF_FEW) // PLACES)
     return _FIRST_OF_FEW + (os.getpid() % sets) * PLACES + place
 

@@ -181,7 +181,7 @@ class Namespaced(Process):
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
         if os.geteuid() == 0:
-            self.user = self.group = identity.user_id(place)
+            self.user = self.group = identity.common_user_id()
         with _common_umask():
             self._template.enter(kind, self.user, self.group)
         socket.sethostname("step")

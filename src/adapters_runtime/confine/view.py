@@ -148,7 +148,8 @@ class Template:
         options = f"mode=700,uid={user},gid={group},{size}"
         mount("tmpfs", root + PLACE, "tmpfs", _NO_DEVICES, options)
         for link in ("tmp", "var/tmp"):
-            os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
+            if not os.path.lexists(f"{root}/{link}"):  # else something shown lies below it
+                os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

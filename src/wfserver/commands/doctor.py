@@ -9,7 +9,7 @@ from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 from wfserver.checkup import checks
 from wfserver.definition import interpreters
-from wfserver.isolation import isolation
+from wfserver.isolation import isolation_here
 from wfserver.output import clean, console, put_json
 from wfserver.params import Command, pass_session
 from wfserver.session import Session
@@ -22,7 +22,7 @@ def doctor_command(session: Session, online: bool) -> int:
     """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
     found = checks(session, online=online)
     languages = interpreters().states()
-    level = isolation()
+    level = isolation_here(session.settings())
     ok = all(check.ok or not check.essential for check in found)
     if session.json:
         put_json(
@@ -38,6 +38,8 @@ def doctor_command(session: Session, online: bool) -> int:
         bad = "red" if check.essential else "yellow"
         _line(check.ok, bad, check.name, check.detail, check.cure)
     _line(not level.lacks, "yellow", "isolation", level.summary, level.cure)
+    for stronger, trouble in level.missed.items():
+        _line(False, "yellow", "", f"not {stronger}: {trouble}", None)
     _put_languages(languages)
     return 0 if ok else 1
 

@@ -17,4 +17,4 @@ def test_fencing(tmp_path: Path, planted: str, counts: int) -> None:
     paths = f"{HERE / 'at_start'}:{HERE.parents[1]}"
     settings = {**LEASE, "PYTHONPATH": paths, "PLANTED": planted}
     with closing(Site(tmp_path / "data", settings)) as site:
-        assert attempt_that_counts(site, tmp_path) == counts
+        assert attempt_that_counts(site, site.shared) == counts

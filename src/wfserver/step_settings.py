@@ -1,0 +1,87 @@
+"""Settings of code steps: how they are kept apart, what they may see, how much they may use."""
+
+import os
+import re
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from adapters_runtime.confine.terms import LADDER
+from wfcore.errors import InvalidInput
+
+_SIZE = re.compile(r"(\d{1,9})(B|KB|MB|GB)?", re.IGNORECASE)
+_UNITS = {"B": 0, "KB": 10, "MB": 20, "GB": 30}
+_LEAST_MEMORY, _LEAST_DISK = 16 << 20, 1 << 20
+_MOST_COUNT = 1_000_000
+
+
+@frozen
+class StepSettings:
+    """
+    `isolation` None: the strongest level there is. `minimum` None: `landlock`, or what
+    `isolation` says. Sizes are bytes.
+    """
+
+    isolation: str | None = None
+    minimum: str | None = None
+    memory: int = 1 << 30
+    disk: int = 512 << 20
+    files: int = 16_384
+    processes: int = 256
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+def step_settings(env: Mapping[str, str]) -> StepSettings:
+    """What the environment asks for. Raises `InvalidInput` naming the variable."""
+    default = StepSettings()
+    return StepSettings(
+        isolation=_level(env, "WFCORE_ISOLATION"),
+        minimum=_level(env, "WFCORE_MIN_ISOLATION"),
+        memory=_size(env, "WFCORE_STEP_MEMORY", default.memory, _LEAST_MEMORY),
+        disk=_size(env, "WFCORE_STEP_DISK", default.disk, _LEAST_DISK),
+        files=_number(env, "WFCORE_STEP_FILES", default.files, 64),
+        processes=_number(env, "WFCORE_STEP_PROCESSES", default.processes, 8),
+        reads=_paths(env, "WFCORE_STEP_READS"),
+        writes=_paths(env, "WFCORE_STEP_WRITES"),
+    )
+
+
+def _level(env: Mapping[str, str], name: str) -> str | None:
+    text = env.get(name, "").strip().lower()
+    if not text or (text == "auto" and name == "WFCORE_ISOLATION"):
+        return None
+    if text not in LADDER:
+        raise InvalidInput(name, f"must be one of {', '.join(LADDER)}")
+    return text
+
+
+def _size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    found = _SIZE.fullmatch(text)
+    size = int(found[1]) << _UNITS[(found[2] or "B").upper()] if found else 0
+    if size < least:
+        raise InvalidInput(name, f"must be a size like 512MB, at least {least >> 20}MB")
+    return size
+
+
+def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not least <= number <= _MOST_COUNT:
+        raise InvalidInput(name, f"must be a whole number from {least} to {_MOST_COUNT}")
+    return number
+
+
+def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    paths = [text for text in env.get(name, "").split(os.pathsep) if text]
+    for path in paths:
+        if not os.path.isabs(path) or os.path.normpath(path) in ("/", "//"):
+            raise InvalidInput(name, f"{path!r} is not an absolute path below /")
+        if not os.path.exists(path):
+            raise InvalidInput(name, f"{path} does not exist")
+    return tuple(os.path.normpath(path) for path in paths)

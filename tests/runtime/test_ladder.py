@@ -1,0 +1,82 @@
+"""The level of isolation is what a probe step really finds."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters_runtime import ladder
+from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
+from adapters_runtime.ladder import Isolation, find_level
+from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import job, silent
+
+
+@pytest.fixture(autouse=True)
+def _nothing_found_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "_found", {})
+
+
+@pytest.fixture
+async def refusing(tmp_path: Path, files: Any) -> AsyncIterator[CodeStepRunner]:
+    isolation = Isolation(forced=PROCESS, minimum=LANDLOCK)
+    runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art", isolation=isolation)
+    yield runner
+    await runner.close()
+
+
+async def test_the_strongest_that_can_be_had(tmp_path: Path) -> None:
+    """Without a word from the operator it is the first level that can be had when forced. CS-8."""
+    found = await find_level(None, tmp_path)
+    forced = [(await find_level(name, tmp_path)).name == name for name in LADDER]
+    assert found.name == LADDER[forced.index(True)]
+    assert set(found.missed) == set(LADDER[: forced.index(True)])
+    assert all(found.missed.values())
+
+
+async def test_a_probe_that_sees_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level whose probe sees what it must not is not taken, and each fault is said. CS-8."""
+    monkeypatch.setitem(ladder._UNSEEN, PROCESS, tuple(ladder._SEEN))
+    level = await find_level(PROCESS, tmp_path)
+    faults = set(level.missed[PROCESS].split("; "))
+    kept_anyway = set() if os.geteuid() == 0 else {ladder._SEEN["privileges"]}
+    assert faults >= {ladder._SEEN[name] for name in ("file", "port", "process")}
+    assert faults | kept_anyway >= set(ladder._SEEN.values()) - {ladder._SEEN["new namespaces"]}
+
+
+@pytest.mark.parametrize("level", [NAMESPACE, UID, LANDLOCK])
+@pytest.mark.parametrize("fact", ["file", "port", "privileges", "all system calls", "root"])
+def test_any_fault_is_one_too_many(level: str, fact: str) -> None:
+    """One thing seen that must not be seen, and the level is not the one."""
+    nothing = dict.fromkeys(ladder._SEEN, False)
+    good = {**nothing, "process number": 2, "disk": 1 << 20, "user": -1}
+    assert ladder._fault(level, good) is None
+    assert ladder._fault(level, {**good, fact: True})
+
+
+async def test_nothing_is_left(tmp_path: Path) -> None:
+    """Looking leaves no folder, and what was found is remembered."""
+    found = await find_level(None, tmp_path / "steps")
+    assert list((tmp_path / "steps").iterdir()) == []
+    assert await find_level(None, tmp_path / "elsewhere") is found
+    assert not (tmp_path / "elsewhere").exists()
+
+
+async def test_below_the_minimum(refusing: CodeStepRunner) -> None:
+    """Steps are refused for good, with the level and the setting in the error. CS-9."""
+    end = await refusing.run(job("echo 1", Language.BASH), silent)
+    assert (end.output, end.permanent) == (None, True)
+    assert "'process'" in (end.error or "")
+    assert "WFCORE_MIN_ISOLATION=landlock" in (end.error or "")
+    assert refusing.spawner_pid is None
+
+
+def test_who_forces_a_level_accepts_it() -> None:
+    """The minimum is Landlock, or the level that was forced, or what the operator says."""
+    assert Isolation().least == LANDLOCK
+    assert Isolation(forced=PROCESS).least == PROCESS
+    assert Isolation(forced=NAMESPACE).least == LANDLOCK
+    assert Isolation(forced=PROCESS, minimum=UID).least == UID
