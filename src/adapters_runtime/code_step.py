@@ -32,8 +32,6 @@ _FILE_THREADS = 4
 _LITTLE = 65_536
 """Up to so many bytes are read and written where the event loop is."""
 
-_STRONGEST = Isolation()
-
 T = TypeVar("T")
 
 
@@ -98,7 +96,7 @@ class CodeStepRunner:
         new_artifact_id: Callable[[], str],
         limits: StepLimits = StepLimits(),
         environment: Mapping[str, str] | None = None,
-        isolation: Isolation = _STRONGEST,
+        isolation: Isolation = Isolation(),  # noqa: B008 - frozen
     ) -> None:
         self._root = root.absolute()
         self._passed_on = world.passed_on(os.environ if environment is None else environment)
