@@ -177,7 +177,6 @@ class Namespaced(Process):
 
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
-        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
         if os.geteuid() == 0:
