@@ -10,6 +10,7 @@ from wfcore.model.approval import (
     DecisionSource,
     Group,
     HistoryEntry,
+    Purpose,
 )
 from wfcore.model.callback import CallbackStatus
 from wfcore.model.execution import (
@@ -24,8 +25,10 @@ from wfcore.model.trigger import Chain, Missed, Refusal, Schedule
 from wfcore.model.usage import Usage
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
+    AiStep,
     ApprovalStep,
     Branch,
+    Budget,
     ChildStep,
     Column,
     ColumnType,
@@ -34,6 +37,7 @@ from wfcore.model.workflow import (
     GroupSpec,
     Language,
     LoopStep,
+    OnExceeded,
     OnLimit,
     ParallelStep,
     Retry,
@@ -99,6 +103,16 @@ SNAPSHOT = make.snapshot(
             allow_self_approval=False,
             reminders=(DurationMs(4), DurationMs(1)),
         ),
+        AiStep(
+            "ask",
+            "local:llama3.1:8b",
+            "Say {{ variables.url }}",
+            system="Be brief.",
+            max_tokens=7,
+            temperature=0.5,
+            schema={"type": "object", "default": AWKWARD},
+            retry=Retry(2),
+        ),
         ParallelStep(
             "both",
             (
@@ -123,6 +137,7 @@ SNAPSHOT = make.snapshot(
         has_output=True,
         description="What it does",
         triggers=(Schedule("0 9 * * *"), Chain("Other", 5)),
+        budget=Budget("0.000001", 100, OnExceeded.APPROVE),
         concurrency=Concurrency(2, "{{ variables.url }}", OnLimit.SKIP),
     ),
 )
@@ -154,6 +169,7 @@ EXECUTION = make.execution(
     webhook_id="wh_1",
     callback_url="https://example.org/told?t=1",
     secrets=("url",),
+    granted=Usage(5, 6, "0.1"),
     lane="wf_1:0",
     chain_depth=4,
 )
@@ -185,6 +201,7 @@ APPROVAL = make.approval(
     assents=(Assent("ann@example.org", "acc_8", NOW), Assent("", "acc_9", EpochMs(NOW + 1))),
     reminders=(EpochMs(NOW + 1), EpochMs(NOW + 2)),
     reminded=1,
+    purpose=Purpose.BUDGET,
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
 CALLBACK = make.callback(
