@@ -47,7 +47,7 @@ def exported() -> Iterator[str]:
 def exports() -> dict[str, list[str]]:
     """The names of `wfcore.public` by the module that defines them."""
     found: dict[str, list[str]] = {}
-    for node in _tree("wfcore.public").body:
+    for node in tree("wfcore.public").body:
         if isinstance(node, ast.ImportFrom):
             found.setdefault(str(node.module), []).extend(one.name for one in node.names)
     return found
@@ -77,7 +77,7 @@ def _described(module: str, names: Iterable[str], shown_as: str) -> Iterator[str
 def definitions(module: str) -> dict[str, ast.stmt]:
     """The top-level definitions of a module by name."""
     found: dict[str, ast.stmt] = {}
-    for node in _tree(module).body:
+    for node in tree(module).body:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 found[node.name] = node
@@ -88,7 +88,8 @@ def definitions(module: str) -> dict[str, ast.stmt]:
     return found
 
 
-def _tree(module: str) -> ast.Module:
+def tree(module: str) -> ast.Module:
+    """The source of a module, parsed."""
     path = SRC / module.replace(".", "/")
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(source.read_text())

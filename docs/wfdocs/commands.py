@@ -1,0 +1,99 @@
+"""The pages about running it: the command line and the settings."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import click
+
+from wfdocs.markdown import cell, code, table
+from wfdocs.rules import ROOT
+from wfserver.cli import cli
+
+_SETTING = re.compile(r"WFCORE_[A-Z]+(?:_[A-Z]+)*")
+_ROW = re.compile(r"^\| (`[^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_TAKEN_BY_EACH = ("data", "store", "json", "help")
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options."""
+    parts = [
+        "# Command line\n\n"
+        "Written from the commands themselves; `wfcore COMMAND --help` says the same. Every command "
+        "takes `--data DIR`, `--store URL` and `--json`, before or after its own arguments. Exit "
+        "status: 0, 1 failed, 2 called wrongly.\n"
+    ]
+    for path, command in commands(cli, click.Context(cli, info_name="wfcore")):
+        parts.append(_command(path, command))
+    return "\n".join(parts)
+
+
+def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """The commands below *group*, each with the words that call it."""
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None
+        within = click.Context(command, info_name=name, parent=ctx)
+        if isinstance(command, click.Group):
+            yield from commands(command, within)
+        else:
+            yield within.command_path, command
+
+
+def _command(path: str, command: click.Command) -> str:
+    ctx = click.Context(command, info_name=path)
+    pieces = [one for one in command.collect_usage_pieces(ctx) if one != "[OPTIONS]"]
+    rows = [_option(one, ctx) for one in command.params if _is_own(one)]
+    options = f"\n{table(('Option', 'What'), rows)}" if rows else ""
+    about = cell((command.help or "").replace("\b", ""))
+    return f"## {code(' '.join([path, *pieces]))}\n\n{about}\n{options}"
+
+
+def _is_own(option: click.Parameter) -> bool:
+    shown = isinstance(option, click.Option) and not option.hidden
+    return shown and option.name not in _TAKEN_BY_EACH
+
+
+def _option(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
+    record = option.get_help_record(ctx)
+    assert record is not None
+    return code(record[0]), record[1]
+
+
+def settings_page() -> str:
+    """Every setting: its default, what it does, and where it is read."""
+    told = documented()
+    rows = [
+        (name, told[name][1], told[name][2], code(where[0].partition(":")[0]))
+        for name, where in sorted(settings_read().items())
+        if name in told
+    ]
+    shown = dict.fromkeys((told[name][0], *rest) for name, *rest in rows)
+    return (
+        "# Settings\n\n"
+        "From the environment, or on the command line, which wins. Lengths of time have a unit: `500ms`, "
+        "`30s`, `5m`, `24h`, `7d`. The same with advice: [Operating](../operating.md).\n\n"
+        f"{table(('Setting', 'Default', 'What', 'Read in'), shown)}"
+    )
+
+
+def documented() -> dict[str, tuple[str, str, str]]:
+    """The rows of the operator's table by the name of the variable."""
+    text = (ROOT / "docs/operating.md").read_text()
+    found: dict[str, tuple[str, str, str]] = {}
+    for names, default, about in _ROW.findall(text):
+        for name in _SETTING.findall(names):
+            found[name] = (names, default, about)
+    return found
+
+
+def settings_read() -> dict[str, list[str]]:
+    """Every `WFCORE_…` that the program speaks of as a string of its own, and where."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if _SETTING.fullmatch(node.value):
+                    place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                    found.setdefault(node.value, []).append(place)
+    return found

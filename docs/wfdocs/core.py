@@ -1,0 +1,162 @@
+"""The pages about the core: rules and where they live, limits, vocabulary, public names."""
+
+import ast
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import groupby
+
+from wfcore import errors
+from wfcore.model import access, approval, event, execution, explanation, webhook, workflow
+from wfcore.rules import limits
+from wfdocs import surface
+from wfdocs.markdown import code, first_paragraph, table
+from wfdocs.rules import Place, Rule, places, rules
+
+_MOST_PLACES = 4
+
+VOCABULARY: tuple[type[StrEnum], ...] = (
+    execution.ExecutionStatus,
+    execution.StepStatus,
+    execution.ReasonCode,
+    execution.TriggerSource,
+    approval.ApprovalStatus,
+    approval.DecisionSource,
+    event.EventKind,
+    explanation.Why,
+    webhook.WebhookStatus,
+    webhook.DisabledReason,
+    webhook.AuthMode,
+    access.Scope,
+    access.Plan,
+    access.AccountStatus,
+    access.Permission,
+    workflow.Language,
+    workflow.VariableType,
+    workflow.ColumnType,
+    errors.AuthReason,
+)
+
+
+def rules_page() -> str:
+    """Each rule with where it is implemented and tested."""
+    parts = [
+        "# Rules and where they live\n\n"
+        "Written from [the list of rules](../rules.md) and from the citations in the code and in the "
+        "tests. A test fails when a rule is cited nowhere.\n"
+    ]
+    for group, found in groupby(rules(), key=lambda rule: rule.group):
+        parts += [f"## {group}\n", *map(_rule, found)]
+    return "\n".join(parts)
+
+
+def _rule(rule: Rule) -> str:
+    lives = "".join(f"- lives in {code(one)}\n" for one in of_rule("src", rule.id))
+    tested = "".join(f"- tested in {code(one)}\n" for one in of_rule("tests", rule.id))
+    return (
+        f"(rule-{rule.id.lower()})=\n### {rule.id}\n\n{rule.sentence}\n\n*{rule.where}*\n\n"
+        f"{lives}{tested}"
+    )
+
+
+def of_rule(folder: str, id: str) -> list[Place]:
+    """The first places of a rule, one for each function, those that are named for it first."""
+    found = {(one.path, one.symbol): one for one in reversed(places(folder).get(id, []))}
+    named = sorted(found.values(), key=lambda one: not one.symbol)
+    return named[:_MOST_PLACES]
+
+
+def limits_page() -> str:
+    """Every number that is a limit."""
+    rows = [
+        (code(name), _value(getattr(limits, name)), about)
+        for name, about in _documented("wfcore.rules.limits")
+    ]
+    return (
+        "# Limits\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes bytes.\n\n"
+        f"{table(('Name', 'Value', 'What'), rows)}"
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_value(one)}" for key, one in value.items())
+    if isinstance(value, tuple):
+        return " / ".join(map(_value, value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "no limit" if value is None else str(value)
+
+
+def _documented(module: str) -> Iterator[tuple[str, str]]:
+    """The constants of a module, each with the text below it or below its neighbours."""
+    waiting: list[str] = []
+    last = 0
+    for node in surface.tree(module).body:
+        if node.lineno > last + 1:  # a blank line: what is above has no text of its own
+            yield from ((name, "") for name in waiting)
+            waiting = []
+        last = node.end_lineno or node.lineno
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                waiting.append(name)
+            case ast.Expr(value=ast.Constant(value=str(text))) if waiting:
+                yield from ((name, first_paragraph(text)) for name in waiting)
+                waiting = []
+    yield from ((name, "") for name in waiting)
+
+
+def vocabulary_page() -> str:
+    """Every word that has a fixed set of values."""
+    parts = ["# Vocabulary\n\nThe enumerations of the core, as the wire spells them.\n"]
+    for kind in VOCABULARY:
+        said = dict(_members(kind))
+        about = first_paragraph(kind.__doc__) if kind.__doc__ else ""
+        rows = [(code(member.value), said.get(member.name, "")) for member in kind]
+        parts.append(f"## {kind.__name__}\n\n{about}\n\n{table(('Value', 'Meaning'), rows)}")
+    return "\n".join(parts)
+
+
+def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
+    """The members that have a text below them."""
+    node = surface.definitions(kind.__module__)[kind.__name__]
+    body = node.body if isinstance(node, ast.ClassDef) else []
+    for one, following in zip(body, body[1:], strict=False):
+        match one, following:
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, first_paragraph(text)
+
+
+def public_page() -> str:
+    """The public names with their signatures and what they say of themselves."""
+    parts = [
+        "# Public names\n\n"
+        "Written from the sources. What is promised about them: "
+        "[What stays, and how it changes](../compatibility.md).\n\n## `from wfcore import …`\n"
+    ]
+    for module, names in surface.exports().items():
+        parts += [f"### {code(module)}\n", _listing(module, names)]
+    parts.append("## Modules that are public as a whole\n")
+    for module in surface.WHOLE_MODULES:
+        names = [name for name in surface.definitions(module) if not name.startswith("_")]
+        parts += [f"### {code(module)}\n", _listing(module, names)]
+    parts.append("## Parts to put together\n")
+    for module, listed in surface.ADAPTERS.items():
+        parts += [f"### {code(module)}\n", _listing(module, listed)]
+    return "\n".join(parts)
+
+
+def _listing(module: str, names: object) -> str:
+    assert isinstance(names, list | tuple)
+    found = surface.definitions(module)
+    return "".join(f"- {_described(name, found[name])}\n" for name in names)
+
+
+def _described(name: str, node: ast.stmt) -> str:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return f"{code(name + surface.signature(node))}: {first_paragraph(ast.get_docstring(node))}"
+    if isinstance(node, ast.ClassDef):
+        return f"{code(name)}: {first_paragraph(ast.get_docstring(node))}".rstrip(": ")
+    return code(name)

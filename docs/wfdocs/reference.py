@@ -1,0 +1,27 @@
+"""Writing the reference: one function a page. `make docs` calls it before it builds."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from wfdocs import commands, core, http, specification
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "specification": specification.page,
+    "routes": http.routes_page,
+    "errors": http.errors_page,
+    "limits": core.limits_page,
+    "settings": commands.settings_page,
+    "cli": commands.cli_page,
+    "vocabulary": core.vocabulary_page,
+    "rules": core.rules_page,
+    "public": core.public_page,
+}
+
+
+def write(folder: Path) -> None:
+    """Write every page into *folder*; what is as it was keeps its time."""
+    folder.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        path, text = folder / f"{name}.md", page()
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)

@@ -1,0 +1,81 @@
+"""The page that leads from each sentence of the API specification to rule, code and tests."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from attrs import frozen
+
+from wfdocs.core import of_rule
+from wfdocs.markdown import code, table
+from wfdocs.rules import ROOT, Place
+
+SOURCE = Path(__file__).parent / "specification.txt"
+_SHOWN = 3
+
+
+@frozen
+class Sentence:
+    """One sentence, retold; the rules that it became, and places beside theirs."""
+
+    section: str
+    text: str
+    rules: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+@cache
+def sentences() -> tuple[Sentence, ...]:
+    """All of them, in the specification's order. Raises `ValueError` for a line that is none."""
+    return tuple(_read(SOURCE.read_text()))
+
+
+def _read(text: str) -> Iterator[Sentence]:
+    section = ""
+    for line in filter(None, text.splitlines()):
+        if line.startswith("## "):
+            section = line[3:]
+            continue
+        said, rules, places = line.removeprefix("- ").split(" |", 2)
+        yield Sentence(section, said, tuple(rules.split()), tuple(places.split()))
+
+
+def page() -> str:
+    """A table for each section."""
+    parts = [
+        "# The specification, sentence by sentence\n\n"
+        "What the API specification says, retold, and where each of its sentences lives: the rule it "
+        "became, the code that keeps it and a test that holds it. Search this page for a word of the "
+        "sentence.\n"
+    ]
+    for section in dict.fromkeys(one.section for one in sentences()):
+        rows = [_row(one) for one in sentences() if one.section == section]
+        heads = ("Sentence", "Rule", "Lives in", "Tested in")
+        parts.append(f"## {section}\n\n{table(heads, rows)}")
+    return "\n".join(parts)
+
+
+def _row(one: Sentence) -> tuple[str, ...]:
+    links = " ".join(f"[{id}](#rule-{id.lower()})" for id in one.rules)
+    stated = [_place(place) for place in one.places]
+    lives = [*stated, *(place for id in one.rules for place in of_rule("src", id)[:1])]
+    tested = [place for id in one.rules for place in of_rule("tests", id)[:1]]
+    return one.text, links, _shown(lives), _shown(tested)
+
+
+def _shown(places: list[Place]) -> str:
+    return ", ".join(code(one) for one in list(dict.fromkeys(places))[:_SHOWN])
+
+
+def _place(text: str) -> Place:
+    """`src/a/b.py:name` with its line. Raises `LookupError` where that is not there."""
+    path, _, name = text.partition(":")
+    for node in ast.parse((ROOT / path).read_text()).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name == name:
+                return Place(path, node.lineno, name)
+            case ast.Assign(targets=[ast.Name(id=found)]) | ast.AnnAssign(target=ast.Name(id=found)):
+                if found == name:
+                    return Place(path, node.lineno, name)
+    raise LookupError(text)
