@@ -28,7 +28,22 @@ highlight_language = "none"
 
 
 def setup(app: Any) -> None:
-    """Write the reference, and teach Sphinx what the pages use."""
+    """Write the reference before the pages are read, and teach Sphinx what they use."""
     from pygments.lexers.special import TextLexer
 
+    from wfdocs import reference
+
     app.add_lexer("mermaid", TextLexer)
+    app.connect("builder-inited", lambda _: reference.write(HERE / "reference"))
+    app.connect("source-read", with_further_pages)
+
+
+def with_further_pages(app: Any, page: str, source: list[str]) -> None:
+    """The contents list every page beside them, also one that nobody has put into its place."""
+    if page != "index":
+        return
+    names = [path.stem for path in sorted(HERE.glob("*.md")) if path.stem != "index"]
+    further = [name for name in names if f"\n{name}\n" not in source[0]]
+    if further:
+        listed = "\n".join(further)
+        source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: More\n\n{listed}\n```\n"

@@ -70,6 +70,7 @@ def limits_page() -> str:
     rows = [
         (code(name), _value(getattr(limits, name)), about)
         for name, about in _documented("wfcore.rules.limits")
+        if about
     ]
     return (
         "# Limits\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes bytes.\n\n"

@@ -42,6 +42,7 @@ MAX_REQUIRED_APPROVALS = 100
 MAX_REMINDERS = 20
 """Approvers that a step may require, and reminders that it may ask for. AP-21."""
 MAX_COMMENT = 4_000
+"""Characters in the comment of a decision."""
 MAX_NAME = 200
 """Characters in a name. LM-8."""
 MAX_STEPS = 500
@@ -65,12 +66,14 @@ MAX_COST_USD = 1_000_000
 MAX_SCHEMA_PARTS = 10_000
 """Parts of an answer's schema with all its references written out. AI-9."""
 MAX_ATTEMPTS = 100
+"""Attempts that a `retry` may ask for. DF-9."""
 MAX_TRIGGERS = 20
 MAX_RUNS = 1_000_000
 """Triggers of a workflow, and what `maxRuns` may say. SH-5."""
 MAX_RUNS_AT_ONCE = 1_000
 """What `concurrency.limit` may say."""
 MAX_BACKOFF = 100
+"""The largest factor from one wait to the next. DF-9."""
 ARTIFACTS_PER_EXECUTION = 200
 ARTIFACT_BYTES = 100 * MIB
 """Files of one execution, and bytes of each. LM-9."""
@@ -79,8 +82,13 @@ VARIABLE_ENV_BYTES = 100_000
 
 LOGIN_TRIES = 10
 LOGIN_WINDOW = DurationMs(15 * MINUTE)
+"""So many failures within that time lock a login, for as long. SE-2."""
 SESSION_IDLE = DurationMs(12 * HOUR)
 SESSION_MAX = DurationMs(7 * DAY)
+"""How long a console session lasts without a request, and in any case. SE-1."""
 DOWNLOAD_LINK = DurationMs(15 * MINUTE)
+"""How long a signed link opens its artifact. AR-2."""
 ROTATION_OVERLAP = DurationMs(24 * HOUR)
+"""How long the old secret of a key stays good after a rotation, unless said otherwise. AU-7."""
 REPLAY_WINDOW = DurationMs(24 * HOUR)
+"""How long an `Idempotency-Key` gives the first answer again. IK-1."""

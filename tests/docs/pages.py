@@ -1,0 +1,159 @@
+"""
+Doing what a page of the documentation says, block by block, in an empty folder.
+
+A block that begins with `# name.ext` is a file. A `bash` block is run; one with the comment
+`<!-- in another terminal -->` above it goes on beside the rest until the page ends. A `text`
+block below a command is what that command says: each of its lines is found in the output, `…`
+stands for anything. `<!-- not run: why -->` above a block leaves it out.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import frozen
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+BESIDE, NOT_RUN = "in another terminal", "not run:"
+READY = "Ctrl-C"
+_DONE = "-- this block is done --"
+
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<note>[^>]*?) -->\n)?^```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_FILE = re.compile(r"\A(?:#|//|--) ([\w./-]+\.\w+)\n")
+
+
+@frozen
+class Block:
+    """A fenced block: its language, its text, and the note above it."""
+
+    language: str
+    text: str
+    note: str
+    line: int
+
+    @property
+    def file(self) -> str | None:
+        """The name of the file that it is."""
+        found = _FILE.match(self.text)
+        return found.group(1) if found else None
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page, directives left out."""
+    text = page.read_text()
+    for found in _BLOCK.finditer(text):
+        if not found["language"].startswith("{"):
+            line = text.count("\n", 0, found.start()) + 1
+            yield Block(found["language"], found["text"], found["note"] or "", line)
+
+
+class Reader:
+    """Somebody who does what a page says, in *folder*."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.said = ""
+        self._beside: list[subprocess.Popen[str]] = []
+        self._shell: subprocess.Popen[str] | None = None
+
+    def follow(self, page: Path) -> None:
+        """Do every block. Raises `AssertionError` naming page and line where one does not hold."""
+        for block in blocks(page):
+            where = f"{page.relative_to(ROOT)}:{block.line}"
+            text = block.text.replace("8000", str(self.port))
+            if block.note.startswith(NOT_RUN):
+                continue
+            if block.file is not None:
+                path = self.folder / block.file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            elif block.note == BESIDE:
+                self._start(text, where)
+            elif block.language == "bash":
+                self._type(text, where)
+            elif block.language == "python":
+                self._type(f"python <<'PYTHON'\n{text}PYTHON\n", where)
+            elif block.language == "text":
+                self._compare(text, where)
+
+    def end(self) -> None:
+        """End the shell, and what went on beside it."""
+        if self._shell is not None:
+            self._close(self._shell)
+        for process in self._beside:
+            process.send_signal(signal.SIGINT)
+            self._close(process)
+
+    def _close(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(30)
+        finally:
+            process.kill()
+            process.stdout.close()
+
+    def _type(self, text: str, where: str) -> None:
+        """Type *text* into the one shell of this reader, which ends at the first failure."""
+        shell = self._shell = self._shell or self._opened(["bash", "-euo", "pipefail"])
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        shell.stdin.write(f"exec 2>&1\n{text}\necho '{_DONE}'\n")
+        shell.stdin.flush()
+        self.said = ""
+        for line in shell.stdout:
+            self.said += line.removesuffix(f"{_DONE}\n")
+            if line.endswith(f"{_DONE}\n"):
+                return
+        raise AssertionError(f"{where}\n{self.said}")
+
+    def _opened(self, argv: list[str]) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            argv,
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _start(self, text: str, where: str) -> None:
+        process = self._opened(["bash", "-c", f"exec {text}"])
+        self._beside.append(process)
+        assert process.stdout is not None
+        self.said = ""
+        for line in process.stdout:
+            self.said += line
+            if READY in line:
+                return
+        raise AssertionError(f"{where}: it ended: {self.said}")
+
+    def _compare(self, text: str, where: str) -> None:
+        for line in filter(None, map(str.strip, text.splitlines())):
+            pattern = ".*".join(re.escape(part.strip()) for part in line.split("…"))
+            assert re.search(pattern, self.said), f"{where}: {line!r} is not in\n{self.said}"
+
+    def _environment(self) -> dict[str, str]:
+        own = {name: text for name, text in os.environ.items() if not name.startswith("WFCORE_")}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return {**own, "PATH": path, "PYTHONPATH": f"{self.folder}{os.pathsep}{EXAMPLES}"}
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port

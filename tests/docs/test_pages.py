@@ -1,0 +1,35 @@
+"""What the documentation tells to do works, as it is written."""
+
+from pathlib import Path
+
+import pytest
+
+from docs.pages import BESIDE, DOCS, NOT_RUN, Reader, blocks
+
+FOLDERS = ("tutorial", "howto", "explanation")
+PAGES = sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md"))
+SHOWN = ("text", "json", "http", "mermaid")
+DONE = ("bash", "python")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(DOCS))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    """Files are written, commands run in order, and what they are said to say they say."""
+    reader = Reader(tmp_path)
+    try:
+        reader.follow(page)
+    finally:
+        reader.end()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_is_a_file_a_command_or_shown_on_purpose(page: Path) -> None:
+    """No code stands in a page that nobody has ever run."""
+    for block in blocks(page):
+        known = block.file is not None or block.language in (*SHOWN, *DONE)
+        assert known, f"{page}:{block.line} is neither a file nor run nor shown"
+        assert block.note in ("", BESIDE) or block.note.startswith(NOT_RUN), block.note
