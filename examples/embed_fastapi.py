@@ -1,8 +1,9 @@
 """
 The whole HTTP interface below a path of your FastAPI application, with your own login.
 
-    uvicorn embed_fastapi:app          # then: curl -c jar 'http://127.0.0.1:8000/login?name=ann'
-                                       #       curl -b jar http://127.0.0.1:8000/flows/api/v1/workflows
+    uvicorn --no-access-log embed_fastapi:app
+    curl -c jar 'http://127.0.0.1:8000/login?name=ann'
+    curl -b jar http://127.0.0.1:8000/flows/api/v1/workflows
 
 Who is signed in to the application needs no API key below /flows. Keys go on working there,
 for the systems that have one.

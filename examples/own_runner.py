@@ -16,8 +16,10 @@ from attrs import frozen
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.wakeups import Wakeups
 from wfcore import (
+    AiJob,
     CodeStep,
     Definition,
+    Job,
     Json,
     Language,
     Plan,
@@ -50,12 +52,14 @@ Function: TypeAlias = Callable[[Call], Awaitable[Json]]
 
 @frozen
 class FunctionRunner:
-    """Satisfies `wfcore.StepRunner` over functions of this process."""
+    """Satisfies `wfcore.JobRunner` over functions of this process."""
 
     functions: Mapping[str, Function]
 
-    async def run(self, job: StepJob, say: Say) -> StepEnd:
+    async def run(self, job: Job, say: Say) -> StepEnd:
         """One attempt. Whatever the function does wrong is the step's failure, never ours."""
+        if isinstance(job, AiJob):
+            return StepEnd(error="no AI steps here", permanent=True)
         if job.step.language is not Language.COMMAND:
             cure = self.languages()[job.step.language].cure
             return StepEnd(error=f"{job.step.language} cannot run here: {cure}", permanent=True)

@@ -19,9 +19,9 @@ def cli_page() -> str:
     """Every command with its arguments and options."""
     parts = [
         "# Command line\n\n"
-        "Written from the commands themselves; `wfcore COMMAND --help` says the same. Every command "
-        "takes `--data DIR`, `--store URL` and `--json`, before or after its own arguments. Exit "
-        "status: 0, 1 failed, 2 called wrongly.\n"
+        "Written from the commands themselves; `wfcore COMMAND --help` says the same. Every "
+        "command takes `--data DIR`, `--store URL` and `--json`, before or after its own "
+        "arguments. Exit status: 0, 1 failed, 2 called wrongly.\n"
     ]
     for path, command in commands(cli, click.Context(cli, info_name="wfcore")):
         parts.append(_command(path, command))
@@ -71,8 +71,9 @@ def settings_page() -> str:
     shown = dict.fromkeys((told[name][0], *rest) for name, *rest in rows)
     return (
         "# Settings\n\n"
-        "From the environment, or on the command line, which wins. Lengths of time have a unit: `500ms`, "
-        "`30s`, `5m`, `24h`, `7d`. The same with advice: [Operating](../operating.md).\n\n"
+        "From the environment, or on the command line, which wins. Lengths of time have a unit: "
+        "`500ms`, `30s`, `5m`, `24h`, `7d`. The same with advice: [Operating](../operating.md)."
+        "\n\n"
         f"{table(('Setting', 'Default', 'What', 'Read in'), shown)}"
     )
 
@@ -92,8 +93,8 @@ def settings_read() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if _SETTING.fullmatch(node.value):
+            match node:
+                case ast.Constant(value=str(text)) if _SETTING.fullmatch(text):
                     place = f"{path.relative_to(ROOT)}:{node.lineno}"
-                    found.setdefault(node.value, []).append(place)
+                    found.setdefault(text, []).append(place)
     return found

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from enum import StrEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from wfcore import errors
 from wfcore.model import access, approval, event, execution, explanation, webhook, workflow
@@ -41,8 +41,8 @@ def rules_page() -> str:
     """Each rule with where it is implemented and tested."""
     parts = [
         "# Rules and where they live\n\n"
-        "Written from [the list of rules](../rules.md) and from the citations in the code and in the "
-        "tests. A test fails when a rule is cited nowhere.\n"
+        "Written from [the list of rules](../rules.md) and from the citations in the code and in "
+        "the tests. A test fails when a rule is cited nowhere.\n"
     ]
     for group, found in groupby(rules(), key=lambda rule: rule.group):
         parts += [f"## {group}\n", *map(_rule, found)]
@@ -73,7 +73,8 @@ def limits_page() -> str:
         if about
     ]
     return (
-        "# Limits\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes bytes.\n\n"
+        "# Limits\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes "
+        "bytes.\n\n"
         f"{table(('Name', 'Value', 'What'), rows)}"
     )
 
@@ -121,7 +122,7 @@ def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
     """The members that have a text below them."""
     node = surface.definitions(kind.__module__)[kind.__name__]
     body = node.body if isinstance(node, ast.ClassDef) else []
-    for one, following in zip(body, body[1:], strict=False):
+    for one, following in pairwise(body):
         match one, following:
             case (
                 ast.Assign(targets=[ast.Name(id=name)]),

@@ -29,14 +29,15 @@ def routes_page() -> str:
     heads = ("Route", "What", "Who", "Asked for", "Answers", "Refuses with")
     return (
         "# Routes\n\n"
-        "Written from `adapters_http.routes.ROUTES`, from which the server looks up, checks and describes "
-        "every request. The same as OpenAPI 3.1: `GET /openapi.json`.\n\n"
+        "Written from `adapters_http.routes.ROUTES`, from which the server looks up, checks and "
+        "describes every request. The same as OpenAPI 3.1: `GET /openapi.json`.\n\n"
         f"{table(heads, rows)}\n"
-        "Every answer has `X-Request-Id`. Where a key is asked for, answers carry `X-RateLimit-Limit`, "
-        "`X-RateLimit-Remaining` and `X-RateLimit-Window` of the tighter window.\n\n"
+        "Every answer has `X-Request-Id`. Where a key is asked for, answers carry "
+        "`X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Window` of the tighter "
+        "window.\n\n"
         "## Shapes\n\n"
-        "Documented fields are always there, null where they have no value, unless a shape says otherwise.\n\n"
-        + "\n".join(_shapes(described["components"]["schemas"]))
+        "Documented fields are always there, null where they have no value, unless a shape says "
+        "otherwise.\n\n" + "\n".join(_shapes(described["components"]["schemas"]))
     )
 
 
@@ -114,8 +115,8 @@ def errors_page() -> str:
     return (
         "# Errors\n\n"
         "Written from `adapters_http.errors.STATUS` and the table of routes. The body is always "
-        '`{"error": "…"}`; a 429 has more (see [RateLimitedView](#shape-ratelimitedview)). An error that is '
-        "not in the table is a defect: 500, and nothing is said of it.\n\n"
+        '`{"error": "…"}`; a 429 has more (see [RateLimitedView](#shape-ratelimitedview)). An '
+        "error that is not in the table is a defect: 500, and nothing is said of it.\n\n"
         f"{table(('Status', 'Error', 'When'), rows)}\n"
         "## Routes that say it differently\n\n"
         f"{table(('Route', 'Error', 'Status there'), also)}\n"

@@ -1,6 +1,5 @@
 """The page that leads from each sentence of the API specification to rule, code and tests."""
 
-import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -9,7 +8,8 @@ from attrs import frozen
 
 from wfdocs.core import of_rule
 from wfdocs.markdown import code, table
-from wfdocs.rules import ROOT, Place
+from wfdocs.rules import Place
+from wfdocs.surface import definitions
 
 SOURCE = Path(__file__).parent / "specification.txt"
 _SHOWN = 3
@@ -45,9 +45,9 @@ def page() -> str:
     """A table for each section."""
     parts = [
         "# The specification, sentence by sentence\n\n"
-        "What the API specification says, retold, and where each of its sentences lives: the rule it "
-        "became, the code that keeps it and a test that holds it. Search this page for a word of the "
-        "sentence.\n"
+        "What the API specification says, retold, and where each of its sentences lives: the rule "
+        "it became, the code that keeps it and a test that holds it. Search this page for a word "
+        "of the sentence.\n"
     ]
     for section in dict.fromkeys(one.section for one in sentences()):
         rows = [_row(one) for one in sentences() if one.section == section]
@@ -71,11 +71,7 @@ def _shown(places: list[Place]) -> str:
 def _place(text: str) -> Place:
     """`src/a/b.py:name` with its line. Raises `LookupError` where that is not there."""
     path, _, name = text.partition(":")
-    for node in ast.parse((ROOT / path).read_text()).body:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name == name:
-                return Place(path, node.lineno, name)
-            case ast.Assign(targets=[ast.Name(id=found)]) | ast.AnnAssign(target=ast.Name(id=found)):
-                if found == name:
-                    return Place(path, node.lineno, name)
-    raise LookupError(text)
+    found = definitions(path.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    if name not in found:
+        raise LookupError(text)
+    return Place(path, found[name].lineno, name)

@@ -60,6 +60,9 @@ from wfcore.model.workflow import Workflow as Workflow
 from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
 from wfcore.ports.files import ArtifactFiles as ArtifactFiles
+from wfcore.ports.runtime import AiJob as AiJob
+from wfcore.ports.runtime import Job as Job
+from wfcore.ports.runtime import JobRunner as JobRunner
 from wfcore.ports.runtime import LeftFile as LeftFile
 from wfcore.ports.runtime import StepEnd as StepEnd
 from wfcore.ports.runtime import StepJob as StepJob

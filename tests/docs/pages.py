@@ -2,7 +2,8 @@
 Doing what a page of the documentation says, block by block, in an empty folder.
 
 A block that begins with `# name.ext` is a file. A `bash` block is run; one with the comment
-`<!-- in another terminal -->` above it goes on beside the rest until the page ends. A `text`
+`<!-- in another terminal -->` above it goes on beside the rest until the page ends, one with
+`<!-- it fails -->` must fail. A `text`
 block below a command is what that command says: each of its lines is found in the output, `…`
 stands for anything. `<!-- not run: why -->` above a block leaves it out.
 """
@@ -22,8 +23,8 @@ from attrs import frozen
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
-BESIDE, NOT_RUN = "in another terminal", "not run:"
-READY = "Ctrl-C"
+BESIDE, FAILS, NOT_RUN = "in another terminal", "it fails", "not run:"
+READY = re.compile("Ctrl-C|CTRL\\+C")
 _DONE = "-- this block is done --"
 
 _BLOCK = re.compile(
@@ -63,6 +64,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "examples").symlink_to(EXAMPLES)
         self.port = _free_port()
         self.said = ""
         self._beside: list[subprocess.Popen[str]] = []
@@ -82,7 +84,7 @@ class Reader:
             elif block.note == BESIDE:
                 self._start(text, where)
             elif block.language == "bash":
-                self._type(text, where)
+                self._type(f"! {{\n{text}}}" if block.note == FAILS else text, where)
             elif block.language == "python":
                 self._type(f"python <<'PYTHON'\n{text}PYTHON\n", where)
             elif block.language == "text":
@@ -132,13 +134,13 @@ class Reader:
         )
 
     def _start(self, text: str, where: str) -> None:
-        process = self._opened(["bash", "-c", f"exec {text}"])
+        process = self._opened(["bash", "-c", f"exec 2>&1; exec {text}"])
         self._beside.append(process)
         assert process.stdout is not None
         self.said = ""
         for line in process.stdout:
             self.said += line
-            if READY in line:
+            if READY.search(line):
                 return
         raise AssertionError(f"{where}: it ended: {self.said}")
 
@@ -150,7 +152,7 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         own = {name: text for name, text in os.environ.items() if not name.startswith("WFCORE_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**own, "PATH": path, "PYTHONPATH": f"{self.folder}{os.pathsep}{EXAMPLES}"}
+        return {**own, "PATH": path, "PYTHONPATH": str(EXAMPLES), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _free_port() -> int:

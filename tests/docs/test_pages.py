@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.pages import BESIDE, DOCS, NOT_RUN, Reader, blocks
+from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, Reader, blocks
 
 FOLDERS = ("tutorial", "howto", "explanation")
 PAGES = sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md"))
@@ -32,4 +32,4 @@ def test_every_block_is_a_file_a_command_or_shown_on_purpose(page: Path) -> None
     for block in blocks(page):
         known = block.file is not None or block.language in (*SHOWN, *DONE)
         assert known, f"{page}:{block.line} is neither a file nor run nor shown"
-        assert block.note in ("", BESIDE) or block.note.startswith(NOT_RUN), block.note
+        assert block.note in ("", BESIDE, FAILS) or block.note.startswith(NOT_RUN), block.note
