@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from adapters_store.private import alone
-from adapters_store.sql import claims, records, runs, starts
+from adapters_store.sql import claims, lanes, records, runs, starts
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import FETCH
@@ -91,6 +91,10 @@ class SqliteUnit:
     @property
     def webhooks(self) -> records.Webhooks:
         return records.Webhooks(self._desk)
+
+    @property
+    def lanes(self) -> lanes.Lanes:
+        return lanes.Lanes(self._desk)
 
     @property
     def triggers(self) -> starts.Triggers:

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from adapters_store.sql import claims, execution_rows
 from adapters_store.sql.connection import Connection, connect
+from adapters_store.sql.desk import perform
 from adapters_store.sql.migrate import prepare
 from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution, ExecutionStatus
@@ -56,6 +57,41 @@ def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
     assert [id for id, _ in taken[:2]] == [f"e{MANY - 1}", "e2"]
     assert len(taken) == 8
     assert steps.taken <= 3_000
+
+
+def queue(connection: Connection, lanes: int) -> None:
+    """As many executions of one account as there are already, in so many lanes with limit 1."""
+    connection.execute("BEGIN")
+    connection.execute("INSERT INTO lane_limits VALUES ('wf_9', 1)")
+    for number in range(MANY):
+        lane, due_at = f"wf_9:{number % lanes}", EpochMs(number)
+        run = make.execution(
+            f"q{number}", owner_id="acc_3", workflow_id="wf_9", lane=lane, due_at=due_at
+        )
+        perform(connection.cursor(), execution_rows.writes(run, None)[0])
+    connection.execute("COMMIT")
+
+
+@pytest.mark.parametrize("lanes", [1, 50, MANY])
+def test_a_claim_does_not_walk_through_queues(database: Connection, lanes: int) -> None:
+    """However many wait in one lane or in many, a claim takes a few steps for each taken. CC-2."""
+    queue(database, lanes)
+    cursor = database.cursor()
+    first = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(10_000), 300)(cursor)
+    assert [id for id, _ in first if id.startswith("q")][:1] == ["q0"]
+    steps = Steps(database)
+    taken = claims.Claim("w2", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
+    assert len(taken) == 8
+    assert steps.taken <= 20_000
+    queued = [id for id, _ in (*first, *taken) if id.startswith("q")]
+    assert len(queued) <= lanes
+    database.execute("UPDATE executions SET status = 'COMPLETED' WHERE id = 'q0'")
+    database.execute(execution_rows.MARK_BUSY_LANE, ("wf_9:0",))
+    steps = Steps(database)
+    after = claims.Claim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
+    assert steps.taken <= 20_000
+    if lanes < MANY:
+        assert f"q{lanes}" in [id for id, _ in after]
 
 
 def run_with_steps(**fields: Any) -> Execution:

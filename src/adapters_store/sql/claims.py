@@ -8,6 +8,7 @@ from attrs import frozen
 from adapters_store.sql.connection import Cursor
 from adapters_store.sql.execution_rows import SELECT
 from adapters_store.sql.kinds import Row
+from adapters_store.sql.lanes import settle_lanes
 from adapters_store.sql.runs import CLAIMABLE
 from wfcore.instants import EpochMs
 from wfcore.ports.store import Slots
@@ -46,6 +47,7 @@ class Claim:
     limit: int
 
     def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
+        settle_lanes(cursor)
         held = dict(cursor.execute(HELD, (self.worker,)).fetchall())
         free = self.slots.places - sum(held.values())
         due = dict(row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now)

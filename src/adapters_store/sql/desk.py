@@ -72,10 +72,14 @@ class Desk:
         return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
 
     async def few(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query that finds hardly any, without a thread where that can be."""
+        """The records of a query that finds hardly any."""
+        return [kind.decode(row) for row in await self.few_rows(query)]
+
+    async def few_rows(self, query: Query) -> list[Row]:
+        """All rows of a query that finds hardly any, without a thread where that can be."""
         if self.changed.isdisjoint(query.tables):
-            return [kind.decode(row) for row in self.reads.few(query)]
-        return await self.records(kind, query)
+            return self.reads.few(query)
+        return await self.rows(query)
 
     async def first(self, kind: Kind[R], query: Query) -> R | None:
         """The only record of a query over a unique value."""

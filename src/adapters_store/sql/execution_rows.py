@@ -5,6 +5,8 @@ One transition of a long execution changes the head and one step; only those row
 What has changed is seen by comparing with the record that was loaded at the same version.
 """
 
+# ruff: noqa: S608 - only constant text of this package is put together
+
 from collections.abc import Iterator, Mapping
 from operator import attrgetter, eq
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row, Write
 from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, StepResult
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || s.body {output} || ']')
     FROM step_results s WHERE s.execution_id = r.id)"""
@@ -30,8 +32,8 @@ SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)
 SELECT += " FROM executions r WHERE "
 
 INSERT = """INSERT INTO executions (status, completed_at, due_at, worker, owner_id, workflow_id,
-    accepted_at, masked, fence, version, body, output, id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+    accepted_at, masked, fence, version, body, output, id, lane)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 MOVE = """UPDATE executions SET lease_until = CASE WHEN worker = ?4 THEN lease_until END,
     status = ?1, completed_at = ?2, due_at = ?3, worker = ?4, owner_id = ?5, workflow_id = ?6,
     accepted_at = ?7, masked = ?8, fence = ?9, version = ?10, body = ?11, output = ?12
@@ -45,8 +47,19 @@ PUT_VARIABLES = """INSERT INTO execution_variables (execution_id, body) VALUES (
 PUT_STEP = """INSERT INTO step_results (execution_id, position, body, output) VALUES (?, ?, ?, ?)
     ON CONFLICT (execution_id, position) DO UPDATE
     SET body = excluded.body, output = excluded.output"""
+LANE_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
+    EXISTS (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 1)
+    OR (SELECT count(*) FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 0)
+        > (SELECT at_once FROM lane_limits WHERE workflow_id = ?3))"""
+"""Where others wait already, or where one more than the limit would be in the lane."""
+MARK_BUSY_LANE = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
+    (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?1")} AND queued = 1)
+    ON CONFLICT (lane) DO NOTHING"""
+"""The next claim counts the lane."""
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 
+_ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 _OWN_ROWS = ("version", "worker", "fence", "due_at", "variables", "step_results", "output")
 write_head = writer_of(Execution, _OWN_ROWS)
 _write_step = writer_of(StepResult, ["output"])
@@ -96,6 +109,7 @@ def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
         variables = text_of(run.variables)
         found.append((PUT_VARIABLES, (run.id, variables), None))
         size += len(variables)
+    found += _lane_writes(run)
     return found, size
 
 
@@ -115,7 +129,17 @@ def _head(run: Execution, base: Execution | None, body: str, output: str | None)
     values = (status.value, *place, 1 if secrets else 0, *last)
     if run.version:
         return MOVE, (*values, run.version), stale
-    return INSERT, values, stale
+    return INSERT, (*values, run.lane), stale
+
+
+def _lane_writes(run: Execution) -> Iterator[Write]:
+    """A new execution queues up where its lane is full; an end may let another one in."""
+    if run.lane is None:
+        return
+    if not run.version and run.fence == 0:
+        yield QUEUE_UP, (run.id, run.lane, run.workflow_id), None
+    if not run.version or run.status in _ENDED:
+        yield MARK_BUSY_LANE, (run.lane,), None
 
 
 _place = attrgetter(

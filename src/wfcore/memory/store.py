@@ -13,12 +13,13 @@ from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import EpochMs
-from wfcore.memory import records, runs, starts
+from wfcore.memory import lanes, records, runs, starts
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.gate import Gate
+from wfcore.memory.lanes import waiting_in_lanes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waits
-from wfcore.memory.tables import AUDIT, EXECUTIONS, LEASES, LOGINS, REPLAYS, SESSIONS, Desk
+from wfcore.memory.tables import AUDIT, EXECUTIONS, LEASES, LIMITS, LOGINS, REPLAYS, SESSIONS, Desk
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 
@@ -79,6 +80,10 @@ class MemoryUnit:
     @property
     def webhooks(self) -> records.Webhooks:
         return records.Webhooks(self._desk)
+
+    @property
+    def lanes(self) -> lanes.Lanes:
+        return lanes.Lanes(self._desk)
 
     @property
     def triggers(self) -> starts.Triggers:
@@ -143,7 +148,9 @@ class MemoryStore:
     ) -> Sequence[Execution]:
         everything = list(Overlay(self.disk).all(EXECUTIONS))
         held = Counter(run.owner_id for run in everything if run.worker == worker)
+        late = waiting_in_lanes(everything, self.disk.tables[LIMITS.name])
         due = [run for run in everything if waits(run) and (run.due_at or 0) <= now]
+        due = [run for run in due if run.id not in late]
         taken: list[Execution] = []
         while due and len(taken) < limit:
             free = slots.places - held.total()

@@ -261,6 +261,31 @@ class Triggers(TriggersView, Protocol):
         """Delete it and its timers (compare-and-set)."""
 
 
+class LanesView(Protocol):
+    async def unfinished(self, lane: str) -> int:
+        """How many executions of *lane* have not ended, those that wait included."""
+
+    async def held(self, lane: str) -> int:
+        """How many of them were taken by a worker, if only once."""
+
+
+class Lanes(LanesView, Protocol):
+    """
+    Executions of one lane run at once up to the limit of their workflow; see `Store.claim`.
+
+    Places are counted from the executions themselves, so that none can be lost.
+    """
+
+    def limit(self, workflow_id: str, at_once: int | None) -> None:
+        """From this unit on so many of each lane of the workflow run at once (None: all)."""
+
+    def require_room(self, lane: str, at_once: int) -> None:
+        """
+        `commit` raises `Stale` where, after what this unit has collected so far, *at_once*
+        executions of *lane* or more have not ended: of racing units only as many commit as fit.
+        """
+
+
 class TimersView(Protocol):
     async def get(self, id: str) -> Timer | None: ...
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:

@@ -39,6 +39,8 @@ class View(Protocol):
     @property
     def webhooks(self) -> records.WebhooksView: ...
     @property
+    def lanes(self) -> records.LanesView: ...
+    @property
     def triggers(self) -> records.TriggersView: ...
     @property
     def timers(self) -> records.TimersView: ...
@@ -82,6 +84,8 @@ class Unit(Protocol):
     def callbacks(self) -> records.Callbacks: ...
     @property
     def webhooks(self) -> records.Webhooks: ...
+    @property
+    def lanes(self) -> records.Lanes: ...
     @property
     def triggers(self) -> records.Triggers: ...
     @property
@@ -150,6 +154,10 @@ class Store(Protocol):
         returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None,
         leased *until*.
         Of racing workers exactly one gets each execution.
+
+        One with a `lane` that nobody has taken yet (`fence` 0) waits while as many of its lane
+        as its workflow's limit says were taken and have not ended; within a lane the earliest
+        `due_at`, then the smallest id comes first. It does not keep any other from being taken.
         """
 
     async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:

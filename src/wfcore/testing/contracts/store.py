@@ -12,10 +12,11 @@ Needs pytest-asyncio in auto mode. Time is plain integers: the suite controls it
 """
 
 from wfcore.testing.contracts.claims import ClaimContract
+from wfcore.testing.contracts.lanes import LaneContract
 from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.triggers import TriggerContract
 from wfcore.testing.contracts.units import UnitContract
 
 
-class StoreContract(UnitContract, ListContract, ClaimContract, TriggerContract):
+class StoreContract(UnitContract, ListContract, ClaimContract, LaneContract, TriggerContract):
     """Everything that `wfcore.ports.store` and `wfcore.ports.records` promise."""

@@ -1,0 +1,227 @@
+"""What a store promises of lanes: never more at once than the limit, in order, nothing lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.errors import Stale
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.ports.store import Slots, Store
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.claims import MANY, UNTIL, claim, read
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import at
+
+HOLDING = (
+    ExecutionStatus.RUNNING,
+    ExecutionStatus.AWAITING_APPROVAL,
+    ExecutionStatus.INTERRUPTED,
+    ExecutionStatus.PENDING,
+)
+ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+
+
+def waiting(id: str, lane: str = "wf_1", **fields: Any) -> Execution:
+    """An execution that nobody has taken yet."""
+    return make.execution(id, lane=lane, **fields)
+
+
+async def limit(store: Store, at_once: int | None, workflow_id: str = "wf_1") -> None:
+    """Set the limit of a workflow."""
+    async with store.unit() as unit:
+        unit.lanes.limit(workflow_id, at_once)
+        await unit.commit()
+
+
+async def end(store: Store, id: str, **fields: Any) -> None:
+    """Let an execution end."""
+    done = {"status": ExecutionStatus.COMPLETED, "worker": None, "due_at": None}
+    await keep(store, evolve(await read(store, id), **{**done, "completed_at": NOW, **fields}))
+
+
+class LaneContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    async def test_no_more_are_taken_than_the_limit_allows(self, store: Store) -> None:
+        """The earliest come first; each end lets the next one in, whoever claims."""
+        await limit(store, 2)
+        await keep(store, *(waiting(f"e{n}", due_at=at(-n)) for n in range(5)))
+        assert await claim(store, "w1") == ["e4", "e3"]
+        assert await claim(store, "w2") == []
+        await end(store, "e3")
+        assert await claim(store, "w2") == ["e2"]
+        assert await claim(store, "w1") == []
+        await end(store, "e4")
+        await end(store, "e2")
+        assert await claim(store, "w3") == ["e1", "e0"]
+
+    async def test_equal_due_times_go_by_id(self, store: Store) -> None:
+        """Executions that were accepted in one moment have an order, too."""
+        await limit(store, 1)
+        await keep(store, *(waiting(f"e{n}") for n in (2, 1, 3)))
+        assert await claim(store) == ["e1"]
+
+    @pytest.mark.parametrize("status", HOLDING)
+    async def test_what_was_taken_holds_its_place_until_it_ends(
+        self, store: Store, status: ExecutionStatus
+    ) -> None:
+        """Running, waiting for people, interrupted or handed back: the place is held."""
+        await limit(store, 1)
+        await keep(store, waiting("e1", due_at=at(-1)), waiting("e2"))
+        assert await claim(store) == ["e1"]
+        mine = evolve(await read(store, "e1"), status=status, worker=None)
+        await keep(store, mine)
+        assert await claim(store) == []
+        await keep(store, evolve(mine, version=mine.version + 1, due_at=NOW))
+        taken = ["e1"] if status in (HOLDING[0], HOLDING[3]) else []
+        assert await claim(store, "w2") == taken
+        assert await claim(store, "w3") == []
+
+    @pytest.mark.parametrize("status", ENDED)
+    async def test_every_end_gives_the_place_back(
+        self, store: Store, status: ExecutionStatus
+    ) -> None:
+        """However an execution ends, taken or still waiting, the next one comes."""
+        await limit(store, 1)
+        await keep(store, *(waiting(f"e{n}", due_at=at(n - 9)) for n in (1, 2, 3, 4)))
+        assert await claim(store) == ["e1"]
+        await end(store, "e1", status=status)
+        await end(store, "e2", status=status)
+        assert await claim(store) == ["e3"]
+        await end(store, "e4", status=status)
+        await end(store, "e3", status=status)
+        assert await claim(store) == []
+
+    async def test_lanes_do_not_wait_for_one_another(self, store: Store) -> None:
+        """A full lane stops neither other lanes nor executions without one, of any account."""
+        await limit(store, 1)
+        await limit(store, 1, "wf_2")
+        await keep(
+            store,
+            *(waiting(f"a{n}", due_at=at(n - 99)) for n in range(5)),
+            waiting("b0", "wf_1:b", due_at=at(-3)),
+            waiting("b1", "wf_1:b", due_at=at(-2)),
+            waiting("c0", "wf_2", workflow_id="wf_2", due_at=at(-1)),
+            make.execution("free"),
+            make.execution("other", owner_id="acc_2", due_at=at(-4)),
+        )
+        assert sorted(await claim(store)) == ["a0", "b0", "c0", "free", "other"]
+        assert await claim(store) == []
+        await end(store, "b0")
+        assert await claim(store) == ["b1"]
+
+    async def test_a_lane_is_shared_by_accounts(self, store: Store) -> None:
+        """Executions of several accounts in one lane are counted together, in one order."""
+        await limit(store, 1)
+        await keep(
+            store,
+            waiting("a1", owner_id="acc_a", due_at=at(-3)),
+            waiting("b1", owner_id="acc_b", due_at=at(-2)),
+            waiting("a2", owner_id="acc_a", due_at=at(-1)),
+        )
+        for id in ("a1", "b1", "a2"):
+            assert await claim(store) == [id]
+            await end(store, id)
+
+    async def test_another_limit_holds_from_then_on(self, store: Store) -> None:
+        """More come in at once when it is raised, none when it is lowered, all without one."""
+        await limit(store, 1)
+        await keep(store, *(waiting(f"e{n}", due_at=at(n - 99)) for n in range(9)))
+        assert await claim(store) == ["e0"]
+        await limit(store, 3)
+        assert await claim(store, limit=1) == ["e1"]
+        await limit(store, 1)
+        assert await claim(store) == []
+        await end(store, "e0")
+        assert await claim(store) == []
+        await end(store, "e1")
+        assert await claim(store) == ["e2"]
+        await limit(store, None)
+        assert len(await claim(store)) == 6
+
+    async def test_a_lane_without_a_limit_is_open(self, store: Store) -> None:
+        """Where no limit was ever set, everybody comes in."""
+        await keep(store, *(waiting(f"e{n}") for n in range(3)))
+        assert len(await claim(store)) == 3
+
+    async def test_racing_workers_keep_the_limit(self, store: Store) -> None:
+        """Many workers that claim and end executions never hold more than the limit."""
+        await limit(store, 3)
+        await keep(store, *(waiting(f"e{n:02}", owner_id=f"acc_{n % 4}") for n in range(40)))
+        held: set[str] = set()
+        order: list[str] = []
+
+        async def work(worker: str) -> None:
+            while len(order) < 40:
+                taken = await store.claim(worker, NOW, UNTIL, Slots(places=2), 2)
+                held.update(run.id for run in taken)
+                order.extend(run.id for run in taken)
+                assert len(held) <= 3
+                await asyncio.sleep(0)
+                for run in taken:
+                    held.discard(run.id)
+                    await end(store, run.id)
+
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(work(f"w{n}") for n in range(5)))
+        assert sorted(order) == [f"e{n:02}" for n in range(40)]
+
+    async def test_counting_sees_what_has_not_ended(self, store: Store) -> None:
+        """All of a lane that has not ended, waiting ones too; of those, what was taken."""
+        await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
+        await store.claim("w1", NOW, UNTIL, MANY, 1)
+        async with store.view() as view:
+            assert await view.lanes.unfinished("wf_1") == 3
+            assert await view.lanes.held("wf_1") == 1
+            assert await view.lanes.unfinished("nobody") == 0
+        async with store.unit() as unit:
+            unit.executions.put(
+                evolve(await read(store, "e2"), status=ENDED[0], completed_at=NOW, due_at=None)
+            )
+            assert await unit.lanes.unfinished("wf_1") == 2
+            await unit.commit()
+        async with store.view() as view:
+            assert await view.lanes.unfinished("wf_1") == 2
+
+    async def test_of_racing_units_as_many_commit_as_there_is_room(self, store: Store) -> None:
+        """Units that ask for room each saw some; the surplus is stale and leaves no trace."""
+
+        async def start(number: int) -> bool:
+            async with store.unit() as unit:
+                room = await unit.lanes.unfinished("wf_1") < 3
+                await asyncio.sleep(0)
+                if not room:
+                    return False
+                unit.lanes.require_room("wf_1", 3)
+                unit.executions.put(waiting(f"e{number}"))
+                await asyncio.sleep(0)
+                try:
+                    await unit.commit()
+                except Stale:
+                    return False
+                return True
+
+        assert sum(await asyncio.gather(*(start(number) for number in range(9)))) == 3
+        async with store.view() as view:
+            assert await view.lanes.unfinished("wf_1") == 3
+        assert len(await claim(store)) == 3
+
+    async def test_room_that_the_same_unit_makes_counts(self, store: Store) -> None:
+        """Where one unit ends an execution and starts another, its place is free for that."""
+        await keep(store, waiting("old"))
+        async with store.unit() as unit:
+            old = await unit.executions.get("old")
+            assert old is not None
+            ended = evolve(old, status=ENDED[1], completed_at=NOW, due_at=None)
+            unit.executions.put(ended)
+            unit.lanes.require_room("wf_1", 1)
+            unit.executions.put(waiting("new"))
+            await unit.commit()
+        async with store.unit() as unit:
+            unit.lanes.require_room("wf_1", 1)
+            unit.executions.put(waiting("third"))
+            with pytest.raises(Stale):
+                await unit.commit()
