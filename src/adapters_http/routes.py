@@ -87,7 +87,7 @@ ROUTES: tuple[Route, ...] = (
           returns=shapes.StatusView, also={AlreadyFinished: 404}),
     Route("POST", "/api/v1/executions/{id}/redrive", Auth.KEY, workflows.redrive,
           "Start again where an execution stopped", Scope.WORKFLOW_EXECUTE, requests.NoBody,
-          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404,)),
+          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404, 409)),
     Route("GET", "/api/v1/executions/{id}/events", Auth.KEY, events.follow,
           "Follow an execution", Scope.EXECUTION_READ,
           headers=(LAST_EVENT,), media="text/event-stream", refuses=(204, 404)),

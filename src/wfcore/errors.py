@@ -123,6 +123,14 @@ class ItemsChanged(Conflict):
 
 
 @define
+class LimitReached(Conflict):
+    """As many executions of the workflow as may run at once have not ended; nothing started."""
+
+    workflow_id: str = ""
+    limit: int = 0
+
+
+@define
 class AlreadyFinished(Conflict):
     """The execution has ended; nothing moves it any more."""
 

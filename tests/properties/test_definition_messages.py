@@ -50,7 +50,7 @@ DOCUMENTS: list[tuple[Any, str]] = [
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
-        "known: name, description, variables, steps, output, budget, triggers",
+        "known: name, description, variables, steps, output, budget, triggers, concurrency",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},

@@ -8,7 +8,7 @@ from adapters_runtime.cron import CronCalendar
 from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.trigger import Chain, Missed, Schedule
-from wfcore.model.workflow import Definition
+from wfcore.model.workflow import Concurrency, Definition, OnLimit
 from wfcore.rules.definition import check_definition
 
 CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
@@ -86,6 +86,38 @@ TRIGGERS: list[tuple[Any, str]] = [
 def test_a_trigger_that_is_wrong(triggers: Any, message: str) -> None:
     """Exactly this is said of it."""
     assert said(triggers=triggers) == [message]
+
+
+LIMITS: list[tuple[Any, str]] = [
+    (2, "concurrency: must be an object, not a number"),
+    ({}, "concurrency.limit: is required"),
+    ({"limit": 0}, "concurrency.limit: must be a whole number from 1 to 1,000"),
+    ({"limit": True}, "concurrency.limit: must be a whole number from 1 to 1,000, not true"),
+    (
+        {"limit": 1, "onLimit": "wait"},
+        "concurrency.onLimit: unknown value 'wait'; known: queue, skip",
+    ),
+    (
+        {"limit": 1, "key": "{{ variables.customer }}"},
+        "concurrency.key: unknown name variables.customer; known: a",
+    ),
+    (
+        {"limit": 1, "key": "{{ steps.fetch.output }}"},
+        "concurrency.key: unknown name steps.fetch; none is known here",
+    ),
+    ({"limit": 1, "key": 7}, "concurrency.key: must be a template over variables, not a number"),
+]
+
+
+@pytest.mark.parametrize(("concurrency", "message"), LIMITS)
+def test_a_limit_that_is_wrong(concurrency: Any, message: str) -> None:
+    """Exactly this is said of it. CC-1, CC-3."""
+    assert said(concurrency=concurrency, variables={"a": {}}) == [message]
+
+
+def test_a_limit_with_its_defaults() -> None:
+    """What is left out is one lane for all, in which starts wait. CC-1."""
+    assert check(concurrency={"limit": 2}).concurrency == Concurrency(2, None, OnLimit.QUEUE)
 
 
 def test_what_starts_by_itself_needs_no_values() -> None:

@@ -169,3 +169,34 @@ def test_explain_of_what_is_not_there_fails(wfcore: Call) -> None:
     """An unknown id is an error that says so."""
     said = wfcore("execution", "explain", "exec_0")
     assert (said.status, said.err) == (1, "error: Execution not found\n")
+
+
+@pytest.mark.parametrize("verb", ["start", "redrive"])
+def test_waiting_has_an_end(wfcore: Call, applied: str, verb: str) -> None:
+    """With `--timeout` it says how far the execution is and exits with 1; it goes on. EX-17."""
+    what = applied
+    if verb == "redrive":
+        what = wfcore("execution", "start", applied, "--json").json["executionId"]
+        wfcore("execution", "cancel", what)
+    said = wfcore("execution", verb, what, "--wait", "--timeout", "100ms", "--json")
+    assert (said.status, said.json["status"]) == (1, "PENDING")
+    assert "not at rest after 100 ms" in said.err
+    id = said.json["executionId"]
+    assert wfcore("execution", "show", id, "--json").json["status"] == "PENDING"
+
+
+def test_a_timeout_without_waiting_is_a_mistake(wfcore: Call, applied: str) -> None:
+    """`--timeout` alone is refused, and nothing is started."""
+    said = wfcore("execution", "start", applied, "--timeout", "1s")
+    assert (said.status, said.err.startswith("error: --timeout goes with --wait")) == (2, True)
+    assert wfcore("execution", "list", "--json").json["total"] == 0
+
+
+def test_a_full_workflow_is_told_by_its_limit(wfcore: Call) -> None:
+    """With `onLimit: skip` a start by hand is refused while one has not ended. CC-4."""
+    id = _apply(wfcore, f"name: One\nconcurrency: {{limit: 1, onLimit: skip}}\n{STEP}")
+    assert wfcore("execution", "start", id).status == 0
+    said = wfcore("execution", "start", id)
+    message = "The workflow allows 1 execution at once, and as many have not ended"
+    assert (said.status, said.err) == (1, f"error: {message}\n")
+    assert wfcore("execution", "list", "--json").json["total"] == 1

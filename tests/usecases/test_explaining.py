@@ -8,7 +8,7 @@ from wfcore.errors import NotFound
 from wfcore.instants import MINUTE, SECOND
 from wfcore.model.approval import DecisionSource
 from wfcore.model.explanation import Line, Why
-from wfcore.model.workflow import Retry
+from wfcore.model.workflow import Concurrency, Retry
 from wfcore.rules.approval import Reject
 from wfcore.usecases import approvals, running, sweeping
 from wfcore.usecases.explaining import explain_execution
@@ -100,3 +100,18 @@ async def test_a_stranger_gets_no_explanation(world: World) -> None:
     id = await world.start(ann, await world.workflow(ann, code("a")))
     with pytest.raises(NotFound):
         await explain_execution(world.services, bob, id)
+
+
+async def test_who_waits_for_a_limit_is_told_so(world: World) -> None:
+    """XP-1, CC-2: not a place is missing, but the end of another one of the workflow."""
+    ann = await world.account()
+    flow = await world.workflow(ann, code("a"), concurrency=Concurrency(1))
+    first, late = await world.start(ann, flow), await world.start(ann, flow)
+    assert (await lines(world, ann, late))[0].code is Why.DUE
+    lease, _ = await world.take()
+    assert lease.execution_id == first
+    limit = (await lines(world, ann, late))[0]
+    assert limit.code is Why.LIMIT_REACHED
+    assert limit.text.startswith("Of 'flow' at most 1 execution runs at once, and 1 has not")
+    await world.finish(lease, "a")
+    assert (await lines(world, ann, late))[0].code is Why.DUE

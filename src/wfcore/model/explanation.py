@@ -22,6 +22,8 @@ class Why(StrEnum):
     """Every place of every worker is taken."""
     ACCOUNT_SHARE_USED = "ACCOUNT_SHARE_USED"
     """The account holds as many places as it may while others could want some."""
+    LIMIT_REACHED = "LIMIT_REACHED"
+    """As many executions of its workflow as may run at once have not ended."""
     MOVING = "MOVING"
     """A worker has it, between two steps."""
     STEP_RUNNING = "STEP_RUNNING"

@@ -24,6 +24,7 @@ from wfcore.rules.definition_reading import Reading, TemplateProblems, read_step
 from wfcore.rules.definition_steps import KINDS
 from wfcore.rules.definition_triggers import (
     ScheduleProblems,
+    concurrency,
     no_schedules,
     report_unattended,
     triggers,
@@ -52,7 +53,7 @@ def check_definition(
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
-    fields = {**_top(reading), **_starts(schedule_problems)}
+    fields = {**_top(reading), **_starts(document, template_problems, schedule_problems)}
     values = read_object(document, "", fields, findings)
     reading.check_templates()
     report_unattended(values, findings)
@@ -86,9 +87,16 @@ def _top(reading: Reading) -> Mapping[str, Field]:
     }
 
 
-def _starts(schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
-    """The fields that say what starts the workflow."""
-    return {"triggers": Field(triggers(schedule_problems), "triggers")}
+def _starts(
+    document: Json, template_problems: TemplateProblems, schedule_problems: ScheduleProblems
+) -> Mapping[str, Field]:
+    """The fields that say what starts the workflow, and how often at once."""
+    names: Mapping[str, Collection[str]]
+    names = {"variables": _declared(document), "steps": (), "execution": ()}
+    return {
+        "triggers": Field(triggers(schedule_problems), "triggers"),
+        "concurrency": Field(concurrency(lambda key: template_problems(key, names)), "concurrency"),
+    }
 
 
 def _steps(reading: Reading, document: Json, path: str, findings: Findings) -> Any:

@@ -18,7 +18,7 @@ from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.rules.execution import MAX_RESUMES, RESUMABLE, may_resume
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain_end import ended, redrive
-from wfcore.rules.explain_queue import Queue, in_the_queue
+from wfcore.rules.explain_queue import LaneAhead, Queue, in_the_lane, in_the_queue
 from wfcore.rules.secrecy import mask_text, secret_values
 
 
@@ -33,6 +33,7 @@ class Around:
     definition: Definition | None = None
     approvals: Sequence[Approval] = ()
     queue: Queue | None = None
+    lane: LaneAhead | None = None
     serving: bool | None = None
 
 
@@ -59,7 +60,7 @@ def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
         yield from _interrupted(run)
         return
     if is_due(run, now):
-        yield from in_the_queue(run, around.queue)
+        yield from list(in_the_lane(run, around.lane)) or in_the_queue(run, around.queue)
     steps = list(_steps(run, around))
     yield from steps
     if not steps and run.worker is not None:

@@ -27,6 +27,27 @@ class Queue:
     asker: str | None = None
 
 
+@frozen
+class LaneAhead:
+    """What holds the lane of an execution that nobody has taken yet: so many, of so many."""
+
+    held: int
+    limit: int
+
+
+def in_the_lane(run: Execution, ahead: LaneAhead | None) -> Iterator[Line]:
+    """That *run* waits for others of its workflow to end, where it does. CC-2."""
+    if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
+        return
+    runs = "1 execution runs" if ahead.limit == 1 else f"{ahead.limit} executions run"
+    ended = "1 has" if ahead.held == 1 else f"{ahead.held} have"
+    text = (
+        f"Of '{run.workflow_name}' at most {runs} at once, and {ended} not ended. "
+        "It begins when there is room, after those that came before it."
+    )
+    yield Line(Why.LIMIT_REACHED, text)
+
+
 def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
     """What keeps *run*, which is due, from being taken. Names only what the asker sees. XP-2."""
     workers = Counter(one.worker for one in queue.held) if queue else Counter[str | None]()

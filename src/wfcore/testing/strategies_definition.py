@@ -30,7 +30,7 @@ from wfcore.model.workflow import (
 )
 from wfcore.testing.strategies import texts, variables
 from wfcore.testing.strategies_ai import MODELS, budgets, schemas
-from wfcore.testing.strategies_triggers import trigger_specs
+from wfcore.testing.strategies_triggers import concurrencies, trigger_specs
 from wfcore.testing.strategies_written import written
 
 STEP_NAMES = ("fetch", "review_1", "Apply", "_last", "each-one", "Side", "z", "wait")
@@ -281,6 +281,7 @@ def definitions(draw: st.DrawFn) -> Definition:
         has_output=has_output,
         description=draw(texts()),
         triggers=draw(trigger_specs()) if unattended else (),
+        concurrency=draw(concurrencies(declared)),
         budget=draw(st.none() | budgets()),
     )
     document = written(definition)

@@ -22,7 +22,7 @@ from wfcore.model.workflow import (
     Variable,
 )
 from wfcore.rules.field_paths import below
-from wfcore.testing.strategies_triggers import trigger_written
+from wfcore.testing.strategies_triggers import concurrency_written, trigger_written
 
 
 def written(definition: Definition) -> dict[str, Any]:
@@ -36,6 +36,8 @@ def written(definition: Definition) -> dict[str, Any]:
     }
     if definition.budget is not None:
         document["budget"] = _budget(definition.budget)
+    if definition.concurrency is not None:
+        document["concurrency"] = concurrency_written(definition.concurrency)
     return document | ({"output": definition.output} if definition.has_output else {})
 
 

@@ -12,7 +12,7 @@ from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots, View
 from wfcore.rules.explain import Around, explain, is_due
-from wfcore.rules.explain_queue import Queue
+from wfcore.rules.explain_queue import LaneAhead, Queue
 from wfcore.usecases.executions import read_execution
 from wfcore.usecases.services import Services
 
@@ -49,9 +49,20 @@ async def explain_execution(
             definition=snapshot.definition if snapshot else None,
             approvals=await view.approvals.of_execution(run.id) if asks else (),
             queue=await _queue(services, view, who) if is_due(run, now) else None,
+            lane=await _lane(view, run),
             serving=serving,
         )
     return Explanation(run, now, explain(run, around, now))
+
+
+async def _lane(view: View, run: Execution) -> LaneAhead | None:
+    """Who is ahead of *run*, by the limit that its workflow has now."""
+    if run.lane is None or run.fence > 0:
+        return None
+    workflow = await view.workflows.get(run.workflow_id)
+    newest = await view.definitions.get(workflow.id, workflow.revision) if workflow else None
+    limit = newest.definition.concurrency if newest else None
+    return LaneAhead(await view.lanes.held(run.lane), limit.limit) if limit else None
 
 
 async def _queue(services: Services, view: View, who: Principal | None) -> Queue:

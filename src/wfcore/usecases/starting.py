@@ -1,24 +1,29 @@
 """Starting executions: by API, by webhook, by hand, again. EX-1, EX-17, IK-1."""
 
-from attrs import evolve, frozen
+from collections.abc import Sequence
 
+from attrs import frozen
+
+from wfcore.effects import Effect
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.instants import EpochMs
 from wfcore.model.access import Permission, Principal
-from wfcore.model.execution import TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import ACCEPTED, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.callback import FIELD, check_url
+from wfcore.rules.execution import advance
+from wfcore.rules.execution_machine import GraceOver
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.redrive import kept_results
 from wfcore.rules.start import Start
 from wfcore.rules.tally import utc_date
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhook import require_triggerable
-from wfcore.usecases._apply import hint
+from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import definition_of, execution_for, workflow_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.accepting import accepted
@@ -61,7 +66,7 @@ async def start_execution(
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
     *callback_url* is told of its end. Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`
-    (the same idempotency key came with another body).
+    (the same idempotency key came with another body), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
     now = services.clock.now()
@@ -105,7 +110,7 @@ async def trigger_webhook(
     Accept an execution for an admitted trigger; it belongs to the webhook's owner.
 
     Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
-    `InvalidInput` (the payload breaks a declaration).
+    `InvalidInput` (the payload breaks a declaration), `LimitReached`.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -153,7 +158,8 @@ async def redrive(
     """
     A new execution that keeps the results of the finished steps of an old one. EX-17.
 
-    Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`.
+    Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
+    `LimitReached` (nothing was changed).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -172,8 +178,20 @@ async def redrive(
             kept=kept_results(old, definition),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)
-        as_it_was = evolve(workflow, revision=old.revision)
-        return await _accept(services, unit, as_it_was, start, now, None)
+        given_up = await _given_up(unit, old, now)
+        started = await _accept(services, unit, workflow, start, now, None, old.revision)
+    hint(services.wakeup, old.id, given_up)
+    return started
+
+
+async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
+    """
+    An interrupted execution that is redriven has its successor: it is FAILED now, not when its
+    grace is over, so that it is not resumed beside it and holds no place in its lane. EX-17.
+    """
+    if old.status is not ExecutionStatus.INTERRUPTED:
+        return ()
+    return (await collect(unit, advance(old, GraceOver(), now), now)).effects
 
 
 @frozen
@@ -212,8 +230,9 @@ async def _accept(
     start: Start,
     now: EpochMs,
     asked: _Asked | None,
+    revision: int | None = None,
 ) -> Started:
-    outcome = await accepted(services, unit, workflow, start, now)
+    outcome = await accepted(services, unit, workflow, start, now, revision=revision)
     run = outcome.record
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))

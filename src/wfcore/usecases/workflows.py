@@ -71,20 +71,25 @@ async def apply_workflow(
         if owner is None:
             raise NotFound("Account")
         old = await unit.workflows.by_name(owner_id, definition.name)
+        before = await definition_of(unit, old.id, old.revision) if old else None
         if old is None:
             id = services.ids.new("wf", now)
             workflow = Workflow(id, definition.name, owner_id, 1, now, now)
-        elif await definition_of(unit, old.id, old.revision) == definition:
+        elif before == definition:
             return old
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
         unit.workflows.put(workflow)
         unit.definitions.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
         due = await arrange(services, unit, owner, workflow, definition, now)
+        if (before.concurrency if before else None) != definition.concurrency:
+            limit = definition.concurrency
+            unit.lanes.limit(workflow.id, limit.limit if limit is not None else None)
         note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin)
         await unit.commit()
     if due:
         services.wakeup.timer()
+    services.wakeup.runner()
     return workflow
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -28,7 +30,7 @@ from wfserver.output import (
     shortened,
     span,
 )
-from wfserver.params import Group, Member, inputs, limit, pass_session
+from wfserver.params import Duration, Group, Member, inputs, limit, pass_session
 from wfserver.presence import is_serving
 from wfserver.session import Session
 
@@ -36,6 +38,18 @@ _POLL_S = 0.1
 _PATIENCE_S = 3.0
 _OUTPUT = 200
 _ENDED_BADLY = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
+
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def _wait(command: C) -> C:
+    """The options of commands that may wait for what they started."""
+    wait = click.option("--wait", is_flag=True, help="Until it ends, or rests at an approval.")
+    timeout = click.option(
+        "--timeout", type=Duration(), metavar="30s", help="With --wait: at most so long, then 1."
+    )
+    return wait(timeout(command))
 
 
 @click.group("execution", cls=Group)
@@ -46,23 +60,17 @@ def execution_command() -> None:
 @execution_command.command("start")
 @click.argument("workflow")
 @inputs
-@click.option("--wait", is_flag=True, help="Until it ends, or rests at an approval.")
+@_wait
 @pass_session
 def start(
-    session: Session, workflow: str, given: tuple[tuple[str, str], ...], wait: bool
+    session: Session,
+    workflow: str,
+    given: tuple[tuple[str, str], ...],
+    wait: bool,
+    timeout: int | None,
 ) -> int | None:
     """Start WORKFLOW (id or name). The running server does it."""
-
-    async def job(services: Services) -> tuple[Started, Execution | None]:
-        started = await _start(services, workflow, given)
-        return started, await _rest(session, services, started.execution_id) if wait else None
-
-    started, run = session.work(job)
-    if run is None:
-        _show_start(session, started)
-        return None
-    _show(session, run)
-    return 1 if run.status in _ENDED_BADLY else 0
+    return _started(session, lambda services: _start(services, workflow, given), wait, timeout)
 
 
 @execution_command.command("list")
@@ -128,8 +136,9 @@ def cancel(session: Session, id: str) -> None:
 
 @execution_command.command("redrive")
 @click.argument("id")
+@_wait
 @pass_session
-def redrive(session: Session, id: str) -> None:
+def redrive(session: Session, id: str, wait: bool, timeout: int | None) -> int | None:
     """A new execution that begins at the first unfinished step of an ended one."""
 
     async def job(services: Services) -> Started:
@@ -139,7 +148,31 @@ def redrive(session: Session, id: str) -> None:
             services, who, id, source=TriggerSource.MANUAL, origin=AT_THE_COMMAND_LINE
         )
 
-    _show_start(session, session.work(job))
+    return _started(session, job, wait, timeout)
+
+
+def _started(
+    session: Session,
+    begin: Callable[[Services], Awaitable[Started]],
+    wait: bool,
+    timeout: int | None,
+) -> int | None:
+    """Begin, wait where that was asked for, and show how far it is; the exit status."""
+    if timeout is not None and not wait:
+        raise click.UsageError("--timeout goes with --wait")
+
+    async def job(services: Services) -> tuple[Started, Execution | None]:
+        started = await begin(services)
+        if not wait:
+            return started, None
+        return started, await _rest(session, services, started.execution_id, timeout)
+
+    started, run = session.work(job)
+    if run is None:
+        _show_start(session, started)
+        return None
+    _show(session, run)
+    return 1 if run.status in _ENDED_BADLY or run.status not in REST else 0
 
 
 async def _start(services: Services, workflow: str, given: tuple[tuple[str, str], ...]) -> Started:
@@ -155,12 +188,15 @@ async def _start(services: Services, workflow: str, given: tuple[tuple[str, str]
     )
 
 
-async def _rest(session: Session, services: Services, id: str) -> Execution:
-    """The execution when it rests. Says on stderr how far it is."""
+async def _rest(session: Session, services: Services, id: str, timeout: int | None) -> Execution:
+    """The execution when it rests, or at the timeout. Says on stderr how far it is."""
     said, asked_at, warned = "", time.monotonic(), False
     while True:
         run = await executions.read_execution(services, None, id)
         if run.status in REST:
+            return run
+        if timeout is not None and time.monotonic() - asked_at >= timeout / 1_000:
+            click.echo(f"not at rest after {span(timeout)}; it goes on", err=True)
             return run
         view = status_view(run)
         now = f"{view.status}  {view.completed_steps}/{view.total_steps}  {view.current_step or ''}"
