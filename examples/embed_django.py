@@ -38,7 +38,8 @@ from wfcore import (
 from wfcore.errors import Conflict, NotFound, WfError
 from wfcore.wire.converter import plain
 from wfcore.wire.views import status_view
-from wfserver.compose import engine, new_runner, open_system
+from wfserver.compose import open_system
+from wfserver.engine import engine, new_runner
 from wfserver.settings import settings_from
 
 SECRET = "s3cret"

@@ -25,7 +25,8 @@ from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.usecases.accounts import create_account, find_account
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import apply_workflow
-from wfserver.compose import engine, new_runner, open_system
+from wfserver.compose import open_system
+from wfserver.engine import engine, new_runner
 from wfserver.settings import settings_from
 
 PEOPLE = {"ann": "ann@example.org", "bob": "bob@example.org"}

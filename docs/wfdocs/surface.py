@@ -25,8 +25,9 @@ ADAPTERS = {
     "adapters_runtime.system": ("SystemClock", "SystemIds", "SystemTokens"),
     "adapters_runtime.templates": ("MiniJinjaTemplates",),
     "adapters_runtime.wakeups": ("Wakeups",),
-    "wfserver.compose": ("System", "engine", "new_runner", "open_system"),
+    "wfserver.compose": ("System", "open_system"),
     "wfserver.definition": ("checked", "read_definition"),
+    "wfserver.engine": ("engine", "new_runner"),
     "wfserver.settings": ("Settings", "settings_from"),
 }
 """The names of the adapters that embedders may rely on."""

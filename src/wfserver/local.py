@@ -22,7 +22,8 @@ from wfcore.usecases.executions import cancel_execution, read_events
 from wfcore.usecases.services import Services
 from wfcore.usecases.starting import start_execution
 from wfcore.usecases.workflows import apply_workflow
-from wfserver.compose import System, engine, new_runner, open_system
+from wfserver.compose import System, open_system
+from wfserver.engine import engine, new_runner
 from wfserver.settings import Settings
 
 _LOOK_MS = 50

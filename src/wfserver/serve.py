@@ -17,7 +17,8 @@ from adapters_http.app import HttpConfig, create_app
 from adapters_http.protocol import server_config
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.dispatcher import Dispatcher
-from wfserver.compose import System, engine, new_runner, open_system
+from wfserver.compose import System, open_system
+from wfserver.engine import engine, new_runner
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.settings import Settings
 
