@@ -1,6 +1,7 @@
 """One attempt of an AI step: asked, checked, asked again, counted, ended."""
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from adapters_runtime.ai.step import AiStepRunner
 from wfcore.instants import DurationMs
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Budget
-from wfcore.ports.models import Finish
+from wfcore.ports.models import Answer, Finish
 from wfcore.ports.runtime import AiJob, StepEnd
 from wfcore.rules.budget import Allowance
 from wfcore.testing.contracts.steps import Lines, silent
@@ -213,3 +214,17 @@ def test_waits(asked: int, retry_after_s: float | None) -> None:
     assert all(least <= wait <= least * 1.25 for wait in waits)
     assert len(set(waits)) == 50
     assert waits == [patience.pause_s(asked, retry_after_s, f"exec_{n}") for n in range(50)]
+
+
+class SlowPrices:
+    """Prices that take for ever to look up."""
+
+    async def cost(self, model: str, answer: Answer) -> Decimal | None:
+        return await asyncio.Event().wait() or None
+
+
+async def test_a_slow_price_list_loses_no_tokens(models: ScriptedModels) -> None:
+    """Where time is over before the price is known, the tokens are counted all the same. AI-7."""
+    runner = AiStepRunner(models, SlowPrices(), QUICK)
+    end = await runner.run(job(timeout_ms=DurationMs(100)), silent)
+    assert (end.timed_out, end.usage) == (True, Usage(12, 3, None))

@@ -18,7 +18,7 @@ QUESTION = Question("local:m", "Say it")
 
 @pytest.fixture
 def secured() -> Iterator[ModelServer]:
-    """A provider whose certificate is for localhost and signed by nobody else."""
+    """A provider whose certificate, made for these tests, is for localhost and signed by nobody."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(FOLDER / "cert.pem", FOLDER / "key.pem")
 

@@ -164,12 +164,14 @@ class _Talk:
         await asyncio.sleep(pause)
 
     async def _count(self, answer: Answer) -> None:
-        model = self.job.step.model
+        """Tokens first, at an unknown cost: no timeout while the price is looked up loses them."""
+        model, before = self.job.step.model, self.usage or NOTHING
+        used = Usage(answer.input_tokens, answer.output_tokens, None)
+        self.usage = added(before, used)
         cost = await self.runner.prices.cost(model, answer)
-        used = Usage(
-            answer.input_tokens, answer.output_tokens, None if cost is None else as_text(cost)
-        )
-        self.usage = added(self.usage or NOTHING, used)
+        if cost is not None:
+            used = evolve(used, cost_usd=as_text(cost))
+            self.usage = added(before, used)
         if self.job.log:
             price = f", {used.cost_usd} USD" if used.cost_usd is not None else ""
             counts = f"{used.input_tokens} input and {used.output_tokens} output tokens"
