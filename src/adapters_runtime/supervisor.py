@@ -25,6 +25,7 @@ from adapters_runtime import frames, home, leavings, memory
 from adapters_runtime.confine.levels import Process
 from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.confine.terms import PLACE, Kind
+from adapters_runtime.gate import Gate
 from adapters_runtime.launch import Launch, LaunchFailed
 from adapters_runtime.process_tree import Statuses, reap
 from adapters_runtime.stream import CHUNK, Stream
@@ -99,10 +100,12 @@ class _Supervisor:
         self._wake = self._open_wake()
         self._poll = select.poll()
         self._on: dict[int, Callable[[], None]] = {}
-        self._listen(self._wake, self._on_child)
-        self._listen(self._stdout.fd, self._on_stdout)
-        self._listen(self._stderr.fd, self._on_stderr)
-        self._listen(spawner, self._on_loss)
+        self._listen(self._wake, select.POLLIN, self._on_child)
+        self._listen(self._stdout.fd, select.POLLIN, self._on_stdout)
+        self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
+        self._listen(spawner, select.POLLIN, self._on_loss)
+        if self._launch.listener is not None:
+            Gate(self._launch.listener, level.terms.closed, self._listen, self._poll.unregister)
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
@@ -110,7 +113,7 @@ class _Supervisor:
         if text is None:
             return
         self._channel = channel
-        self._listen(channel.fileno(), self._on_channel)
+        self._listen(channel.fileno(), select.POLLIN, self._on_channel)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._take_up(job)
         if self._furnish(job["folder"], job.pop("files")) and self._launches(job):
@@ -145,9 +148,9 @@ class _Supervisor:
             self._failure = _words(trouble)
         return self._failure is None
 
-    def _listen(self, fd: int, act: Callable[[], None]) -> None:
+    def _listen(self, fd: int, events: int, act: Callable[[], None]) -> None:
         self._on[fd] = act
-        self._poll.register(fd, select.POLLIN)
+        self._poll.register(fd, events)
 
     def _open_wake(self) -> int:
         wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

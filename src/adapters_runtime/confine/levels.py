@@ -85,9 +85,10 @@ class Process:
 class Landlocked(Process):
     """Files by Landlock, calls by a filter; the user is the server's own."""
 
+    _as_server = True
+
     def confine(self, job: Job) -> None:
         landlock.restrict(self._rules(job["folder"]))
-        self._filter().install()
 
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
@@ -96,14 +97,14 @@ class Landlocked(Process):
 
     def confine_ahead(self, ask: Callable[[], None]) -> int | None:
         super().confine_ahead(ask)
+        self._become()
+        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
+        return Filter(sockets, self._as_server, watched=self.kind.network).install()
+
+    def _become(self) -> None:
         if os.geteuid() == 0:
             syscalls.drop_possible_capabilities()
             syscalls.drop_capabilities()
-        return None
-
-    def _filter(self) -> Filter:
-        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
-        return Filter(sockets, same_user=True)
 
     def _rules(self, folder: str) -> list[tuple[str, int]]:
         read = [f"/{name}" for name in SYSTEM]
@@ -121,17 +122,17 @@ class Landlocked(Process):
 class OtherUser(Landlocked):
     """As `Landlocked`, and as a user of its own: for a server that is root."""
 
+    _as_server = False
+
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
         if os.geteuid() != 0:
             raise OSError(1, "the server is not root")
         self.user = self.group = identity.user_id(place)
 
-    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
-        Process.confine_ahead(self, ask)
+    def _become(self) -> None:
         os.setgroups([])
         identity.become(self.user, self.group)
-        return None
 
     def own(self, fd: int) -> None:
         os.fchown(fd, self.user, self.group)
@@ -149,10 +150,6 @@ class OtherUser(Landlocked):
             os.kill(-1, signal.SIGKILL)  # all of that user at once, wherever they are
         finally:
             os._exit(0)
-
-    def _filter(self) -> Filter:
-        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
-        return Filter(sockets)
 
 
 class Namespaced(Process):
@@ -183,7 +180,7 @@ class Namespaced(Process):
             self.user = self.group = identity.common_user_id()
         with _common_umask():
             self._template.enter(kind, self.user, self.group)
-        socket.sethostname("step")
+        socket.sethostname("localhost")
         if not kind.network:
             _switch_loopback_on()
 
@@ -197,7 +194,7 @@ class Namespaced(Process):
         if landlock.version():
             landlock.restrict(self._rules())
         network = filters.SHARED_NETWORK if self.kind.network else filters.OWN_NETWORK
-        return Filter(network).install()
+        return Filter(network, watched=self.kind.network).install()
 
     def admit(self, pid: int) -> None:
         identity.map_user(pid, self.user, self.group)

@@ -47,8 +47,8 @@ _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "f
 _USERS = {
     "passwd": f"root:x:0:0:root:/:/bin/sh\nstep:x:1000:1000:step:{PLACE}/home:/bin/sh\n",
     "group": "root:x:0:\nstep:x:1000:\n",
-    "hosts": "127.0.0.1 localhost step\n::1 localhost step\n",
-    "hostname": "step\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "hostname": "localhost\n",
     "resolv.conf": "",
 }
 _READ_ONLY = MS_RDONLY | MS_NOSUID | MS_NODEV
