@@ -13,12 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from attrs import define, field
+
 from adapters_runtime.leavings import FILE, FOLDER
+from wfcore.model.artifact import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
 
 _MOST_LEVELS = 32
-_MOSTFOLDERS = 2_000
+_MOST_FOLDERS = 2_000
+_MOST_ENTRIES = 200_000
+MOST_NAMED = 50
 _UNKNOWN = "application/octet-stream"
 _PREVIEWED = frozenset(
     {
@@ -37,46 +42,134 @@ _MORE_TYPES = {
     ".yml": "application/yaml",
 }
 
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
 Parts = tuple[str, ...]
 
 
-class UnusableArtifacts(Exception):
-    """What was left breaks a limit or cannot be read; the text says what, for the author."""
+class UnusableArtifact(Exception):
+    """A file cannot be had; the text says why, for the author."""
 
 
-def find(folder: int, most_files: int, most_bytes: int) -> list[Parts]:
+@define
+class Found:
     """
-    The regular files with one name below *folder*, as relative paths in parts, sorted.
+    What a step left: the `files` that count, sorted, and what does not, by name.
 
-    Raises `UnusableArtifacts` at the first limit that is broken.
+    `fault`: a limit is broken, which fails the step.
     """
-    found: list[Parts] = []
-    waiting: list[Parts] = [()]
-    folders = 0
-    while waiting:
-        folders += 1
-        if folders > _MOSTFOLDERS:
-            raise UnusableArtifacts(f"more than {_MOSTFOLDERS:,} folders of artifacts")
-        parts = waiting.pop()
-        for name, facts in _list(folder, parts):
-            path = (*parts, name)
-            if stat.S_ISDIR(facts.st_mode):
-                waiting.append(_not_too_deep(path))
-            elif stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
-                if facts.st_size > most_bytes:
-                    raise UnusableArtifacts(
-                        f"artifact {label(path)} is larger than {most_bytes:,} bytes"
-                    )
-                if len(found) == most_files:
-                    raise UnusableArtifacts(f"more than {most_files} artifacts")
-                found.append(path)
-    return sorted(found)
+
+    files: list[Parts] = field(factory=list)
+    refused: list[RefusedFile] = field(factory=list)
+    fault: str | None = None
+    unnamed: int = 0
+
+    def refuse(self, path: Parts, reason: str) -> None:
+        """Name what does not count; of very many only the number."""
+        if len(self.refused) < MOST_NAMED:
+            self.refused.append(RefusedFile(label(path), reason))
+        else:
+            self.unnamed += 1
+
+    def all_refused(self) -> tuple[RefusedFile, ...]:
+        """What does not count, at most `MOST_NAMED` of it by name."""
+        rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
+        return (*self.refused, *rest)
+
+
+def find(folder: int, most_files: int, most_bytes: int) -> Found:
+    """
+    What lies below *folder*: regular files with one name count, and nothing else. CS-10.
+
+    A file that is too large, and one file too many, are faults: the others are kept.
+    """
+    walk = _Walk(folder, most_bytes)
+    walk.go()
+    found = walk.found
+    found.files.sort()
+    for path in found.files[most_files:]:
+        found.fault = f"more than {most_files} artifacts"
+        found.refuse(path, f"one more than {most_files}")
+    del found.files[most_files:]
+    return found
+
+
+class _Walk:
+    """Through all folders, as far as anybody wants to look."""
+
+    def __init__(self, folder: int, most_bytes: int) -> None:
+        self.found = Found()
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._waiting: list[Parts] = [()]
+        self._folders = 1
+        self._entries = 0
+
+    def go(self) -> None:
+        while self._waiting and self._entries < _MOST_ENTRIES:
+            parts = self._waiting.pop()
+            try:
+                self._look_into(parts)
+            except UnusableArtifact as problem:
+                self.found.refuse(parts, str(problem))
+        for parts in self._waiting:
+            self.found.refuse(parts, f"behind {_MOST_ENTRIES:,} others")
+
+    def _look_into(self, parts: Parts) -> None:
+        for name, facts in _list(self._folder, parts):
+            self._entries += 1
+            if self._entries > _MOST_ENTRIES:
+                self.found.refuse((*parts, name), f"behind {_MOST_ENTRIES:,} others")
+            elif reason := _reason_against(name, facts):
+                self.found.refuse((*parts, name), reason)
+            elif stat.S_ISDIR(facts.st_mode):
+                self._visit_later((*parts, name))
+            else:
+                self._take((*parts, name), facts.st_size)
+
+    def _visit_later(self, path: Parts) -> None:
+        if len(path) > _MOST_LEVELS:
+            self.found.refuse(path, f"nested deeper than {_MOST_LEVELS} folders")
+        elif self._folders == _MOST_FOLDERS:
+            self.found.refuse(path, f"one more than {_MOST_FOLDERS:,} folders")
+        else:
+            self._folders += 1
+            self._waiting.append(path)
+
+    def _take(self, path: Parts, size: int) -> None:
+        if size > self._most_bytes:
+            self.found.fault = f"artifact {label(path)} is larger than {self._most_bytes:,} bytes"
+            self.found.refuse(path, f"larger than {self._most_bytes:,} bytes")
+        else:
+            self.found.files.append(path)
+
+
+def _reason_against(name: str, facts: os.stat_result) -> str | None:
+    """Why an entry is neither an artifact, whatever its size, nor a folder of some."""
+    if _is_hostile(name):
+        return "its name is no text that can be shown"
+    kind = stat.S_IFMT(facts.st_mode)
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        several = kind == stat.S_IFREG and facts.st_nlink != 1
+        return "a file with several names" if several else None
+    return _KINDS.get(kind, "no regular file")
+
+
+def _is_hostile(name: str) -> bool:
+    """Control characters, characters that turn the reading direction, broken UTF-8."""
+    return not name.isprintable()
 
 
 async def store(
     files: ArtifactFiles, execution_id: str, artifact_id: str, folder: int, path: Parts
 ) -> LeftFile:
-    """Store one file that `find` found. Raises `UnusableArtifacts`, `StoreUnavailable`."""
+    """Store one file that `find` found. Raises `UnusableArtifact`, `StoreUnavailable`."""
     with _opened(folder, path) as content:
         stored = await files.store(execution_id, artifact_id, content)
     content_type = content_type_of(path[-1])
@@ -118,19 +211,14 @@ def _own_types() -> mimetypes.MimeTypes:
 _types = _own_types()
 
 
-def _not_too_deep(path: Parts) -> Parts:
-    if len(path) > _MOST_LEVELS:
-        raise UnusableArtifacts(f"folders of artifacts nested deeper than {_MOST_LEVELS}")
-    return path
-
-
 def _list(folder: int, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
     fd = _open_below(folder, parts, FOLDER)
     try:
-        for name in os.listdir(fd):
-            yield name, os.lstat(name, dir_fd=fd)
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                yield entry.name, entry.stat(follow_symlinks=False)
     except OSError as problem:
-        raise _unreadable(parts, problem) from None
+        raise UnusableArtifact(f"it cannot be read: {problem.strerror}") from None
     finally:
         os.close(fd)
 
@@ -152,10 +240,5 @@ def _open_below(folder: int, parts: Parts, flags: int) -> int:
             finally:
                 os.close(parent)
     except OSError as problem:
-        raise _unreadable(parts, problem) from None
+        raise UnusableArtifact(f"it cannot be read: {problem.strerror}") from None
     return fd
-
-
-def _unreadable(path: Parts, problem: OSError) -> UnusableArtifacts:
-    what = f"artifact {label(path)}" if path else "the folder of artifacts"
-    return UnusableArtifacts(f"{what} cannot be read: {problem.strerror}")

@@ -16,7 +16,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from adapters_runtime import artifacts, outputs, world
-from adapters_runtime.artifacts import UnusableArtifacts
+from adapters_runtime.artifacts import UnusableArtifact
 from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Kind, Terms
 from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.ladder import Isolation, Level, find_level, folders_for
@@ -227,9 +227,7 @@ class CodeStepRunner:
         if ended.artifacts is None:
             return end
         try:
-            return evolve(end, files=await self._store(ended.artifacts, job))
-        except UnusableArtifacts as problem:
-            return _unless_failed(end, str(problem), permanent=True)
+            return await self._with_artifacts(end, ended.artifacts, job)
         except StoreUnavailable as problem:
             return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
         finally:
@@ -247,14 +245,24 @@ class CodeStepRunner:
         except outputs.UnusableOutput as problem:
             return StepEnd(error=str(problem), permanent=True)
 
-    async def _store(self, folder: int, job: StepJob) -> tuple[LeftFile, ...]:
+    async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
+        """The same end with its files stored, and the rest refused by name. CS-10."""
         limits = self._limits
-        find = partial(artifacts.find, folder, limits.artifacts, limits.artifact)
-        stored = []
-        for path in await self._in_thread(find):
+        found = await self._in_thread(
+            partial(artifacts.find, folder, limits.artifacts, limits.artifact)
+        )
+        stored: list[LeftFile] = []
+        for path in found.files:
             id = self._new_artifact_id()
-            stored.append(await artifacts.store(self._files, job.execution_id, id, folder, path))
-        return tuple(stored)
+            try:
+                file = await artifacts.store(self._files, job.execution_id, id, folder, path)
+            except UnusableArtifact as problem:
+                found.refuse(path, str(problem))
+            else:
+                stored.append(file)
+        if found.fault:
+            end = _unless_failed(end, found.fault, permanent=True)
+        return evolve(end, files=tuple(stored), refused=found.all_refused())
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

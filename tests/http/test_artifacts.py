@@ -3,6 +3,8 @@
 from http_world import World, bearer
 from wfcore.instants import MINUTE
 from wfcore.model.access import Scope
+from wfcore.model.artifact import RefusedFile
+from wfcore.ports.runtime import StepEnd
 
 UNAUTHORIZED = b'{"error":"Unauthorized"}'
 
@@ -113,3 +115,13 @@ async def test_content_that_is_gone_is_404(world: World):
     await world.services.files.delete_execution(url.split("/")[3])
     answer = await world.http.get(url)
     assert (answer.status_code, answer.json().keys()) == (404, {"error"})
+
+
+async def test_what_was_refused_is_in_the_step_result(world: World):
+    """The result of a step names what it left that is no artifact, with the reason. CS-10."""
+    execution_id = await world.start(await world.workflow())
+    await world.run(StepEnd("done", refused=(RefusedFile("door", "a link"),)))
+    view = (await world.get(f"/api/v1/executions/{execution_id}")).json()
+    (step,) = view["stepResults"].values()
+    assert step["refusedArtifacts"] == [{"name": "door", "reason": "a link"}]
+    assert step["status"] == "COMPLETED"

@@ -15,6 +15,7 @@ STATUS_FIELDS = {
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",
+    "refusedArtifacts",
 }  # fmt: skip
 
 

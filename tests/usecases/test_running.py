@@ -7,10 +7,12 @@ import pytest
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyFinished, LeaseLost
 from wfcore.instants import MINUTE, SECOND
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition, Retry, Variable
 from wfcore.ports.runtime import LeftFile
 from wfcore.usecases import approvals, executions, running, starting, sweeping, workflows
+from wfcore.usecases.artifacts import list_artifacts
 
 S = ExecutionStatus
 
@@ -262,8 +264,8 @@ async def test_redrive_begins_at_the_first_unfinished_step(world: World) -> None
     assert (run.redrive_of, run.step_results["one"].output) == (run_id, "first")
 
 
-async def test_too_many_artifacts_fail_the_step_and_keep_none_of_them(world: World) -> None:
-    """An execution has at most 200 artifacts. Contract §6."""
+async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -> None:
+    """An execution has at most 200 artifacts; these are kept. Contract §6, CS-10."""
     ann = await world.account()
     run_id = await world.start(ann, await world.workflow(ann, code("one")))
     lease, _ = await world.take()
@@ -275,6 +277,25 @@ async def test_too_many_artifacts_fail_the_step_and_keep_none_of_them(world: Wor
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is S.FAILED
     assert "200 artifacts" in (run.error or "")
+    assert [file.name for file in run.step_results["one"].refused] == ["200.txt"]
+    assert len(await list_artifacts(world.services, ann, run_id)) == 200
+
+
+async def test_what_was_refused_is_told_of_the_last_attempt_only(world: World) -> None:
+    """What an attempt left and is no artifact is in its result until the next begins. CS-10."""
+    ann = await world.account()
+    again = code("one", retry=Retry(attempts=2, delay_ms=SECOND))
+    run_id = await world.start(ann, await world.workflow(ann, again))
+    lease, _ = await world.take()
+    left = (RefusedFile("l", "a link"),)
+    await world.finish(lease, "one", error="broken", refused=left)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.step_results["one"].refused == left
+    world.clock.advance(SECOND)
+    lease, _ = await world.take()
+    await world.finish(lease, "one", "done")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.step_results["one"].refused == ()
 
 
 async def test_a_secret_never_reaches_an_error(world: World) -> None:

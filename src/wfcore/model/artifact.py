@@ -6,6 +6,14 @@ from wfcore.instants import EpochMs
 
 
 @frozen
+class RefusedFile:
+    """Something that a step left and that is no artifact; the name is a label only."""
+
+    name: str
+    reason: str
+
+
+@frozen
 class Artifact:
     """A stored file. `name` is a label only; `storage_key` finds the content."""
 

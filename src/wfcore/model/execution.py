@@ -6,6 +6,7 @@ from enum import StrEnum
 from attrs import field, frozen
 
 from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.usage import Usage
 
@@ -66,6 +67,7 @@ class StepResult:
 
     `started_at` is the first attempt's start. `retry_at`: the last attempt failed, nothing
     of the step runs, and the next attempt starts then. `approval_id`: whom it waits for.
+    `refused`: what the last attempt left and what is no artifact.
     """
 
     status: StepStatus
@@ -77,6 +79,7 @@ class StepResult:
     usage: Usage | None = None
     retry_at: EpochMs | None = None
     approval_id: str | None = None
+    refused: tuple[RefusedFile, ...] = ()
 
     @property
     def duration_ms(self) -> DurationMs | None:

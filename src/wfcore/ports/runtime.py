@@ -5,6 +5,7 @@ from typing import Protocol, TypeAlias
 
 from attrs import frozen
 
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, CodeStep, Language
@@ -76,7 +77,8 @@ class StepEnd:
 
     `timed_out`: it ran into its timeout. `permanent`: trying again cannot help (no such
     interpreter, too much output). When this exists, everything the step started is dead.
-    `usage`: what the attempt consumed, whether it went well or not.
+    `usage`: what the attempt consumed, whether it went well or not. `refused`: what it left
+    beside its `files` and what is no artifact.
     """
 
     output: Json = None
@@ -84,6 +86,7 @@ class StepEnd:
     timed_out: bool = False
     permanent: bool = False
     files: tuple[LeftFile, ...] = ()
+    refused: tuple[RefusedFile, ...] = ()
     usage: Usage | None = None
 
 

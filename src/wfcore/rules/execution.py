@@ -158,6 +158,8 @@ def _step_move(run: Execution, fact: Fact, now: EpochMs) -> _Move:
             before = run.step_results[name]
             result = evolve(before, usage=added(before.usage or NOTHING, usage))
             return _Move(_with(run, name, result))
+        case facts.Refused(name, files):
+            return _Move(_with(run, name, evolve(run.step_results[name], refused=files)))
         case facts.StepRetrying(name, error, retry_at):
             result = evolve(run.step_results[name], error=error, retry_at=retry_at)
             about = {"step": name, "error": error, "retryAt": retry_at}
@@ -188,6 +190,7 @@ def _begun(before: StepResult | None, now: EpochMs) -> StepResult:
         completed_at=None,
         error=None,
         retry_at=None,
+        refused=(),
         attempts=before.attempts + 1,
     )
 

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from wfcore.instants import EpochMs
 from wfcore.machine import Machine, Row
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.json import Json
 from wfcore.model.usage import Usage
@@ -50,6 +51,14 @@ class Spent:
 
     step_name: str
     usage: Usage
+
+
+@frozen
+class Refused:
+    """A running attempt left these, which are no artifacts, however it is going to end."""
+
+    step_name: str
+    files: tuple[RefusedFile, ...]
 
 
 @frozen
@@ -168,6 +177,7 @@ Fact: TypeAlias = (
     | StepSkipped
     | StepDone
     | Spent
+    | Refused
     | StepRetrying
     | StepFailed
     | Broke
@@ -199,6 +209,7 @@ EXECUTION = Machine(
         Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           Spent,          S.RUNNING,           "AI-7"),
+        Row(S.RUNNING,           Refused,        S.RUNNING,           "CS-10"),
         Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           Rested,         S.RUNNING,           "EX-3"),

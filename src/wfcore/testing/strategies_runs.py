@@ -7,6 +7,7 @@ from attrs import evolve
 from hypothesis import strategies as st
 
 from wfcore.instants import DurationMs
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import (
     Execution,
     ExecutionStatus,
@@ -63,12 +64,17 @@ def before_it() -> st.SearchStrategy[Mapping[str, StepResult]]:
     return st.dictionaries(st.sampled_from(("one", "two")), results)
 
 
+def _refused() -> st.SearchStrategy[tuple[RefusedFile, ...]]:
+    return st.lists(st.builds(RefusedFile, texts(), texts()), min_size=1, max_size=2).map(tuple)
+
+
 FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.Claimed: st.builds(facts.Claimed),
     facts.StepBegun: st.builds(facts.StepBegun, st.sampled_from((WORK, "new"))),
     facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new")),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
     facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
+    facts.Refused: st.builds(facts.Refused, st.just(WORK), _refused()),
     facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
     facts.StepFailed: st.builds(facts.StepFailed, st.sampled_from((WORK, "new")), texts()),
     facts.Broke: st.builds(

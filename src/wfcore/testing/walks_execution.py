@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
 from wfcore.rules import execution_machine as facts
@@ -116,6 +117,7 @@ def fitting(run: Execution, fact: type) -> Facts | None:
         facts.StepBegun: (held, _of(fresh + again(run), facts.StepBegun)),
         facts.StepSkipped: (held, _of(fresh, facts.StepSkipped)),
         facts.StepDone: (held, _of(flying, facts.StepDone, json_values())),
+        facts.Refused: (held, _of(flying, facts.Refused, st.just((RefusedFile("l", "a link"),)))),
         facts.StepRetrying: (held, _of(flying, facts.StepRetrying, texts(1), instants(NOW))),
         facts.StepFailed: (held, _of((*flying, *fresh), facts.StepFailed, texts(1))),
         facts.Broke: (held, _broke((*flying, *fresh), ended)),

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from wfcore.effects import Outcome, StartStep
 from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
-from wfcore.model.artifact import Artifact
+from wfcore.model.artifact import Artifact, RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
@@ -41,6 +41,7 @@ class Lease:
     fence: int
 
 
+_MOST_NAMED = 50
 _TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
 
 
@@ -136,9 +137,9 @@ async def _complete(
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, attempt):
             return definition, _in_flight(run)
+        if end.files:
+            end = _fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
-        if files and len(await unit.artifacts.of_execution(run.id)) + len(files) > MOST_FILES:
-            files, end = (), StepEnd(error=_TOO_MANY_FILES, permanent=True)
         for file in files:
             unit.artifacts.put(_artifact(run.id, step_name, file, now))
         told = announce(run, [_created(step_name, file) for file in files], now)
@@ -248,9 +249,28 @@ def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> O
 def _facts(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> Sequence[facts.Fact]:
-    """What the attempt consumed, and how it ended."""
-    ended = _ended(run, definition, step_name, end, now)
-    return (facts.Spent(step_name, end.usage), ended) if end.usage else (ended,)
+    """What the attempt consumed and left behind, and how it ended."""
+    said: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
+    if end.refused:
+        said.append(facts.Refused(step_name, end.refused))
+    return (*said, _ended(run, definition, step_name, end, now))
+
+
+def _fitting(end: StepEnd, room: int) -> StepEnd:
+    """
+    The same end where its files fit into the execution; else a failed one, with those that do
+    and the others named. CS-10.
+    """
+    if len(end.files) <= room:
+        return end
+    refused = [RefusedFile(file.name, _TOO_MANY_FILES) for file in end.files[room:]]
+    return evolve(
+        end,
+        error=end.error or _TOO_MANY_FILES,
+        permanent=True,
+        files=end.files[:room],
+        refused=(*end.refused, *refused[:_MOST_NAMED]),
+    )
 
 
 def _ended(

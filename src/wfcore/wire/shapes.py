@@ -14,9 +14,10 @@ from attrs import define, field
 from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
 from wfcore.model.event import EventKind
-from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
+from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
 from wfcore.model.workflow import ColumnType, VariableType
+from wfcore.wire.results import StepView, UsageView
 from wfcore.wire.starts import ConcurrencyView, WorkflowTriggerView
 
 ABSENT: Final = {"absent": True}
@@ -57,29 +58,6 @@ class WorkflowPage:
     total: int
     page: int
     size: int
-
-
-@define(eq=False)
-class UsageView:
-    """What AI calls consumed. `costUsd` is a decimal string, null when a price is unknown."""
-
-    input_tokens: int
-    output_tokens: int
-    cost_usd: str | None
-
-
-@define(eq=False)
-class StepView:
-    """What is known of one step. `duration` in ms, null until it ends."""
-
-    status: StepStatus
-    output: Any
-    duration: int | None
-    started_at: int
-    completed_at: int | None
-    error: str | None
-    attempts: int
-    usage: UsageView | None
 
 
 @define(eq=False)

@@ -24,6 +24,7 @@ from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
 from wfcore.rules.spending import total
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
+from wfcore.wire.results import RefusedFileView, StepView, UsageView
 from wfcore.wire.starts import concurrency_view, trigger_view
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
@@ -135,15 +136,13 @@ def _reason(reason: StatusReason | None) -> shapes.StatusReasonView | None:
     return shapes.StatusReasonView(reason.code, reason.step_name, reason.approval_id)
 
 
-def _steps(
-    results: Mapping[str, StepResult], secrets: tuple[str, ...]
-) -> Mapping[str, shapes.StepView]:
+def _steps(results: Mapping[str, StepResult], secrets: tuple[str, ...]) -> Mapping[str, StepView]:
     return {name: _step(result, secrets) for name, result in results.items()}
 
 
-def _step(result: StepResult, secrets: tuple[str, ...]) -> shapes.StepView:
+def _step(result: StepResult, secrets: tuple[str, ...]) -> StepView:
     usage = result.usage
-    return shapes.StepView(
+    return StepView(
         result.status,
         mask(result.output, secrets) if secrets else result.output,
         result.duration_ms,
@@ -152,6 +151,10 @@ def _step(result: StepResult, secrets: tuple[str, ...]) -> shapes.StepView:
         _masked(result.error, secrets),
         result.attempts,
         _usage(usage) if usage is not None else None,
+        [
+            RefusedFileView(_masked(file.name, secrets) or "", file.reason)
+            for file in result.refused
+        ],
     )
 
 
@@ -159,8 +162,8 @@ def _masked(text: str | None, secrets: tuple[str, ...]) -> str | None:
     return mask_text(text, secrets) if secrets and text else text
 
 
-def _usage(usage: Usage) -> shapes.UsageView:
-    return shapes.UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)
+def _usage(usage: Usage) -> UsageView:
+    return UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)
 
 
 def start_view(

@@ -60,18 +60,34 @@ open("empty", "w").close()
         assert (file.content_type, file.previewable) == (content_type, previewable)
 
     async def test_nothing_but_own_files(self, runner: StepRunner) -> None:
-        """Links, second names, pipes and what lies behind linked folders are left alone."""
+        """
+        Links, second names, pipes, sockets and what lies behind linked folders are no artifacts;
+        each is named with the reason, and the step is no worse for it. CS-10.
+        """
         source = """
+import socket
 os.symlink("/etc/passwd", "link")
 os.symlink("/etc", "folder")
 open("../outside", "w").write("x")
 os.link("../outside", "second-name")
 os.mkfifo("pipe")
 open("mine", "w").write("x")
+try:
+    socket.socket(socket.AF_UNIX).bind("socket")
+except OSError:  # where a step has no sockets
+    os.symlink("mine", "socket")
 """
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert end.error is None
         assert [file.name for file in end.files] == ["mine"]
+        said = {file.name: file.reason for file in end.refused}
+        assert said.pop("socket") in ("a socket", "a link")
+        assert said == {
+            "link": "a link",
+            "folder": "a link",
+            "second-name": "a file with several names",
+            "pipe": "a pipe",
+        }
 
     async def test_linked_folder_itself(self, runner: StepRunner) -> None:
         """The artifacts folder replaced by a link is not followed."""
@@ -81,18 +97,48 @@ open("mine", "w").write("x")
         assert end.error
 
     async def test_too_many(self, runner: StepRunner) -> None:
-        """200 artifacts are fine, one more fails the step."""
-        source = _IN_ARTIFACTS + "for n in range({}): open(str(n), 'w').close()"
+        """200 artifacts are fine, one more fails the step; 200 are kept, the other is named."""
+        source = _IN_ARTIFACTS + "for n in range({}): open(f'{{n:03}}', 'w').close()"
         assert len((await runner.run(job(source.format(200)), silent)).files) == 200
         end = await runner.run(job(source.format(201)), silent)
-        assert end.files == ()
-        assert "200" in (end.error or "")
+        assert "more than 200" in (end.error or "")
+        assert end.permanent
+        assert len(end.files) == 200
+        assert [file.name for file in end.refused] == ["200"]
+
+    async def test_very_many(self, runner: StepRunner) -> None:
+        """Of very many some are named, and the others counted. CS-10."""
+        source = _IN_ARTIFACTS + "for n in range(6000): open(str(n), 'w').close()"
+        end = await runner.run(job(source), silent)
+        assert "more than 200" in (end.error or "")
+        assert len(end.files) == 200
+        assert len(end.refused) < 100
+        assert "5,750 more" in end.refused[-1].name
 
     async def test_too_large(self, runner: StepRunner) -> None:
-        """An artifact over 100 MB fails the step, which names it."""
-        source = "open('huge.bin', 'wb').truncate(104_857_601)"
+        """An artifact over 100 MB fails the step, which names it; the others are kept. CS-10."""
+        source = "open('huge.bin', 'wb').truncate(104_857_601); open('small', 'w').write('x')"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert "huge.bin" in (end.error or "")
+        assert [file.name for file in end.files] == ["small"]
+        assert [file.name for file in end.refused] == ["huge.bin"]
+
+    async def test_deep_trees(self, runner: StepRunner) -> None:
+        """What lies too deep is refused by the name of the folder; the rest is kept. CS-10."""
+        source = """
+open("mine", "w").write("x")
+for level in range(60):
+    os.mkdir("d")
+    os.chdir("d")
+    open("f", "w").close()
+"""
+        end = await runner.run(job(_IN_ARTIFACTS + source), silent)
+        assert end.error is None
+        assert {file.name for file in end.files} == {
+            "mine",
+            *(f"{'d/' * n}f" for n in range(1, 33)),
+        }
+        assert [file.name for file in end.refused] == ["/".join("d" * 33)]
 
     async def test_of_failed_steps(self, runner: StepRunner) -> None:
         """A step that failed keeps its artifacts: they may say why."""
@@ -102,12 +148,15 @@ open("mine", "w").write("x")
         assert [file.name for file in end.files] == ["why.txt"]
 
     async def test_odd_names(self, runner: StepRunner) -> None:
-        """Names are labels: whatever they are, they come out as text that can be shown."""
+        """A name that is no text to show is refused, as far as it can be shown. CS-10."""
         source = r"""
-for name in (b"new\nline", b"\xff", "ü".encode()):
+for name in (b"new\nline", b"\xff", "turned\u202e".encode(), "ü".encode(), b"a b"):
     open(name, "w").close()
 """
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert end.error is None
-        names = sorted(file.name for file in end.files)
-        assert names == ["new\N{REPLACEMENT CHARACTER}line", "ü", "\N{REPLACEMENT CHARACTER}"]
+        assert [file.name for file in end.files] == ["a b", "ü"]
+        odd = "\N{REPLACEMENT CHARACTER}"
+        names = sorted(file.name for file in end.refused)
+        assert names == [f"new{odd}line", f"turned{odd}", odd]
+        assert {file.reason for file in end.refused} == {"its name is no text that can be shown"}
