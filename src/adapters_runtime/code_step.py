@@ -21,10 +21,12 @@ from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Kind, Terms
 from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.ladder import Isolation, Level, find_level, folders_for
 from adapters_runtime.languages import Interpreters, needed_by
+from adapters_runtime.packages.reach import Reach
 from adapters_runtime.process import Ended, NotStarted, Order, Spawner, uninterrupted
 from adapters_runtime.world import CannotRun
 from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
+from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
 
@@ -79,6 +81,7 @@ class _Engine:
     folders: Folders
     spawner: Spawner
     interpreters: Interpreters
+    reach: Reach
 
 
 class CodeStepRunner:
@@ -87,6 +90,7 @@ class CodeStepRunner:
 
     *root* holds the folders of steps; *environment* is where PATH, LANG and TZ come from, by
     default the process's own. The level of isolation is found with the first step, or by `level`.
+    *environments*: where the packages of steps are.
     """
 
     def __init__(
@@ -97,6 +101,7 @@ class CodeStepRunner:
         limits: StepLimits = StepLimits(),
         environment: Mapping[str, str] | None = None,
         isolation: Isolation = Isolation(),  # noqa: B008 - frozen
+        environments: Environments = NO_ENVIRONMENTS,
     ) -> None:
         self._root = root.absolute()
         self._passed_on = world.passed_on(os.environ if environment is None else environment)
@@ -104,6 +109,7 @@ class CodeStepRunner:
         self._new_artifact_id = new_artifact_id
         self._limits = limits
         self._isolation = isolation
+        self._environments = environments
         self._interpreters = Interpreters(self._passed_on["PATH"])
         self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
         self._running: set[asyncio.Future[None]] = set()
@@ -177,7 +183,8 @@ class CodeStepRunner:
             hidden=isolation.hidden,
             closed=isolation.closed,
         )
-        return _Engine(level, folders, Spawner(terms), self._interpreters)
+        reach = Reach(folders.own / "packages" if level.name == UID else None)
+        return _Engine(level, folders, Spawner(terms), self._interpreters, reach)
 
     async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
         in_view = engine.level.name == NAMESPACE
@@ -190,12 +197,21 @@ class CodeStepRunner:
             if not in_view and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
+    async def _modules(self, engine: _Engine, job: StepJob) -> str | None:
+        """Where its packages lie, as it sees them; None: it brings none. Raises `CannotRun`."""
+        needs = job.step.needs
+        if needs is None:
+            return None
+        found = await self._in_thread(partial(world.modules, needs, self._environments))
+        return await engine.reach.path(found)
+
     async def _order(self, engine: _Engine, folder: StepFolder, job: StepJob) -> Order:
         limits = self._limits
         argv = await self._argv(folder, job)
+        modules = await self._modules(engine, job)
         return Order(
             argv=argv,
-            env=world.variables(folder, job, self._passed_on),
+            env=world.variables(folder, job, self._passed_on, modules),
             folder=folder.path,
             cwd=folder.work,
             limits=limits.of_process(engine.level.name),
@@ -205,7 +221,8 @@ class CodeStepRunner:
             output_bytes=limits.output,
             memory=limits.memory,
             files=world.files(job),
-            kind=Kind(job.step.network, needed_by(argv[0])),
+            links=world.links(job, modules),
+            kind=Kind(job.step.network, (*needed_by(argv[0]), *([modules] if modules else ()))),
             log=job.log,
         )
 

@@ -30,8 +30,10 @@ def make(level: Process, path: str) -> int:
     return folder
 
 
-def fill(level: Process, folder: int, files: Mapping[str, bytes]) -> None:
-    """Write *files*, by their names, which have no slash. Raises `OSError`."""
+def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
+    """Write *files* and *links*, by their names, which have no slash. Raises `OSError`."""
+    for name, target in links.items():
+        os.symlink(target, name, dir_fd=folder)
     for name, content in files.items():
         fd = os.open(name, _FILE, 0o600, dir_fd=folder)
         try:

@@ -43,6 +43,7 @@ class Recipe:
     `file` gets the source, `more_files` lie beside it. `flags` (after `live_flags`, when lines
     are wanted as they are written) come before the file; `{folder}` in them is its folder.
     `probe` are arguments that print version, a tab, and the interpreter's real path.
+    `flags_with_modules`: instead of `flags` where the step brings packages.
     """
 
     file: str
@@ -53,10 +54,12 @@ class Recipe:
     flags: Callable[[Version], tuple[str, ...]] = lambda _: ()
     live_flags: tuple[str, ...] = ()
     more_files: Mapping[str, str] = field(factory=dict)
+    flags_with_modules: Callable[[Version], tuple[str, ...]] | None = None
 
-    def arguments(self, folder: str, version: str, live: bool) -> list[str]:
-        """What follows the interpreter on the command line."""
-        flags = (*(self.live_flags if live else ()), *self.flags(_numbers(version)))
+    def arguments(self, folder: str, version: str, live: bool, modules: bool = False) -> list[str]:
+        """What follows the interpreter on the command line. *modules*: the step has packages."""
+        flags_of = (self.flags_with_modules if modules else None) or self.flags
+        flags = (*(self.live_flags if live else ()), *flags_of(_numbers(version)))
         return [*(flag.replace("{folder}", folder) for flag in flags), f"{folder}/{self.file}"]
 
 
@@ -85,6 +88,11 @@ def _nodes(path: str) -> Iterator[str]:
         yield os.path.join(folder, "bin", "node")
 
 
+def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
+    """`-I` without `-E`: what PYTHONPATH names is looked at, before what is installed."""
+    return ("-s", "-P") if version >= (3, 11) else ("-s",)
+
+
 def _node_flags(version: Version) -> tuple[str, ...]:
     if version < (20, 19):
         return ()
@@ -109,6 +117,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         candidates=_pythons,
         probe=("-I", "-c", r"import sys; print(sys.version.split()[0], sys.executable, sep='\t')"),
         flags=lambda _: ("-I",),
+        flags_with_modules=_isolated_but_for_its_path,
         live_flags=("-u",),
         cure="apt-get install python3",
     ),

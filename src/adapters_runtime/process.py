@@ -47,10 +47,10 @@ class Order:
     """
     What to start: the program `argv[0]`, a path, with exactly this environment.
 
-    `files` are written into `folder` first, by their names; the step starts in `cwd`. `kind` is
-    what it may see and reach. `memory` is the limit of the whole tree, `limits` those of each
-    process. `timeout_s` counts from the moment the program runs. With a `look` the process tells
-    first what it sees of that (`look.tell`).
+    `files` are written into `folder` first, by their names, and `links` (name to target) beside
+    them; the step starts in `cwd`. `kind` is what it may see and reach. `memory` is the limit of
+    the whole tree, `limits` those of each process. `timeout_s` counts from the moment the program
+    runs. With a `look` the process tells first what it sees of that (`look.tell`).
     """
 
     argv: list[str] = field(repr=False)
@@ -64,6 +64,7 @@ class Order:
     output_bytes: int
     memory: int
     files: dict[str, bytes] = field(factory=dict, repr=False)
+    links: dict[str, str] = field(factory=dict)
     kind: Kind = Kind()
     log: bool = False
     look: dict[str, Any] | None = None

@@ -116,7 +116,7 @@ class _Supervisor:
         self._listen(channel.fileno(), select.POLLIN, self._on_channel)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._take_up(job)
-        if self._furnish(job["folder"], job.pop("files")) and self._launches(job):
+        if self._furnish(job) and self._launches(job):
             self._watch()
         self._level.end_all(self._statuses)
         self._drain()
@@ -131,11 +131,11 @@ class _Supervisor:
         self._stdout.keep(self._stdout_bytes)
         self._stderr.keep(job["stderr_bytes"])
 
-    def _furnish(self, path: str, files: dict[str, bytes]) -> bool:
+    def _furnish(self, job: dict[str, Any]) -> bool:
         try:
             if self._folder < 0:
-                self._folder = home.make(self._level, path)
-            home.fill(self._level, self._folder, files)
+                self._folder = home.make(self._level, job["folder"])
+            home.fill(self._level, self._folder, job.pop("files"), job.pop("links"))
         except OSError as trouble:
             self._failure = f"no folder for it: {_words(trouble)}"
             self._unready = True

@@ -15,6 +15,8 @@ from adapters_runtime.confine.terms import CONTEXT
 from adapters_runtime.folders import StepFolder
 from adapters_runtime.languages import LANGUAGES
 from wfcore.model.json import JsonObject
+from wfcore.model.workflow import Language, Needs
+from wfcore.ports.environments import Environments
 from wfcore.ports.runtime import LanguageState, StepJob
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -36,10 +38,29 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     return passed
 
 
-def variables(folder: StepFolder, job: StepJob, passed: Mapping[str, str]) -> dict[str, str]:
+def modules(needs: Needs, environments: Environments) -> str:
+    """Where the step's packages lie. Raises `CannotRun`. PK-5."""
+    found = environments.find(needs)
+    if found is None:
+        raise CannotRun("its packages are not installed here any more; apply the workflow again")
+    return found
+
+
+def links(job: StepJob, modules: str | None) -> dict[str, str]:
+    """Links that lie in the folder before the step runs, by name. Node looks for packages there."""
+    if modules is None or job.step.language is Language.PYTHON:
+        return {}
+    return {"node_modules": modules}
+
+
+def variables(
+    folder: StepFolder, job: StepJob, passed: Mapping[str, str], modules: str | None = None
+) -> dict[str, str]:
     """The whole environment of a step. CS-4. Raises `CannotRun` where no process could have it."""
+    path = {"PYTHONPATH": modules} if modules and job.step.language is Language.PYTHON else {}
     environment = {
         **job.environment,
+        **path,
         **passed,
         "HOME": folder.home,
         "TMPDIR": folder.tmp,
@@ -63,7 +84,9 @@ def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[
     language = job.step.language
     if state.path is None:
         raise CannotRun(f"{language} cannot run here; to install it: {state.cure}")
-    arguments = LANGUAGES[language].arguments(folder.path, state.version or "", live=job.log)
+    arguments = LANGUAGES[language].arguments(
+        folder.path, state.version or "", live=job.log, modules=job.step.needs is not None
+    )
     return [state.path, *arguments]
 
 

@@ -197,6 +197,16 @@ class InvalidDefinition(WfError):
 
 
 @define
+class PackagesUnavailable(WfError):
+    """Packages of a code step could not be installed. `says_why`: in the installer's words."""
+
+    says_why: str
+
+    def __str__(self) -> str:
+        return self.says_why
+
+
+@define
 class TemplateFailed(WfError):
     """A template could not be evaluated: unknown name, wrong type, out of fuel."""
 

@@ -57,6 +57,7 @@ from wfcore.model.workflow import ColumnType as ColumnType
 from wfcore.model.workflow import Definition as Definition
 from wfcore.model.workflow import GroupSpec as GroupSpec
 from wfcore.model.workflow import Language as Language
+from wfcore.model.workflow import Needs as Needs
 from wfcore.model.workflow import OnExceeded as OnExceeded
 from wfcore.model.workflow import Retry as Retry
 from wfcore.model.workflow import Variable as Variable
@@ -64,6 +65,7 @@ from wfcore.model.workflow import VariableType as VariableType
 from wfcore.model.workflow import Workflow as Workflow
 from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
+from wfcore.ports.environments import Environments as Environments
 from wfcore.ports.files import ArtifactFiles as ArtifactFiles
 from wfcore.ports.models import Answer as Answer
 from wfcore.ports.models import AnswerLost as AnswerLost

@@ -1,5 +1,6 @@
 """What works on this machine and with this store, and what to do about the rest."""
 
+import asyncio
 import os
 import shutil
 import sys
@@ -18,7 +19,9 @@ from wfcore.usecases.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.compose import System
 from wfserver.failures import explain
+from wfserver.packages import Environments
 from wfserver.session import Session
+from wfserver.settings import Settings
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
@@ -42,6 +45,7 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     data = session.settings().data
     found = [_program(), _folder(data), _disk(data)]
     found += _store(session, data) if found[1].ok else []
+    found.append(_packages(session.settings()))
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     return [*found, *(_asked(one) for one in providers.values() if online)]
@@ -97,6 +101,16 @@ def _folder(data: Path) -> Check:
         cure = f"chmod 700 {data}"
         return Check("data", False, f"{data} can be read by other users", cure)
     return Check("data", True, str(data))
+
+
+def _packages(settings: Settings) -> Check:
+    """What steps may bring along, and what is kept of it."""
+    kept = Environments(settings).here
+    usage, tools = kept.usage(), asyncio.run(kept.tools())
+    there = ", ".join(tool.version for tool in tools if tool.version)
+    missing = "; ".join(tool.cure for tool in tools if not tool.version)
+    detail = f"{there or 'no installer'}; {usage.count} kept, {usage.bytes / (1 << 20):.1f} MiB"
+    return Check("packages", not missing, detail, missing or None)
 
 
 def _disk(data: Path) -> Check:

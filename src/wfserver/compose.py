@@ -18,6 +18,7 @@ from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore.usecases.services import Services
+from wfserver.packages import Environments
 from wfserver.settings import Settings
 
 SIGNING_KEY_FILE = "signing.key"
@@ -59,6 +60,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
             signing_key=signing_key(settings.data),
             policy=settings.policy,
             calendar=CronCalendar(),
+            environments=Environments(settings),
         )
         yield System(settings, services, wakeups, opened.location)
     finally:

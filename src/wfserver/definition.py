@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 from attrs import frozen
 
 from adapters_runtime.ai import schemas
@@ -16,6 +17,7 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.rules.definition import check_definition, language_problems
 from wfcore.rules.limits import SOURCE_BYTES
+from wfcore.rules.packages import needs_of
 
 STDIN = "-"
 
@@ -69,6 +71,12 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
     except InvalidDefinition as error:
         raise with_lines(error, lines, source) from None
     return definition
+
+
+def announce_packages(definition: Definition, *, quiet: bool) -> None:
+    """Say what may take a while: packages that are not here yet are installed."""
+    if not quiet and needs_of(definition):
+        click.echo("installing the packages of its steps, unless they are here", err=True)
 
 
 def interpreters() -> Interpreters:

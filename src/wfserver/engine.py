@@ -49,6 +49,7 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
             memory=steps.memory, processes=steps.processes, disk=steps.disk, inodes=steps.files
         ),
         isolation=step_isolation(settings, port),
+        environments=system.services.environments,
     )
 
 

@@ -1,5 +1,6 @@
 """One workflow here and now: the real dispatcher and runner over a store in memory."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -42,6 +43,24 @@ class Watcher:
     artifacts: Path | None = None
 
 
+def for_a_run(settings: Settings, folder: Path) -> Settings:
+    """
+    The settings for one run, with *folder* for what is transient.
+
+    Packages of steps are kept for the next time: in the data folder, or where there is none
+    yet, among the caches of this user.
+    """
+    if settings.data.is_dir():  # whose store knows which packages are in use
+        kept = settings.packages_folder
+        return evolve(settings, data=folder, packages=kept, prune_packages=False)
+    return evolve(settings, data=folder, packages=_users_packages())
+
+
+def _users_packages() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "wfcore" / "packages"
+
+
 async def run_here(
     settings: Settings, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
 ) -> Execution:
@@ -49,7 +68,8 @@ async def run_here(
     Run *definition* to its end; what the data folder of *settings* keeps is transient.
 
     Its triggers are left out: it is started here and now. Where nobody can decide an approval,
-    the execution is cancelled. Raises `InvalidInput`.
+    the execution is cancelled. Raises `InvalidInput`, `InvalidDefinition` (packages of a step
+    cannot be installed).
     """
     settings = evolve(settings, store="memory:", drain_ms=DurationMs(0))
     async with open_system(settings) as system:

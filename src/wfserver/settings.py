@@ -29,7 +29,9 @@ class Settings:
 
     `store` None: SQLite in the data folder. `places`: executions worked on at once.
     `drain_ms`: how long running steps may go on after SIGTERM. `providers`: of models, by name.
-    `prices`: the file with the operator's own. `ai_calls`: calls of models at once.
+    `prices`: the file with the operator's own. `ai_calls`: calls of models at once. `packages`:
+    the folder of steps' packages, by default in the data folder; `build_packages`: whether those
+    without a wheel may be built; `prune_packages`: whether unused ones go.
     """
 
     data: Path
@@ -43,6 +45,14 @@ class Settings:
     prices: Path | None = None
     ai_calls: int = 32
     steps: StepSettings = StepSettings()
+    packages: Path | None = None
+    build_packages: bool = False
+    prune_packages: bool = True
+
+    @property
+    def packages_folder(self) -> Path:
+        """Where steps' packages are kept."""
+        return self.packages or self.data / "packages"
 
 
 def settings_from(
@@ -83,6 +93,7 @@ def settings_from(
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         steps=step_settings(env),
+        build_packages=_switch(env, "WFCORE_BUILD_PACKAGES"),
     )
 
 

@@ -33,6 +33,13 @@ WEBHOOK_PAGES = Listing("webhooks")
 VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
     UNION SELECT workflow_id FROM shares WHERE account_id = ?)"""
 
+IN_USE = """
+SELECT version, body FROM definitions WHERE (workflow_id, revision) IN (
+    SELECT id, json_extract(body, '$.revision') FROM workflows
+    UNION SELECT workflow_id, json_extract(body, '$.revision') FROM executions WHERE id IN (
+        SELECT id FROM executions WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')))
+ORDER BY workflow_id, revision"""
+
 ADD_TALLY = """
 INSERT INTO webhook_tallies (webhook_id, date, status, count, last_at) VALUES (?, ?, ?, 1, ?)
 ON CONFLICT (webhook_id, date, status)
@@ -146,6 +153,10 @@ class Definitions:
 
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
         return self.desk.one(DEFINITIONS.one, (workflow_id, revision))
+
+    async def in_use(self) -> Sequence[DefinitionSnapshot]:
+        found = query(IN_USE, tables="definitions workflows executions")
+        return [DEFINITIONS.decode(row) for row in await self.desk.rows(found)]
 
     def put(self, record: DefinitionSnapshot) -> None:
         self.desk.put(DEFINITIONS, record)

@@ -6,10 +6,12 @@ from attrs import evolve, frozen
 
 from wfcore.instants import DAY, EpochMs
 from wfcore.memory.overlay import Overlay
+from wfcore.memory.runs import FINISHED
 from wfcore.memory.tables import (
     ACCOUNTS,
     AUDIT,
     DEFINITIONS,
+    EXECUTIONS,
     KEYS,
     LOGINS,
     REPLAYS,
@@ -145,6 +147,16 @@ class Definitions:
 
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
         return await self.desk.one(DEFINITIONS, (workflow_id, revision))
+
+    async def in_use(self) -> Sequence[DefinitionSnapshot]:
+        workflows = await self.desk.select(WORKFLOWS, lambda _: True)
+        runs = await self.desk.select(EXECUTIONS, lambda run: run.status not in FINISHED)
+        wanted = {(one.id, one.revision) for one in workflows}
+        wanted |= {(run.workflow_id, run.revision) for run in runs}
+        found = await self.desk.select(
+            DEFINITIONS, lambda one: (one.workflow_id, one.revision) in wanted
+        )
+        return sorted(found, key=lambda one: (one.workflow_id, one.revision))
 
     def put(self, record: DefinitionSnapshot) -> None:
         new = evolve(record, version=0)

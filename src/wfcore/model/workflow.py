@@ -100,8 +100,26 @@ class GroupSpec:
 
 
 @frozen
+class Needs:
+    """
+    Packages that a step imports, beside what its language brings: sorted, each once, pinned.
+
+    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs are served by
+    one environment.
+    """
+
+    language: Language
+    packages: tuple[str, ...]
+
+
+@frozen
 class CodeStep:
-    """Code in one of seven languages. `command` is an argument vector of templates."""
+    """
+    Code in one of seven languages. `command` is an argument vector of templates.
+
+    `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
+    `name@1.2.3`.
+    """
 
     name: str
     language: Language
@@ -109,9 +127,20 @@ class CodeStep:
     command: tuple[str, ...] = ()
     timeout_ms: DurationMs = DurationMs(30_000)
     network: bool = False
+    requirements: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
+
+    @property
+    def needs(self) -> Needs | None:
+        """What must be installed for it; None: nothing."""
+        if self.requirements:
+            return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))))
+        if self.packages:
+            return Needs(Language.JAVASCRIPT, tuple(sorted(set(self.packages))))
+        return None
 
 
 @frozen

@@ -92,6 +92,11 @@ class Workflows(WorkflowsView, Protocol):
 
 class DefinitionsView(Protocol):
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None: ...
+    async def in_use(self) -> Sequence[DefinitionSnapshot]:
+        """
+        The current one of every workflow, and those of the executions that have not ended;
+        by workflow, then revision.
+        """
 
 
 class Definitions(DefinitionsView, Protocol):

@@ -38,11 +38,13 @@ from wfcore.rules.field_paths import below
 from wfcore.rules.limits import (
     MAX_BRANCHES,
     MAX_NAME,
+    MAX_PACKAGES,
     MAX_REMINDERS,
     MAX_REQUIRED_APPROVALS,
     MAX_ROUNDS,
     SOURCE_BYTES,
 )
+from wfcore.rules.packages import package_problems, packages, requirement
 
 
 def source(document: Json, path: str, findings: Findings) -> Any:
@@ -86,7 +88,7 @@ def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     found = [(wanted, f"is required for language {language}")] if wanted not in values else []
     if refused in values:
         found.append((refused, f"is not for language {language}; use {wanted}"))
-    return found
+    return [*found, *package_problems(language, values)]
 
 
 _STEP_NAME = text(
@@ -112,6 +114,8 @@ KINDS: Mapping[str, Kind] = {
             "source": Field(source, "source"),
             "command": Field(command, "command"),
             "network": Field(boolean, "network"),
+            "requirements": Field(list_of(requirement, most=MAX_PACKAGES), "requirements"),
+            "packages": Field(packages, "packages"),
             "retry": Field(retry, "retry"),
         },
         _code_problems,

@@ -41,6 +41,9 @@ MAX_APPROVAL_ROWS = 10_000
 MAX_REQUIRED_APPROVALS = 100
 MAX_REMINDERS = 20
 """Approvers that a step may require, and reminders that it may ask for. AP-21."""
+MAX_PACKAGES = 100
+MAX_REQUIREMENT = 500
+"""Packages of a code step, and characters of one requirement. PK-1."""
 MAX_COMMENT = 4_000
 """Characters in the comment of a decision."""
 MAX_NAME = 200

@@ -1,11 +1,12 @@
 """Stand-ins for ports that need no outside: a clock to turn, ids that count, noted hints."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 
-from wfcore.errors import TemplateFailed
+from wfcore.errors import PackagesUnavailable, TemplateFailed
 from wfcore.instants import EpochMs
 from wfcore.model.json import Json
+from wfcore.model.workflow import Needs
 from wfcore.rules.api_key import ALPHABET
 
 
@@ -80,6 +81,39 @@ class NotedHints:
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
         self.told.append(("rest", execution_id))
+
+
+class NotedEnvironments:
+    """`Environments` that only remember. What has a name among *missing* cannot be installed."""
+
+    def __init__(self, *missing: str) -> None:
+        self.missing = missing
+        self.idle: dict[Needs, bool] = {}
+
+    async def prepare(self, needs: Needs) -> None:
+        for package in needs.packages:
+            if package.startswith(self.missing or "\0"):
+                raise PackagesUnavailable(f"there is no {package}")
+        self.idle[needs] = False
+
+    def find(self, needs: Needs) -> str | None:
+        if needs not in self.idle:
+            return None
+        self.idle[needs] = False
+        return f"/packages/{'+'.join(needs.packages)}"
+
+    async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
+        if not any(self.idle.values()):
+            return 0
+        kept = await in_use()
+        going = [needs for needs, idle in self.idle.items() if idle and needs not in kept]
+        for needs in going:
+            del self.idle[needs]
+        return len(going)
+
+    def grow_old(self) -> None:
+        """Nobody has used anything for a long time."""
+        self.idle = dict.fromkeys(self.idle, True)
 
 
 class PathTemplates:

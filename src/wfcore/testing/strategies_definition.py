@@ -35,6 +35,9 @@ from wfcore.testing.strategies_written import written
 
 STEP_NAMES = ("fetch", "review_1", "Apply", "_last", "each-one", "Side", "z", "wait")
 VARIABLE_NAMES = ("limit", "order_id", "_x", "region.code", "a-b")
+REQUIREMENTS = ("numpy==2.1.0", "a-b[x,y]==1!2.0rc1+l.1", 'z==1 ; python_version < "3.13"')
+NPM_PACKAGES = ("left-pad@1.3.0", "@scope/name@0.0.1-rc.1+build")
+SCRIPTS = (Language.JAVASCRIPT, Language.TYPESCRIPT)
 DEEPEST = 2
 """How many containers are around a step at most."""
 
@@ -140,6 +143,10 @@ def group_specs(draw: st.DrawFn, name: str, scene: Scene) -> GroupSpec:
     )
 
 
+def _some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(words), max_size=2, unique=True)
+
+
 @st.composite
 def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
     """A code step that uses only what comes before it."""
@@ -153,6 +160,8 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
         command=("curl", *draw(arguments)) if is_command else (),
         timeout_ms=draw(durations()),
         network=draw(st.booleans()),
+        requirements=tuple(draw(_some(REQUIREMENTS))) if language is Language.PYTHON else (),
+        packages=tuple(sorted(draw(_some(NPM_PACKAGES)))) if language in SCRIPTS else (),
         when=draw(scene.conditions()),
         retry=draw(retries()),
         continue_on_error=draw(st.booleans()),

@@ -125,6 +125,8 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "language": step.language.value,
         "network": step.network,
         "retry": _retry(step.retry),
+        "requirements": [*step.requirements],
+        "packages": [*step.packages],
         **({"command": [*step.command]} if is_command else {"source": step.source}),
     }
 

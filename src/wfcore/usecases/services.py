@@ -6,6 +6,7 @@ from wfcore.instants import DAY, MINUTE, SECOND, DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 from wfcore.ports.system import Calendar, Clock, Ids, Passwords, Templates, Tokens
@@ -51,3 +52,4 @@ class Services:
     signing_key: bytes = field(repr=False)
     policy: Policy = Policy()
     calendar: Calendar | None = None
+    environments: Environments = NO_ENVIRONMENTS

@@ -15,6 +15,7 @@ from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import retried
 from wfcore.usecases.firing import Fired, fire_due
+from wfcore.usecases.preparing import prune_packages
 from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import expire_due
@@ -93,7 +94,8 @@ async def next_deadline(services: Services) -> EpochMs | None:
 async def retain(services: Services) -> int:
     """
     Delete what is over its time: ended executions with their artifacts and events, audit
-    entries, idempotency records, old counters. How many executions went. Contract §7.
+    entries, idempotency records, old counters, packages that nothing needs any more. How many
+    executions went. Contract §7, PK-6.
     """
     now = services.clock.now()
     policy = services.policy
@@ -111,4 +113,5 @@ async def retain(services: Services) -> int:
         10_000,
     )
     await services.counters.trim(later(now, -KEEP_COUNTERS))
+    await prune_packages(services)
     return len(old)

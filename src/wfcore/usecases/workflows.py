@@ -16,6 +16,7 @@ from wfcore.rules.webhook import disabled
 from wfcore.usecases._looking import definition_of, workflow_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.preparing import prepare_packages
 from wfcore.usecases.services import Services
 from wfcore.usecases.triggers import arrange, triggers_of
 
@@ -54,17 +55,26 @@ async def _defined(view: View, workflow: Workflow) -> Defined:
     return Defined(workflow, definition, triggers)
 
 
-@retried
 async def apply_workflow(
     services: Services, owner_id: str, definition: Definition, origin: Origin = UNKNOWN
 ) -> Workflow:
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
-    The same definition again changes nothing. Running executions keep theirs. Its triggers are
-    in force from then on. Raises `NotFound` for the account, `InvalidDefinition` for triggers
-    that the account cannot have.
+    The same definition again changes nothing, but that packages which are no longer there are
+    installed again. Running executions keep theirs. Its triggers are in force from then on.
+
+    Raises `NotFound` for the account, `InvalidDefinition` for triggers that the account cannot
+    have and for packages of a step that cannot be installed (PK-3); nothing is stored then.
     """
+    await prepare_packages(services, definition)
+    return await _apply(services, owner_id, definition, origin)
+
+
+@retried
+async def _apply(
+    services: Services, owner_id: str, definition: Definition, origin: Origin
+) -> Workflow:
     now = services.clock.now()
     async with services.store.unit() as unit:
         owner = await unit.accounts.get(owner_id)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve
 
-from wfcore.errors import InvalidInput
+from wfcore.errors import InvalidDefinition, InvalidInput
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
@@ -19,8 +18,8 @@ from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, result_view
 from wfserver import logs
-from wfserver.definition import read_definition
-from wfserver.local import Decision, Watcher, run_here
+from wfserver.definition import announce_packages, read_text
+from wfserver.local import Decision, Watcher, for_a_run, run_here
 from wfserver.output import as_json, clean, console, put_json, span
 from wfserver.params import Command, inputs, pass_session
 from wfserver.progress import Progress
@@ -54,14 +53,18 @@ def run_command(
 ) -> int:
     """Run the workflow in FILE to its end. Asks at approvals. FILE - is stdin."""
     logs.set_up("warning")
-    definition = read_definition(file)
+    text = read_text(file)
+    definition = text.definition()
     values = {name: parse_text(definition.variables.get(name), text) for name, text in given}
     seat = _Seat(console(stderr=True), answer, quiet=session.json)
     watcher = Watcher(seat.tell, seat.decide, artifacts)
+    announce_packages(definition, quiet=session.json)
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
         try:
-            settings = evolve(session.settings(), data=Path(folder))
+            settings = for_a_run(session.settings(), Path(folder))
             run = asyncio.run(run_here(settings, definition, values, watcher))
+        except InvalidDefinition as error:
+            raise text.located(error) from None
         finally:
             seat.progress.pause()
     _show(session, run, seat.out)

@@ -17,7 +17,7 @@ from wfcore.wire.views import workflow_view
 from wfserver import finding
 from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires
-from wfserver.definition import read_text
+from wfserver.definition import announce_packages, read_text
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import instant, put_fields, put_json, put_list, put_table
 from wfserver.params import Group, Member, limit, pass_session
@@ -45,6 +45,7 @@ def apply(session: Session, file: str, owner: str) -> None:
             services, account.id, definition, origin=AT_THE_COMMAND_LINE
         )
 
+    announce_packages(definition, quiet=session.json)
     try:
         applied = session.work(job)
     except InvalidDefinition as error:

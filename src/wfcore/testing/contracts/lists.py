@@ -182,6 +182,25 @@ class ListContract:
             shares = await view.shares.of_workflow("wf_4")
             assert [share.account_id for share in shares] == ["acc_1"]
 
+    async def test_definitions_in_use(self, store: Store) -> None:
+        """Of each workflow the current one, and what executions still run on. PK-6."""
+        running, ended = ExecutionStatus.RUNNING, ExecutionStatus.COMPLETED
+        await keep(
+            store,
+            *(make.snapshot("wf_1", revision) for revision in (1, 2, 3, 4, 10)),
+            *(make.snapshot("gone", revision) for revision in (1, 2)),
+            make.workflow("wf_1", revision=4),
+            make.execution("e1", workflow_id="wf_1", revision=2, status=running),
+            make.execution("e2", workflow_id="wf_1", revision=3, status=ended),
+            make.execution("e3", workflow_id="gone", revision=1),
+            make.execution("e4", workflow_id="gone", revision=1),
+        )
+        async with store.view() as view:
+            found = await view.definitions.in_use()
+        named = [(one.workflow_id, one.revision) for one in found]
+        assert named == [("gone", 1), ("wf_1", 2), ("wf_1", 4)]
+        assert all(one.version == 1 for one in found)
+
     async def test_approvals_are_visible_to_those_who_may_see_them(self, store: Store) -> None:
         """Owners, named approvers, and EDIT sharers where nobody is named."""
         theirs = {"owner_id": "acc_8", "workflow_owner_id": "acc_9"}

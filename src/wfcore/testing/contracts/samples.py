@@ -89,6 +89,8 @@ SNAPSHOT = make.snapshot(
             when="{{ true }}",
             retry=Retry(3, DurationMs(2_000), 2.5),
             continue_on_error=True,
+            requirements=("numpy==2.1.0",),
+            packages=("@scope/name@1.0.0",),
         ),
         ApprovalStep(
             "review",

@@ -1,0 +1,1 @@
+"""Packages of code steps: pip and npm, and the folders that keep what they installed."""

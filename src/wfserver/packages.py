@@ -1,0 +1,68 @@
+"""
+The packages of steps, installed as the configuration of this user's pip and npm says.
+
+What installs them is loaded at its first use: most commands have nothing to do with packages.
+"""
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Collection
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define
+
+from wfcore.model.workflow import Needs
+from wfserver.settings import Settings
+
+if TYPE_CHECKING:
+    from adapters_runtime.languages import Interpreters
+    from adapters_runtime.packages.environments import PackageEnvironments
+
+
+@define(eq=False, slots=False)
+class Environments:
+    """The environments in the folder of *settings*: an `Environments` of the core."""
+
+    settings: Settings
+
+    @cached_property
+    def here(self) -> "PackageEnvironments":
+        """What does the work."""
+        from adapters_runtime.packages.environments import PackageEnvironments
+
+        settings = self.settings
+        return PackageEnvironments(
+            settings.packages_folder,
+            os.environ,
+            lambda: _interpreters(settings),
+            builds=settings.build_packages,
+            pruned=settings.prune_packages,
+        )
+
+    async def prepare(self, needs: Needs) -> None:
+        """Install, unless it is there."""
+        await self.here.prepare(needs)
+
+    def find(self, needs: Needs) -> str | None:
+        """The folder in which the modules lie."""
+        return self.here.find(needs)
+
+    async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
+        """Remove what nobody needs."""
+        return await self.here.prune(in_use)
+
+
+def _interpreters(settings: Settings) -> "Interpreters":
+    """Those that steps run with. Where steps have users of their own, only what all may run."""
+    from adapters_runtime.confine.terms import UID
+    from adapters_runtime.ladder import find_level_now
+    from adapters_runtime.languages import Interpreters
+
+    public = False
+    if os.geteuid() == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            level = find_level_now(settings.steps.isolation, Path(folder, "steps"))
+            public = level.name == UID
+    return Interpreters(os.environ.get("PATH") or os.defpath, public)

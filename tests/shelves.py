@@ -1,0 +1,187 @@
+"""
+Packages without a network: wheels in a folder that pip finds, and a registry of npm's protocol.
+
+`operator(...)` is the environment of somebody who has configured pip and npm to look only there.
+"""
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+EPOCH = 315_532_800
+
+
+def wheel(
+    folder: Path, name: str, version: str, code: str = "", needs: tuple[str, ...] = ()
+) -> Path:
+    """A wheel of one module with a `__version__`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    wanted = "".join(f"Requires-Dist: {one}\n" for one in needs)
+    files = {
+        f"{module}.py": f"__version__ = {version!r}\n{code}",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wanted}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+    path = folder / f"{module}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name_in, text in {**files, f"{info}/RECORD": record}.items():
+            archive.writestr(name_in, text)
+    return path
+
+
+def sdist(folder: Path, name: str, version: str, marker: Path) -> Path:
+    """A source archive that is its own build backend, which leaves *marker*."""
+    built = wheel(folder / "of-sdists", name, version)
+    backend = f"""import base64
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    open({str(marker)!r}, "w").close()
+    open(directory + "/{built.name}", "wb").write(base64.b64decode({_base64(built)!r}))
+    return {built.name!r}
+"""
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    info = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    files = {"pyproject.toml": project, "PKG-INFO": info, "backend.py": backend}
+    path = folder / f"{name}-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for file, text in files.items():
+            _add(archive, f"{name}-{version}/{file}", text)
+    return path
+
+
+def _base64(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def tarball(package: Mapping[str, Any], files: Mapping[str, str]) -> bytes:
+    """A package as npm packs it."""
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+        for name, text in {"package.json": json.dumps(package), **files}.items():
+            _add(archive, f"package/{name}", text)
+    return whole.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, text: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mtime = len(text.encode()), EPOCH
+    archive.addfile(entry, io.BytesIO(text.encode()))
+
+
+class Registry:
+    """The packages of a registry; `asked` are the paths of the requests so far."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[str] = []
+        self._versions: dict[str, dict[str, Any]] = {}
+        self._tarballs: dict[str, bytes] = {}
+
+    def add(self, name: str, version: str, files: Mapping[str, str], **package: Any) -> None:
+        """Publish a version of a package."""
+        whole = {"name": name, "version": version, **package}
+        content = tarball(whole, files)
+        file = f"{name.rpartition('/')[2]}-{version}.tgz"
+        path = f"/{name}/-/{file}"
+        digest = base64.b64encode(hashlib.sha512(content).digest()).decode()
+        dist = {"tarball": path, "integrity": f"sha512-{digest}"}
+        self._tarballs[path] = content
+        self._versions.setdefault(name, {})[version] = {**whole, "dist": dist}
+
+    def answer(self, path: str) -> bytes | None:
+        """What is at *path*; None: nothing."""
+        self.asked.append(path)
+        if path in self._tarballs:
+            return self._tarballs[path]
+        versions = self._versions.get(path[1:])
+        if versions is None:
+            return None
+        for version in versions.values():
+            tarball = version["dist"]["tarball"]
+            if tarball.startswith("/"):
+                version["dist"]["tarball"] = self.url + tarball
+        latest = {"latest": list(versions)[-1]}
+        return json.dumps({"name": path[1:], "dist-tags": latest, "versions": versions}).encode()
+
+
+@contextmanager
+def registry() -> Iterator[Registry]:
+    """A registry at a port of its own."""
+    shelf = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = shelf.answer(unquote(self.path))
+            self.send_response(200 if answer is not None else 404)
+            body = answer if answer is not None else b'{"error": "Not found"}'
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    shelf.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield shelf
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def operator(home: Path, wheels: Path | None = None, npm: str | None = None) -> dict[str, str]:
+    """An environment in which pip knows only *wheels*, and npm only the registry at *npm*."""
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels or home / "no-wheels"),
+        "PIP_NO_CACHE_DIR": "1",
+        "npm_config_userconfig": str(home / "user.npmrc"),
+        "npm_config_globalconfig": str(home / "global.npmrc"),
+        "npm_config_registry": npm or "http://127.0.0.1:9",
+        "npm_config_cache": str(home / "npm"),
+        "npm_config_fetch_retries": "0",
+    }
+
+
+class Shelf:
+    """What there is to install, and an operator who has configured just that."""
+
+    def __init__(self, root: Path, npm: Registry) -> None:
+        self.wheels, self.npm = root / "wheels", npm
+        self.environment = operator(root / "home", self.wheels, npm.url)
+        self.built = root / "built"
+        wheel(self.wheels, "tiny", "1.0", needs=("other>=2",))
+        wheel(self.wheels, "tiny", "1.1", "import other\n", needs=("other>=2",))
+        wheel(self.wheels, "other", "2.0")
+        sdist(self.wheels, "source", "1.0", self.built)
+        hook = {"postinstall": f"touch {root / 'npm-ran-a-script'}"}
+        npm.add("common", "1.0.0", {"index.js": "module.exports = {n: 1}"}, scripts=hook)
+        npm.add(
+            "@scope/modern",
+            "2.0.0",
+            {"index.js": "import c from 'common'; export const n = c.n + 1"},
+            type="module",
+            exports="./index.js",
+            dependencies={"common": "^1.0.0"},
+        )
