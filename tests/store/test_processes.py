@@ -80,6 +80,30 @@ asyncio.run(main())
 """
 )
 
+WORK_IN_A_LANE = (
+    PREAMBLE
+    + """
+from wfcore.model.execution import ExecutionStatus
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    async with asyncio.timeout(60):
+        while True:
+            taken = await store.claim(sys.argv[2], make.NOW, make.NOW + 1, Slots(1000), 2)
+            async with store.view() as view:
+                held, left = await view.lanes.held("wf_1"), await view.lanes.unfinished("wf_1")
+            assert held <= 2, held
+            if not left:
+                break
+            for run in taken:
+                print(run.id, flush=True)
+                await keep(store, evolve(
+                    run, worker=None, status=ExecutionStatus.COMPLETED, completed_at=make.NOW
+                ))
+    await store.close()
+asyncio.run(main())
+"""
+)
+
 HOLD = (
     PREAMBLE
     + """
@@ -142,6 +166,18 @@ async def test_processes_share_out_what_is_due(store: SqliteStore, start: Start)
     told = [process.communicate(timeout=60)[0].split() for process in processes]
     everything = [id for ids in told for id in ids]
     assert sorted(everything) == sorted(f"e{n}" for n in range(100))
+
+
+async def test_processes_keep_the_limit_of_a_lane(store: SqliteStore, start: Start) -> None:
+    """Never more than the limit are held, whoever claims; each is taken once, all are."""
+    async with store.unit() as unit:
+        unit.lanes.limit("wf_1", 2)
+        await unit.commit()
+    await keep(store, *(make.execution(f"e{n:02}", lane="wf_1") for n in range(60)))
+    processes = [start(WORK_IN_A_LANE, store.path, f"w{number}") for number in range(3)]
+    told = [process.communicate(timeout=90)[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sorted(id for ids in told for id in ids) == [f"e{n:02}" for n in range(60)]
 
 
 async def test_the_end_of_a_worker_is_seen_at_once(store: SqliteStore, start: Start) -> None:

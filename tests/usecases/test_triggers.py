@@ -1,18 +1,19 @@
 """Schedules and chains: every start once, whoever fires, and never without saying why."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code
-from wfcore.errors import InvalidDefinition
+from wfcore.errors import InvalidDefinition, StoreUnavailable
 from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal
 from wfcore.model.event import AuditEntry
-from wfcore.model.execution import Execution, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule, Shown, TriggerState
 from wfcore.model.workflow import Variable
@@ -109,6 +110,57 @@ async def test_a_completion_wakes_the_sweeper_only_where_a_timer_was_set(world: 
     await complete(world, ann, first)
     assert ("timer", None) in world.hints.told
     assert await sweeping.next_deadline(world.services) == world.clock.now() + 7 * SECOND
+
+
+@contextmanager
+def only_one_commit(world: World, kind: type) -> Iterator[None]:
+    """The store dies right after its next commit."""
+    commit, commits = kind.commit, []  # type: ignore[attr-defined]
+
+    async def only_one(unit: object) -> None:
+        if commits:
+            raise StoreUnavailable
+        commits.append(unit)
+        await commit(unit)
+
+    with pytest.MonkeyPatch.context() as patch, suppress(StoreUnavailable):
+        patch.setattr(kind, "commit", only_one)
+        yield
+
+
+async def unit_type(world: World) -> type:
+    async with world.services.store.unit() as unit:
+        return type(unit)
+
+
+async def test_a_completion_and_its_timer_are_one_commit(world: World) -> None:
+    """A server that dies right after the commit of a completion has set the timer. CH-1."""
+    ann = await world.account()
+    first = await world.workflow(ann, code("a"), name="first")
+    then = await world.workflow(ann, code("b"), name="then", triggers=(Chain("first", 9),))
+    run_id = await world.start(ann, first)
+    lease, _ = await world.take()
+    with only_one_commit(world, await unit_type(world)):
+        await world.finish(lease, "a")
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is ExecutionStatus.COMPLETED
+    assert (await shown(world, then)).standing.next_at == world.clock.now() + 9 * SECOND
+
+
+@pytest.mark.parametrize("trigger", [Chain("first"), HOURLY])
+async def test_a_start_and_its_timer_are_one_commit(
+    world: World, trigger: Chain | Schedule
+) -> None:
+    """A server that dies right after the commit of a start has consumed its timer. CH-1, SH-1."""
+    ann = await world.account()
+    first = await world.workflow(ann, code("a"), name="first")
+    then = await world.workflow(ann, code("b"), name="then", triggers=(trigger,))
+    await complete(world, ann, first)
+    to(world, NEXT_HOUR)
+    with only_one_commit(world, await unit_type(world)):
+        await sweeping.sweep(world.services)
+    assert list(await sweeping.sweep(world.services)) == []
+    assert len(await runs_of(world, then)) == (await shown(world, then)).trigger.runs == 1
 
 
 async def test_each_completion_starts_once_whoever_fires(world: World) -> None:

@@ -1,0 +1,80 @@
+"""Which lane an execution is in, and when a full one refuses. CC-1, CC-3, CC-4."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from adapters_runtime.templates import MiniJinjaTemplates
+from wfcore.effects import Outcome
+from wfcore.errors import InvalidInput, LimitReached
+from wfcore.model.json import Json
+from wfcore.model.workflow import Concurrency
+from wfcore.rules.concurrency import in_lane, require_room
+from wfcore.rules.variables import compact
+from wfcore.testing import builders
+from wfcore.testing.strategies import json_values
+
+BY_KEY = Concurrency(1, "{{ variables.k }}")
+render = MiniJinjaTemplates().render
+
+
+def lane_of(value: Json, concurrency: Concurrency | None = BY_KEY, workflow: str = "wf_1") -> str:
+    run = builders.execution(workflow_id=workflow, variables={"k": value})
+    return in_lane(Outcome(run), concurrency, render).record.lane or ""
+
+
+def text(value: Json) -> str:
+    return value if isinstance(value, str) else compact(value)
+
+
+@given(json_values(), json_values())
+def test_the_same_key_is_the_same_lane(one: Json, other: Json) -> None:
+    """CC-3: exactly those share a lane whose keys have the same text, in one workflow."""
+    assert (lane_of(one) == lane_of(other)) is (text(one) == text(other))
+    assert lane_of(one) != lane_of(one, workflow="wf_2")
+
+
+@given(json_values())
+def test_without_a_key_all_are_in_one_lane(value: Json) -> None:
+    """CC-1: the workflow's; and without a limit in none."""
+    assert lane_of(value, Concurrency(1)) == "wf_1"
+    assert lane_of(value, None) == ""
+
+
+@given(st.text(min_size=8))
+def test_a_lane_does_not_show_its_key(value: str) -> None:
+    """CC-3: of the value only a digest is kept, of one length for all."""
+    lane = lane_of(value)
+    assert value not in lane
+    assert len(lane) == len(lane_of("")) == len("wf_1:") + 32
+
+
+def test_a_key_that_fails_shows_no_secret() -> None:
+    """CC-3, SC-4: what is said of it names the field and masks secrets."""
+    run = builders.execution(variables={"k": "hunter22"}, secrets=("k",))
+    key = Concurrency(1, '{{ variables.k + 1 }}{{ variables["hunter22"] }}')
+    with pytest.raises(InvalidInput) as caught:
+        in_lane(Outcome(run), key, render)
+    assert caught.value.field == "concurrency.key"
+    assert "hunter22" not in str(caught.value)
+
+
+@given(st.integers(1, 9), st.integers(0, 12))
+def test_a_full_lane_refuses(limit: int, unfinished: int) -> None:
+    """CC-4: as soon as as many have not ended as may run at once, and not before."""
+    concurrency = Concurrency(limit)
+    if unfinished < limit:
+        require_room(builders.execution(), concurrency, unfinished)
+    else:
+        with pytest.raises(LimitReached) as caught:
+            require_room(builders.execution(), concurrency, unfinished)
+        assert caught.value.limit == limit
+
+
+@given(json_values())
+def test_a_key_over_what_is_not_there_is_refused(value: Json) -> None:
+    """CC-3: a variable without a value has no lane."""
+    assume(value is not None)
+    run = builders.execution(variables={"other": value})
+    with pytest.raises(InvalidInput):
+        in_lane(Outcome(run), BY_KEY, render)
