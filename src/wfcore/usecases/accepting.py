@@ -8,6 +8,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.workflow import Concurrency, OnLimit, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.concurrency import in_lane, require_room
+from wfcore.rules.plan import Render
 from wfcore.rules.start import Start, accept
 from wfcore.usecases._apply import collect
 from wfcore.usecases._looking import definition_of
@@ -26,18 +27,37 @@ async def accepted(
     """
     A new execution of the workflow, collected into *unit*; hint after the commit.
 
-    *revision*: another one than the workflow's; the limit is the newest one. CC-5.
-    Raises `InvalidInput` for inputs that break the declarations, `LimitReached` where the
-    workflow says `onLimit: skip` and is full.
+    *revision*: another one than the workflow's. Raises `InvalidInput` for inputs that break the
+    declarations, `LimitReached` where the workflow says `onLimit: skip` and is full.
+    """
+    id, render = services.ids.new("exec", now), services.templates.render
+    started = await prepared(unit, render, workflow, start, id, now, revision=revision)
+    return await collect(unit, started, now)
+
+
+async def prepared(
+    unit: Unit,
+    render: Render,
+    workflow: Workflow,
+    start: Start,
+    id: str,
+    now: EpochMs,
+    *,
+    revision: int | None = None,
+) -> Outcome[Execution]:
+    """
+    The execution as it is to be stored, in its lane, with room claimed where it needs some.
+
+    The limit is that of the workflow's newest definition, whatever the revision. CC-5.
     """
     at = evolve(workflow, revision=revision or workflow.revision)
     definition = await definition_of(unit, at.id, at.revision)
-    limit = (await definition_of(unit, workflow.id, workflow.revision)).concurrency
-    started = accept(at, definition, start, services.ids.new("exec", now), now)
-    started = in_lane(started, limit, services.templates.render)
-    if limit is not None and limit.on_limit is OnLimit.SKIP:
-        await _claim_room(unit, started.record, limit)
-    return await collect(unit, started, now)
+    newest = await definition_of(unit, workflow.id, workflow.revision)
+    started = accept(at, definition, start, id, now)
+    started = in_lane(started, newest.concurrency, render)
+    if newest.concurrency is not None and newest.concurrency.on_limit is OnLimit.SKIP:
+        await _claim_room(unit, started.record, newest.concurrency)
+    return started
 
 
 async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
