@@ -16,7 +16,9 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """`answers` are statuses for the next requests, then 204; a status 0 never answers."""
+    """
+    `answers` are statuses for the next requests, then 204; a status 0 never answers, -1 hangs up.
+    """
 
     def __init__(self) -> None:
         self.received: list[Received] = []
@@ -58,6 +60,9 @@ class Receiver:
                     receiver._more.notify_all()
                 if status == 0:
                     receiver.release.wait()
+                    return
+                if status < 0:
+                    self.close_connection = True
                     return
                 self.send_response(status)
                 if 300 <= status < 400:

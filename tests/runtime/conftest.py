@@ -1,11 +1,9 @@
-"""What tests of the runtime share: interpreters that may be missing, files in memory."""
+"""What tests of the runtime share: a runner, and interpreters that may be missing."""
 
-import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
@@ -13,36 +11,13 @@ from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.confine.terms import PROCESS
 from adapters_runtime.ladder import Isolation
 from adapters_runtime.languages import Interpreters
-from wfcore.errors import NotFound
 from wfcore.model.workflow import Language
-from wfcore.ports.files import StoredFile
-
-
-class MemoryFiles:
-    """`ArtifactFiles` as a dict."""
-
-    def __init__(self) -> None:
-        self._content: dict[str, bytes] = {}
-
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
-        data = content.read()
-        key = f"{execution_id}/{artifact_id}"
-        self._content[key] = data
-        return StoredFile(key, len(data), hashlib.sha256(data).hexdigest())
-
-    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
-        if storage_key not in self._content:
-            raise NotFound("Artifact content")
-        yield self._content[storage_key][start:end]
-
-    async def delete_execution(self, execution_id: str) -> None:
-        for key in [key for key in self._content if key.startswith(f"{execution_id}/")]:
-            del self._content[key]
+from wfcore.testing.fakes_running import DictFiles
 
 
 @pytest.fixture
-def files() -> MemoryFiles:
-    return MemoryFiles()
+def files() -> DictFiles:
+    return DictFiles()
 
 
 @pytest.fixture
@@ -52,7 +27,7 @@ def new_id() -> Iterator[str]:
 
 @pytest.fixture
 async def runner(
-    tmp_path: Path, files: MemoryFiles, new_id: Iterator[str]
+    tmp_path: Path, files: DictFiles, new_id: Iterator[str]
 ) -> AsyncIterator[CodeStepRunner]:
     runner = CodeStepRunner(tmp_path / "steps", files, new_id.__next__)
     yield runner

@@ -1,9 +1,11 @@
-"""Hints after commit. Losing one costs a polling delay, never work."""
+"""Who takes due executions and runs their steps, and the hints that save it a look."""
 
 from typing import Protocol
 
 
 class Wakeup(Protocol):
+    """Hints after commit. Losing one costs a polling delay, never work."""
+
     def runner(self) -> None:
         """Something may be due: look now."""
 
@@ -18,3 +20,23 @@ class Wakeup(Protocol):
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
         """Return when the execution's log grew, or after *timeout_ms*."""
+
+
+class Dispatcher(Protocol):
+    """
+    Takes due executions and runs their steps, for one worker.
+
+    Of several dispatchers on one store exactly one gets each execution, and a step that one
+    has begun is begun by no other. A dispatcher that dies leaves its executions to the sweep.
+    """
+
+    async def run(self) -> None:
+        """Claim and run until `stop`, which must be called in the end."""
+
+    async def stop(self, drain_s: float) -> None:
+        """
+        Claim nothing more, let running steps end for up to *drain_s*, then end them.
+
+        On return nothing runs any more, and nothing is held: what had not begun is due for
+        others, and an execution whose step had to be ended is INTERRUPTED.
+        """

@@ -1,40 +1,64 @@
-"""Stand-ins for ports that need no outside: a clock to turn, ids that count, noted hints."""
+"""
+Stand-ins for the ports that need no outside: time to turn, ids that count, noted hints.
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+Each passes the contract of its port. For steps, files, callbacks and the store see
+`fakes_running`.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from wfcore.errors import PackagesUnavailable, TemplateFailed
 from wfcore.instants import EpochMs
 from wfcore.model.json import Json
 from wfcore.model.workflow import Needs
 from wfcore.rules.api_key import ALPHABET
+from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.rules.variables import compact
 
 
 class ManualClock:
-    """Time that moves when it is told to. Deadlines are held against the same time."""
+    """Time that moves when it is told to."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
-        self._now = now
+        self._wall = now
+        self._steady = 0
+        self._known = HeldTime.started(now, 0)
 
     def now(self) -> EpochMs:
-        return EpochMs(self._now)
+        return EpochMs(self._wall)
 
-    deadline_now = now
+    def deadline_now(self) -> EpochMs:
+        self._known, now = held_time(self._known, self._wall, self._steady)
+        return now
 
     def advance(self, by_ms: int) -> None:
         """Let *by_ms* milliseconds pass."""
-        self._now += by_ms
+        self._wall += by_ms
+        self._steady += by_ms
+
+    def jump(self, by_ms: int) -> None:
+        """Set the wall clock by *by_ms*; no time passes."""
+        self._wall += by_ms
 
 
 class CountingIds:
-    """Ids that order by creation and are the same in every run."""
+    """Ids that order by creation and are the same in every run. *node* tells makers apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: str = "") -> None:
+        self._node = node
+        self._last = 0
         self._count = 0
 
     def new(self, prefix: str, now: EpochMs) -> str:
+        self._last = max(self._last, now)
         self._count += 1
-        return f"{prefix}_{now:013d}{self._count:09d}"
+        return f"{prefix}_{self._last:013d}{self._count:09d}{self._node}"
 
 
 class CountingTokens:
@@ -55,10 +79,10 @@ class PlainPasswords:
     """Passwords without a hash's cost. For tests only."""
 
     async def hash(self, password: str) -> str:
-        return f"plain:{password}"
+        return f"plain:{password[::-1]}"
 
     async def verify(self, password: str, hashed: str | None) -> bool:
-        return hashed == f"plain:{password}"
+        return hashed == f"plain:{password[::-1]}"
 
 
 class NotedHints:
@@ -66,6 +90,7 @@ class NotedHints:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str | None]] = []
+        self._followers: dict[str, asyncio.Event] = {}
 
     def runner(self) -> None:
         self.told.append(("runner", None))
@@ -78,9 +103,19 @@ class NotedHints:
 
     def events(self, execution_id: str) -> None:
         self.told.append(("events", execution_id))
+        if follower := self._followers.pop(execution_id, None):
+            follower.set()
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
         self.told.append(("rest", execution_id))
+        follower = self._followers.setdefault(execution_id, asyncio.Event())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_ms / 1_000):
+                await follower.wait()
+
+
+_TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
+_MOST = 1_048_576
 
 
 class NotedEnvironments:
@@ -120,15 +155,20 @@ class PathTemplates:
     """Templates that know dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
 
     def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+        result = self._render(value, names)
+        if len(compact(result)) > _MOST:
+            raise TemplateFailed(str(value)[:100], "the result is over 1 MB")
+        return result
+
+    def _render(self, value: Json, names: Mapping[str, Json]) -> Json:
         if isinstance(value, str):
-            text = value.strip()
-            if text.startswith("{{") and text.endswith("}}"):
-                return self._find(text[2:-2].strip(), names)
-            return value
+            if whole := _TEMPLATE.fullmatch(value):
+                return self._find(whole[1].strip(), names)
+            return _TEMPLATE.sub(lambda one: _text(self._find(one[1].strip(), names)), value)
         if isinstance(value, Mapping):
-            return {key: self.render(item, names) for key, item in value.items()}
+            return {key: self._render(item, names) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.render(item, names) for item in value]
+            return [self._render(item, names) for item in value]
         return value
 
     def _find(self, path: str, names: Mapping[str, Json]) -> Json:
@@ -140,4 +180,60 @@ class PathTemplates:
         return found
 
     def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
-        return ()
+        return tuple(_problems(text, known))
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else compact(value)
+
+
+def _problems(text: str, known: Mapping[str, Collection[str] | None]) -> Iterator[str]:
+    if "{%" in text:
+        yield "statements are not allowed"
+    if text.count("{{") != len(_TEMPLATE.findall(text)):
+        yield "a template is not closed"
+    for path in _TEMPLATE.findall(text):
+        first, *more = path.strip().split(".")
+        below = known.get(first)
+        if first not in known:
+            yield f"unknown name {first}"
+        elif below is not None and more and more[0] not in below:
+            yield f"unknown name {first}.{more[0]}"
+
+
+class PlainCalendar:
+    """Cron expressions of numbers and `*` alone; zones as Python knows them."""
+
+    def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        fields = cron.split()
+        if len(fields) != 5 or not all(field == "*" or field.isdecimal() for field in fields):
+            found["cron"] = "must be five fields, each a number or *"
+        try:
+            self.zone(timezone)
+        except ValueError:
+            found["timezone"] = f"{timezone!r} is no time zone"
+        return found
+
+    def next_local(self, cron: str, after: datetime) -> datetime | None:
+        wanted = [None if field == "*" else int(field) for field in cron.split()]
+        day = after.replace(hour=0, minute=0, second=0)
+        for _ in range(4 * 366):
+            weekday = day.isoweekday() % 7
+            if _agree(wanted[2:], (day.day, day.month, weekday)):
+                for minute in range(24 * 60):
+                    local = day + timedelta(minutes=minute)
+                    if local > after and _agree(wanted[:2], (local.minute, local.hour)):
+                        return local
+            day += timedelta(days=1)
+        return None
+
+    def zone(self, name: str) -> tzinfo:
+        try:
+            return ZoneInfo(name)
+        except (ZoneInfoNotFoundError, OSError) as error:
+            raise ValueError(name) from error
+
+
+def _agree(wanted: Sequence[int | None], found: Sequence[int]) -> bool:
+    return all(one is None or one == other for one, other in zip(wanted, found, strict=True))

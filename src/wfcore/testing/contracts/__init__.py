@@ -1,14 +1,42 @@
 """
 Contract suites for the authors of adapters: what each port promises, as tests to inherit.
 
-Inherit from `StoreContract`, `CountersContract`, `FilesContract`, `RunnerContract` or
-`ModelsContract`, give the fixtures that it names, and run pytest.
+Inherit from the one for your port, give the fixtures that it names, and run pytest.
 """
 
 from wfcore.testing.contracts.counters import CountersContract
+from wfcore.testing.contracts.courier import CourierContract
+from wfcore.testing.contracts.dispatcher import DispatcherContract
 from wfcore.testing.contracts.files import FilesContract
+from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract
 from wfcore.testing.contracts.runner import RunnerContract
+from wfcore.testing.contracts.runner_calls import CallContract
 from wfcore.testing.contracts.store import StoreContract
+from wfcore.testing.contracts.system import (
+    ClockContract,
+    IdsContract,
+    PasswordsContract,
+    TokensContract,
+)
+from wfcore.testing.contracts.templates import CalendarContract, TemplatesContract
+from wfcore.testing.contracts.wakeups import WakeupContract
 
-__all__ = ["CountersContract", "FilesContract", "ModelsContract", "RunnerContract", "StoreContract"]
+__all__ = [
+    "CalendarContract",
+    "CallContract",
+    "ClockContract",
+    "CountersContract",
+    "CourierContract",
+    "DispatcherContract",
+    "FilesContract",
+    "IdsContract",
+    "MachineContract",
+    "ModelsContract",
+    "PasswordsContract",
+    "RunnerContract",
+    "StoreContract",
+    "TemplatesContract",
+    "TokensContract",
+    "WakeupContract",
+]

@@ -1,5 +1,5 @@
 """
-The contract of a step runner, as a test class to inherit from. Contract §5.
+The contract of a step runner that starts processes, as a test class to inherit from. Contract §5.
 
     class TestMyRunner(RunnerContract):
         @pytest.fixture
@@ -12,10 +12,11 @@ The contract of a step runner, as a test class to inherit from. Contract §5.
 that cannot run Ruby. Needs pytest-asyncio in auto mode, Linux's /proc, Python and Bash.
 """
 
+from wfcore.testing.contracts.runner_calls import CallContract
 from wfcore.testing.contracts.runner_endings import EndingContract
 from wfcore.testing.contracts.runner_leavings import LeavingContract
 from wfcore.testing.contracts.runner_worlds import WorldContract
 
 
-class RunnerContract(WorldContract, EndingContract, LeavingContract):
+class RunnerContract(CallContract, WorldContract, EndingContract, LeavingContract):
     """Everything that `wfcore.ports.runtime.StepRunner` promises."""

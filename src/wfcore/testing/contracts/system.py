@@ -1,0 +1,166 @@
+"""
+The contracts of clock, ids, tokens and passwords, as test classes to inherit from.
+
+    class TestMyIds(IdsContract):
+        @pytest.fixture
+        def new_ids(self):
+            return MyIds
+
+Needs pytest-asyncio in auto mode.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Protocol
+
+import pytest
+
+from wfcore.instants import HOUR, MINUTE, SECOND, EpochMs
+from wfcore.ports.system import Clock, Ids, Passwords, Tokens
+from wfcore.rules.api_key import ALPHABET
+from wfcore.rules.held_time import HOLD_MS
+from wfcore.testing.builders import NOW
+
+
+class Turn(Protocol):
+    """The hand that turns the time behind a clock."""
+
+    def advance(self, by_ms: int) -> None:
+        """Time passes, for every clock alike."""
+
+    def jump(self, by_ms: int) -> None:
+        """Somebody sets the wall clock; no time passes."""
+
+
+class ClockContract:
+    """Subclasses give fixtures `clock` and `turn`, which turns that clock's time."""
+
+    def test_time_passes(self, clock: Clock, turn: Turn) -> None:
+        """The wall clock counts whole milliseconds."""
+        before = clock.now()
+        assert isinstance(before, int)
+        turn.advance(1_500)
+        assert clock.now() == before + 1_500
+
+    def test_deadlines_go_by_the_wall_clock(self, clock: Clock, turn: Turn) -> None:
+        """As long as nothing jumps both say the same, however much time passes."""
+        for passed in (0, 1, MINUTE, HOUR, 100 * HOUR):
+            turn.advance(passed)
+            assert clock.deadline_now() == clock.now()
+
+    @pytest.mark.parametrize("jump", [61 * SECOND, -61 * SECOND, 48 * HOUR, -48 * HOUR])
+    def test_a_jump_does_not_move_deadlines_for_five_minutes(
+        self, clock: Clock, turn: Turn, jump: int
+    ) -> None:
+        """After a jump of over a minute deadlines see the time without it, then the wall clock."""
+        before = clock.deadline_now()
+        turn.jump(jump)
+        assert clock.now() == before + jump
+        assert clock.deadline_now() == before
+        turn.advance(HOLD_MS - 1)
+        assert clock.deadline_now() == before + HOLD_MS - 1
+        turn.advance(1)
+        assert clock.deadline_now() == clock.now() == before + jump + HOLD_MS
+
+    @pytest.mark.parametrize("jump", [1, -1, MINUTE, -MINUTE])
+    def test_a_correction_counts_at_once(self, clock: Clock, turn: Turn, jump: int) -> None:
+        """Up to a minute is no jump."""
+        clock.deadline_now()
+        turn.jump(jump)
+        assert clock.deadline_now() == clock.now()
+
+    def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: Turn) -> None:
+        """There and back: deadlines go on as if nothing had been."""
+        before = clock.deadline_now()
+        turn.jump(HOUR)
+        turn.advance(1_000)
+        assert clock.deadline_now() == before + 1_000
+        turn.jump(-HOUR)
+        turn.advance(1_000)
+        assert clock.deadline_now() == before + 2_000
+
+
+class IdsContract:
+    """Subclasses give `new_ids`: each call makes ids as another process would."""
+
+    MANY = 10_000
+
+    def test_an_id_is_its_prefix_and_plain_letters(self, new_ids: Callable[[], Ids]) -> None:
+        """What is in an address, a file name and a log needs no quoting."""
+        for prefix in ("exec", "wf", "art"):
+            id = new_ids().new(prefix, NOW)
+            assert re.fullmatch(rf"{prefix}_[0-9A-Za-z]{{8,60}}", id), id
+
+    def test_no_id_comes_twice(self, new_ids: Callable[[], Ids]) -> None:
+        """However many are made in one millisecond, and by however many processes."""
+        makers = [new_ids() for _ in range(4)]
+        made = [ids.new("exec", NOW) for _ in range(self.MANY // 4) for ids in makers]
+        assert len(set(made)) == len(made)
+
+    def test_ids_ascend(self, new_ids: Callable[[], Ids]) -> None:
+        """Of one maker each sorts behind the one before, though the clock be set back."""
+        ids = new_ids()
+        times = [NOW, NOW, NOW + 1, NOW, NOW - 3_600_000, NOW + 2, NOW + 2]
+        made = [ids.new("exec", EpochMs(at)) for at in times for _ in range(50)]
+        assert all(first < second for first, second in pairwise(made))
+
+    def test_ids_of_several_makers_order_by_time(self, new_ids: Callable[[], Ids]) -> None:
+        """A later millisecond sorts behind an earlier one, whoever made the id."""
+        made = [new_ids().new("exec", EpochMs(NOW + after)) for after in (0, 1, 10, 60_000)]
+        assert made == sorted(made)
+
+
+class TokensContract:
+    """Subclasses give `tokens`."""
+
+    @pytest.mark.parametrize("length", [1, 16, 36, 43, 200])
+    def test_a_token_has_its_length(self, tokens: Tokens, length: int) -> None:
+        """So many characters of base62."""
+        text = tokens.text(length)
+        assert len(text) == length
+        assert set(text) <= set(ALPHABET)
+
+    def test_no_token_comes_twice(self, tokens: Tokens) -> None:
+        """Every call gives another one."""
+        assert len({tokens.text(16) for _ in range(2_000)}) == 2_000
+
+    def test_every_character_turns_up_everywhere(self, tokens: Tokens) -> None:
+        """No character is left out and none is much more frequent, at the first place or last."""
+        made = [tokens.text(20) for _ in range(6_200)]
+        for place in (0, 10, 19):
+            found = [text[place] for text in made]
+            counts = [found.count(letter) for letter in ALPHABET]
+            assert min(counts) > 40
+            assert max(counts) < 200
+
+
+class PasswordsContract:
+    """Subclasses give `passwords`."""
+
+    async def test_a_password_fits_its_own_hash_alone(self, passwords: Passwords) -> None:
+        """Right is right, and everything else is wrong, to the letter."""
+        hashed = await passwords.hash("correct horse")
+        assert await passwords.verify("correct horse", hashed)
+        for wrong in ("", "correct hors", "Correct horse", "correct horse ", hashed):
+            assert not await passwords.verify(wrong, hashed)
+
+    async def test_a_hash_does_not_show_the_password(self, passwords: Passwords) -> None:
+        """Who reads the hash does not read the password."""
+        assert "correct horse" not in await passwords.hash("correct horse")
+
+    @pytest.mark.parametrize("password", ["ü 雪 🎈", "a" * 1_024, "nul\0inside", " "])
+    async def test_any_text_is_a_password(self, passwords: Passwords, password: str) -> None:
+        """Letters of any language, long ones, odd ones."""
+        assert await passwords.verify(password, await passwords.hash(password))
+        assert not await passwords.verify(password + "x", await passwords.hash(password))
+
+    async def test_nothing_fits_no_hash(self, passwords: Passwords) -> None:
+        """An account without password lets nobody in, with whatever password."""
+        for password in ("", "None", "correct horse"):
+            assert not await passwords.verify(password, None)
+
+    async def test_what_is_no_hash_fits_nothing(self, passwords: Passwords) -> None:
+        """A damaged hash is a wrong password and no accident."""
+        for damaged in ("", "damaged", "$argon2id$v=19$x"):
+            assert not await passwords.verify("correct horse", damaged)

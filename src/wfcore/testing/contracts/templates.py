@@ -1,0 +1,163 @@
+"""
+The contracts of templates and calendars, as test classes to inherit from.
+
+Templates are tried with dotted paths only; what else the expression language knows is yours to
+test. The same of cron expressions: numbers and `*`.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import ClassVar
+
+import pytest
+
+from wfcore.errors import TemplateFailed
+from wfcore.model.json import Json
+from wfcore.ports.system import Calendar, Templates
+
+NAMES: Mapping[str, Json] = {
+    "variables": {"text": "ü ✓", "number": 7, "fraction": 1.5, "none": None, "yes": True},
+    "steps": {"fetch": {"output": {"rows": [{"id": 1}, {"id": 2}], "deep": {"er": [[]]}}}},
+    "big": "x" * 600_000,
+}
+
+
+class TemplatesContract:
+    """Subclasses give `templates`."""
+
+    known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
+
+    @pytest.mark.parametrize(
+        "path", ["text", "number", "fraction", "none", "yes"], ids=lambda name: name
+    )
+    def test_a_whole_template_keeps_the_type(self, templates: Templates, path: str) -> None:
+        """A string that is one template gives the value itself, not its text."""
+        variables = NAMES["variables"]
+        assert isinstance(variables, Mapping)
+        result = templates.render(f"{{{{ variables.{path} }}}}", NAMES)
+        assert result == variables[path]
+        assert type(result) is type(variables[path])
+
+    def test_objects_and_arrays_come_whole(self, templates: Templates) -> None:
+        """Whatever is at the end of a path comes as it is."""
+        found = templates.render("{{steps.fetch.output}}", NAMES)
+        assert found == {"rows": [{"id": 1}, {"id": 2}], "deep": {"er": [[]]}}
+
+    def test_text_around_a_template_makes_text(self, templates: Templates) -> None:
+        """Anything beside the template turns all of it into text."""
+        text = "{{ variables.text }}: {{ variables.number }} rows"
+        assert templates.render(text, NAMES) == "ü ✓: 7 rows"
+        assert templates.render("{{ variables.number }} ", NAMES) == "7 "
+        assert templates.render("{{ variables.number }}{{ variables.number }}", NAMES) == "77"
+
+    def test_templates_inside_are_rendered(self, templates: Templates) -> None:
+        """Lists and objects keep their form; keys are no templates, and other values stay."""
+        value: Json = {
+            "{{ key }}": ["{{ variables.number }}", {"a": "{{ variables.yes }}"}],
+            "plain": [1, None, True, "no template"],
+        }
+        assert templates.render(value, NAMES) == {
+            "{{ key }}": [7, {"a": True}],
+            "plain": [1, None, True, "no template"],
+        }
+
+    @pytest.mark.parametrize(
+        "text",
+        ["{{ nobody }}", "{{ variables.nobody }}", "a {{ steps.nobody.output }}", "{{ text }}"],
+    )
+    def test_an_unknown_name_fails(self, templates: Templates, text: str) -> None:
+        """What is not there is an error and not an empty text."""
+        with pytest.raises(TemplateFailed):
+            templates.render(text, NAMES)
+
+    @pytest.mark.parametrize(
+        "text", ["{{ variables.text.__class__ }}", "{{ variables.keys }}", "{{ steps.items }}"]
+    )
+    def test_there_is_nothing_behind_the_data(self, templates: Templates, text: str) -> None:
+        """Attributes and methods of the language underneath are no names."""
+        with pytest.raises(TemplateFailed):
+            templates.render(text, NAMES)
+
+    def test_the_same_gives_the_same_and_changes_nothing(self, templates: Templates) -> None:
+        """Rendering is a function."""
+        before = deepcopy(NAMES)
+        value = ["{{ steps.fetch.output.rows }}", "{{ variables.text }}!"]
+        assert templates.render(value, NAMES) == templates.render(value, NAMES)
+        assert before == NAMES
+
+    def test_a_result_over_the_limit_fails(self, templates: Templates) -> None:
+        """More than 1 MB is no result, whatever it is made of."""
+        assert templates.render("{{ big }}", NAMES) == NAMES["big"]
+        for value in ("{{ big }}{{ big }}", ["{{ big }}", "{{ big }}"]):
+            with pytest.raises(TemplateFailed):
+                templates.render(value, NAMES)
+
+    @pytest.mark.parametrize(
+        "text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
+    )
+    def test_what_can_be_right_has_no_problems(self, templates: Templates, text: str) -> None:
+        """Known names, and anything below a name of which nothing is known."""
+        assert list(templates.problems(text, self.known)) == []
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("{{ nobody }}", "nobody"),
+            ("a {{ variables.nobody }}", "nobody"),
+            ("{{ variables.text", ""),
+            ("{% if true %}x{% endif %}", ""),
+        ],
+    )
+    def test_what_cannot_be_right_is_said(self, templates: Templates, text: str, said: str) -> None:
+        """Unknown names by their name, half templates, statements: without any data."""
+        problems = list(templates.problems(text, self.known))
+        assert problems
+        assert said in problems[0]
+
+
+class CalendarContract:
+    """Subclasses give `calendar`."""
+
+    @pytest.mark.parametrize(
+        ("cron", "expected"),
+        [
+            ("* * * * *", "2026-02-28T23:31"),
+            ("0 * * * *", "2026-03-01T00:00"),
+            ("30 9 * * *", "2026-03-01T09:30"),
+            ("30 23 * * *", "2026-03-01T23:30"),
+            ("0 0 31 * *", "2026-03-31T00:00"),
+            ("0 0 29 2 *", "2028-02-29T00:00"),
+            ("15 10 * * 1", "2026-03-02T10:15"),
+            ("15 10 * * 0", "2026-03-01T10:15"),
+        ],
+    )
+    def test_the_next_time(self, calendar: Calendar, cron: str, expected: str) -> None:
+        """The first local time behind the given one that all five fields name."""
+        after = datetime(2026, 2, 28, 23, 30)
+        assert calendar.problems(cron, "UTC") == {}
+        assert calendar.next_local(cron, after) == datetime.fromisoformat(expected)
+
+    def test_times_follow_one_another(self, calendar: Calendar) -> None:
+        """Asked again with its own answer, it goes on; seconds do not stand in its way."""
+        local: datetime | None = datetime(2026, 3, 1, 9, 29, 59)
+        found = []
+        for _ in range(3):
+            assert local is not None
+            local = calendar.next_local("30 9 * * *", local)
+            found.append(str(local))
+        assert found == [f"2026-03-0{day} 09:30:00" for day in (1, 2, 3)]
+
+    @pytest.mark.parametrize("cron", ["", "* * * *", "61 * * * *" * 2, "x * * * *"])
+    def test_what_is_no_expression_is_said(self, calendar: Calendar, cron: str) -> None:
+        """A mistake in an expression is named under `cron`."""
+        assert list(calendar.problems(cron, "UTC")) == ["cron"]
+
+    def test_zones_are_known_by_name(self, calendar: Calendar) -> None:
+        """A zone knows its offset at any moment; an unknown one is an error with its name."""
+        berlin = calendar.zone("Europe/Berlin")
+        summer = datetime(2026, 7, 1, 12, tzinfo=UTC).astimezone(berlin)
+        assert summer.hour == 14
+        with pytest.raises(ValueError, match="Atlantis"):
+            calendar.zone("Europe/Atlantis")
+        assert list(calendar.problems("* * * * *", "Europe/Atlantis")) == ["timezone"]

@@ -1,0 +1,58 @@
+"""
+The contract of hints, as a test class to inherit from, with a fixture `wakeup`.
+
+Needs pytest-asyncio in auto mode.
+"""
+
+import asyncio
+
+from wfcore.ports.dispatch import Wakeup
+
+PATIENCE_S = 20
+"""After so long, what should have come by itself does not come."""
+LONG_MS = 600_000
+
+
+class WakeupContract:
+    """Subclasses give `wakeup`, to which nobody listens yet."""
+
+    async def test_a_hint_that_nobody_hears_is_no_accident(self, wakeup: Wakeup) -> None:
+        """Hints are given after the commit: nothing may go wrong any more."""
+        for _ in range(3):
+            wakeup.runner()
+            wakeup.timer()
+            wakeup.stop("exec_unknown")
+            wakeup.events("exec_unknown")
+
+    async def test_resting_ends_with_its_time(self, wakeup: Wakeup) -> None:
+        """Where nothing happens, the follower looks again when its time is over."""
+        async with asyncio.timeout(PATIENCE_S):
+            await wakeup.rest("exec_1", 1)
+
+    async def test_every_follower_is_woken(self, wakeup: Wakeup) -> None:
+        """A log that grew wakes all who follow it, long before their time is over."""
+        followers = [asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(5)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            wakeup.events("exec_1")
+            await asyncio.gather(*followers)
+
+    async def test_a_log_may_grow_again_and_again(self, wakeup: Wakeup) -> None:
+        """Whoever comes back is woken again."""
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(50):
+                follower = asyncio.create_task(wakeup.rest("exec_1", LONG_MS))
+                await asyncio.sleep(0)
+                wakeup.events("exec_1")
+                await follower
+
+    async def test_a_follower_that_left_is_missed_by_nobody(self, wakeup: Wakeup) -> None:
+        """A follower may go away at any time; the others are woken all the same."""
+        gone, stays = (asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait((gone,))
+        async with asyncio.timeout(PATIENCE_S):
+            wakeup.events("exec_1")
+            await stays
+        wakeup.events("exec_1")

@@ -1,0 +1,142 @@
+"""
+Stand-ins for what runs and keeps: step runners, files, callbacks, and the store in memory.
+
+Each passes the contract of its port.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from hashlib import sha256
+from typing import BinaryIO, TypeVar
+
+from attrs import define, field, frozen
+
+from wfcore import memory
+from wfcore.errors import NotFound
+from wfcore.model.workflow import Language
+from wfcore.ports.callbacks import Answer
+from wfcore.ports.files import StoredFile
+from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
+
+R = TypeVar("R")
+
+EVERYTHING: Mapping[Language, LanguageState] = {
+    language: LanguageState(language, True) for language in Language
+}
+
+
+async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
+    """A `Gate` for asyncio: first whoever else is ready runs, then *apply*."""
+    await asyncio.sleep(0)
+    return apply()
+
+
+def store_in_memory() -> memory.MemoryStore:
+    """An empty store over dicts, honest about races, versions and visibility."""
+    return memory.MemoryStore(in_turn)
+
+
+def counters_in_memory() -> memory.MemoryCounters:
+    """Empty quota counters over a dict."""
+    return memory.MemoryCounters(in_turn)
+
+
+@frozen
+class ScriptedRunner:
+    """
+    A step runner whose steps are a function: it gets the job and says how the attempt ends.
+
+    `ScriptedRunner(lambda job, say: …)` with an async function; it may wait, and be cancelled.
+    """
+
+    script: Callable[[Job, Say], Awaitable[StepEnd]]
+
+    async def run(self, job: Job, say: Say) -> StepEnd:
+        return await self.script(job, say)
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        return EVERYTHING
+
+    async def close(self) -> None:
+        """Nothing outlives `run`."""
+
+
+@define(eq=False)
+class HeldRunner:
+    """A step runner whose steps end when the test says so: `let_go`."""
+
+    started: list[Job] = field(factory=list)
+    ended: list[Job] = field(factory=list)
+    _held: dict[tuple[str, str], tuple[Job, "asyncio.Future[StepEnd]"]] = field(factory=dict)
+
+    @property
+    def running(self) -> list[Job]:
+        """What has started, and neither ended nor been let go, in that order."""
+        return [job for job, _ in self._held.values()]
+
+    async def run(self, job: Job, say: Say) -> StepEnd:
+        gate: asyncio.Future[StepEnd] = asyncio.get_running_loop().create_future()
+        key = (job.execution_id, job.step_name)
+        self._held[key] = (job, gate)
+        self.started.append(job)
+        try:
+            return await gate
+        finally:
+            self.ended.append(job)
+            if self._held.get(key) == (job, gate):
+                del self._held[key]
+
+    def let_go(self, execution_id: str, step_name: str, end: StepEnd | None = None) -> None:
+        """Let a running step end: well, where nothing else is said."""
+        _, gate = self._held.pop((execution_id, step_name))
+        gate.set_result(end or StepEnd("done"))
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        return EVERYTHING
+
+    async def close(self) -> None:
+        """Nothing outlives `run`."""
+
+
+class DictFiles:
+    """`ArtifactFiles` as a dict."""
+
+    def __init__(self) -> None:
+        self._content: dict[str, bytes] = {}
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        data = content.read()
+        key = f"{execution_id}/{artifact_id}"
+        self._content[key] = data
+        return StoredFile(key, len(data), sha256(data).hexdigest())
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        if storage_key not in self._content:
+            raise NotFound("Artifact")
+        if chunk := self._content[storage_key][start:end]:
+            yield chunk
+
+    async def delete_execution(self, execution_id: str) -> None:
+        for key in [key for key in self._content if key.startswith(f"{execution_id}/")]:
+            del self._content[key]
+
+
+@frozen
+class Posted:
+    """One callback that was sent."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class NotedCourier:
+    """A `Courier` that keeps what it was given, and answers as it is told (204 otherwise)."""
+
+    def __init__(self) -> None:
+        self.posted: list[Posted] = []
+        self.answers: list[Answer] = []
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.posted.append(Posted(url, dict(headers), body))
+        return self.answers.pop(0) if self.answers else Answer(204)

@@ -1,0 +1,166 @@
+"""The shipped fakes keep the contracts of the ports that they stand for."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from wfcore.ports.callbacks import Answer
+from wfcore.ports.runtime import Job, Say, StepEnd, StepJob
+from wfcore.testing.contracts import (
+    CalendarContract,
+    CallContract,
+    ClockContract,
+    CountersContract,
+    CourierContract,
+    FilesContract,
+    IdsContract,
+    PasswordsContract,
+    StoreContract,
+    TemplatesContract,
+    TokensContract,
+    WakeupContract,
+)
+from wfcore.testing.contracts.steps import job
+from wfcore.testing.fakes import (
+    CountingIds,
+    CountingTokens,
+    ManualClock,
+    NotedHints,
+    PathTemplates,
+    PlainCalendar,
+    PlainPasswords,
+)
+from wfcore.testing.fakes_running import (
+    DictFiles,
+    NotedCourier,
+    ScriptedRunner,
+    counters_in_memory,
+    store_in_memory,
+)
+
+
+class TestManualClock(ClockContract):
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        return ManualClock()
+
+    @pytest.fixture
+    def turn(self, clock: ManualClock) -> ManualClock:
+        return clock
+
+
+class TestCountingIds(IdsContract):
+    @pytest.fixture
+    def new_ids(self) -> Callable[[], CountingIds]:
+        nodes = count()
+        return lambda: CountingIds(str(next(nodes)))
+
+
+class TestCountingTokens(TokensContract):
+    @pytest.fixture
+    def tokens(self) -> CountingTokens:
+        return CountingTokens()
+
+
+class TestPlainPasswords(PasswordsContract):
+    @pytest.fixture
+    def passwords(self) -> PlainPasswords:
+        return PlainPasswords()
+
+
+class TestPathTemplates(TemplatesContract):
+    @pytest.fixture
+    def templates(self) -> PathTemplates:
+        return PathTemplates()
+
+
+class TestPlainCalendar(CalendarContract):
+    @pytest.fixture
+    def calendar(self) -> PlainCalendar:
+        return PlainCalendar()
+
+
+class TestNotedHints(WakeupContract):
+    @pytest.fixture
+    def wakeup(self) -> NotedHints:
+        return NotedHints()
+
+
+class TestStoreInMemory(StoreContract):
+    @pytest.fixture
+    def store(self):
+        return store_in_memory()
+
+
+class TestCountersInMemory(CountersContract):
+    @pytest.fixture
+    def counters(self):
+        return counters_in_memory()
+
+
+class TestDictFiles(FilesContract):
+    @pytest.fixture
+    def files(self) -> DictFiles:
+        return DictFiles()
+
+
+async def deeds(asked: Job, say: Say) -> StepEnd:
+    """What the steps of the contract do, without any process."""
+    assert isinstance(asked, StepJob)
+    match asked.step.source:
+        case "gives":
+            return StepEnd({"n": [1, "ü"]})
+        case "fails":
+            return StepEnd(error="status 3")
+        case "waits":
+            await say("stdout", "waiting\n")
+            await asyncio.sleep(600)
+        case "speaks":
+            await say("stdout", "one\n")
+            await say("stdout", "two\n")
+    return StepEnd("")
+
+
+class TestScriptedRunner(CallContract):
+    @pytest.fixture
+    def runner(self) -> ScriptedRunner:
+        return ScriptedRunner(deeds)
+
+    @pytest.fixture
+    def does(self) -> Callable[[str], StepJob]:
+        return job
+
+
+class CalledPeer:
+    """The other side of a `NotedCourier`: what it noted."""
+
+    host = "https://example.org"
+    url = f"{host}/told?for=me"
+
+    def __init__(self, courier: NotedCourier) -> None:
+        self._courier = courier
+
+    @property
+    def received(self):
+        posted = self._courier.posted
+        return [
+            (one.url.removeprefix("https://example.org"), one.headers, one.body) for one in posted
+        ]
+
+    def answers(self, status: int) -> None:
+        self._courier.answers.append(Answer(status))
+
+    def hangs_up(self) -> None:
+        self._courier.answers.append(Answer(error="could not be reached"))
+
+
+class TestNotedCourier(CourierContract):
+    @pytest.fixture
+    def courier(self) -> NotedCourier:
+        return NotedCourier()
+
+    @pytest.fixture
+    def peer(self, courier: NotedCourier) -> CalledPeer:
+        return CalledPeer(courier)
