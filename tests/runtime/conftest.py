@@ -37,7 +37,7 @@ async def runner(
 
 @pytest.fixture
 async def loose_runner(
-    tmp_path: Path, files: MemoryFiles, new_id: Iterator[str]
+    tmp_path: Path, files: DictFiles, new_id: Iterator[str]
 ) -> AsyncIterator[CodeStepRunner]:
     """A runner at the lowest level, where a step can get at its supervisor."""
     isolation = Isolation(forced=PROCESS)
