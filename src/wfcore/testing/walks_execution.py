@@ -16,6 +16,7 @@ from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
+from wfcore.model.usage import Usage
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION
@@ -23,12 +24,14 @@ from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies import instants, json_values, texts
 from wfcore.testing.strategies_runs import FACTS
+from wfcore.testing.values import values_of
 from wfcore.testing.walks import Facts, TimedWalk
 
 STEPS = ("one", "two", "three")
 OVER = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
 """Step states that stay: no fact changes such a result any more."""
 
+_REFUSED = st.lists(values_of(RefusedFile), min_size=1, max_size=2).map(tuple)
 _FINISHED = st.builds(facts.Finished, json_values())
 
 
@@ -118,13 +121,16 @@ def fitting(run: Execution, fact: type) -> Facts | None:
         facts.StepSkipped: (held, _of(fresh, facts.StepSkipped)),
         facts.StepDone: (held, _of(flying, facts.StepDone, json_values())),
         facts.Refused: (held, _of(flying, facts.Refused, st.just((RefusedFile("l", "a link"),)))),
+        facts.Spent: (held, _of(flying, facts.Spent, values_of(Usage))),
+        facts.Refused: (held, _of(flying, facts.Refused, _REFUSED)),
         facts.StepRetrying: (held, _of(flying, facts.StepRetrying, texts(1), instants(NOW))),
         facts.StepFailed: (held, _of((*flying, *fresh), facts.StepFailed, texts(1))),
         facts.Broke: (held, _broke((*flying, *fresh), ended)),
         facts.Rested: (held and not flying, st.builds(facts.Rested, instants(NOW))),
-        facts.ApprovalOpened: (held, _opened(run, fresh)),
+        facts.ApprovalOpened: (held, _opened(run, fresh, facts.ApprovalOpened)),
+        facts.BudgetReached: (held, _opened(run, fresh + again(run), facts.BudgetReached)),
         facts.Paused: (held and not flying, _asked(run, facts.Paused, swap=True)),
-        facts.Approved: (bool(waiting), _asked(run, facts.Approved, json_values())),
+        facts.Approved: (bool(waiting), _asked(run, facts.Approved, json_values(), st.booleans())),
         facts.Rejected: (bool(waiting), _asked(run, facts.Rejected, st.booleans())),
         facts.Finished: (held and ended, _FINISHED),
         facts.LeaseReturned: (held and not flying, st.builds(facts.LeaseReturned)),
@@ -168,8 +174,8 @@ def _broke(names: tuple[str, ...], all_ended: bool) -> Facts | None:
     return st.builds(facts.Broke, texts(1), st.sampled_from(where), st.booleans())
 
 
-def _opened(run: Execution, fresh: list[str]) -> Facts | None:
-    return _of(fresh, facts.ApprovalOpened, st.just(f"appr_{len(run.step_results) + 1}"))
+def _opened(run: Execution, names: list[str], fact: type) -> Facts | None:
+    return _of(names, fact, st.just(f"appr_{run.events}"))
 
 
 def _asked(run: Execution, fact: type, *more: Facts, swap: bool = False) -> Facts | None:
