@@ -7,6 +7,7 @@ Inherit from the one for your port, give the fixtures that it names, and run pyt
 from wfcore.testing.contracts.counters import CountersContract
 from wfcore.testing.contracts.courier import CourierContract
 from wfcore.testing.contracts.dispatcher import DispatcherContract
+from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract
@@ -29,6 +30,7 @@ __all__ = [
     "CountersContract",
     "CourierContract",
     "DispatcherContract",
+    "EnvironmentsContract",
     "FilesContract",
     "IdsContract",
     "MachineContract",
