@@ -66,3 +66,10 @@ def test_the_first_workflow_runs(tmp_path: Path) -> None:
     run = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "said it" in run.stdout
+
+
+def test_the_first_program_runs(tmp_path: Path) -> None:
+    """What the README shows to embedders does something."""
+    (embed, _) = blocks("python")
+    run = subprocess.run([sys.executable, "-c", embed], cwd=tmp_path, capture_output=True)
+    assert run.returncode == 0, run.stderr
