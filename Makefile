@@ -35,7 +35,7 @@ bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench
 
 surface: .venv/.dev        ## write down the public surface anew; look at the difference
-	cd docs && ../$(BIN)/python -m wfdocs.surface > ../tests/docs/public_surface.txt
+	cd docs && ../$(BIN)/python -m wfdocs.surface
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties

@@ -43,9 +43,7 @@ def rules() -> tuple[Rule, ...]:
     text = (ROOT / "docs/rules.md").read_text()
     heads = [(found.start(), found.group(1)) for found in _HEADING.finditer(text)]
     return tuple(
-        Rule(
-            found[1], found[2], found[3], [head for at, head in heads if at < found.start()][-1]
-        )
+        Rule(found[1], found[2], found[3], [head for at, head in heads if at < found.start()][-1])
         for found in LISTED.finditer(text)
     )
 

@@ -1,7 +1,8 @@
 """
 The public surface as text, read from the sources: one line for each name and each member.
 
-    python -m wfdocs.surface > ../tests/docs/public_surface.txt     (in docs/)
+    python -m wfdocs.surface     (in docs/) writes it to tests/docs/public_surface.txt, and
+                                 from where each name is loaded to src/wfcore/_homes.py
 """
 
 import ast
@@ -9,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src"
+SNAPSHOT = SRC.parent / "tests/docs/public_surface.txt"
+HOMES = SRC / "wfcore/_homes.py"
 
 WHOLE_MODULES = ("wfcore.errors", "wfcore.rules.execution_machine", "wfcore.ports.records")
 """Beside `wfcore.public`: modules of which every name without underscore is public."""
@@ -140,5 +143,17 @@ def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return f"({arguments}){returns}{waits}"
 
 
+def homes() -> str:
+    """The module that says where each public name is loaded from."""
+    found = [f'    "{name}": "{module}",' for module, names in exports().items() for name in names]
+    return "\n".join([_HOMES_HEAD, *found, "}", ""])
+
+
+_HOMES_HEAD = '''"""Where each public name is loaded from. Made from `public` by `make surface`."""
+
+HOMES = {'''
+
+
 if __name__ == "__main__":
-    print(surface(), end="")
+    SNAPSHOT.write_text(surface())
+    HOMES.write_text(homes())

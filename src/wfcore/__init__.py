@@ -11,27 +11,23 @@ The public names (`wfcore.public`) can be had from here: `from wfcore import adv
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from wfcore._homes import HOMES
+
 if TYPE_CHECKING:
     from wfcore.public import *  # noqa: F403
 
 __version__ = "0.1.0"
 
 
-_INSIDE = frozenset(
-    {"effects", "errors", "instants", "machine", "model", "ports", "public", "rules", "testing"}
-    | {"usecases", "wire"}
-)
-
-
 def __getattr__(name: str) -> Any:
-    """A public name, looked up when it is asked for: `import wfcore` itself costs nothing."""
-    if name.startswith("_") or name in _INSIDE:
+    """A public name: its module is loaded when it is asked for, and no other."""
+    home = HOMES.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module("wfcore.public"), name)
+    found = getattr(import_module(home), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    public = import_module("wfcore.public")
-    return sorted(name for name in vars(public) if not name.startswith("_"))
+    return sorted(HOMES)

@@ -2,7 +2,8 @@
 The public names of the core in one place: `from wfcore import Execution, advance, Services`.
 
 What stands here keeps its name and meaning as the compatibility policy says; the rest is inside
-and may move. `import wfcore` loads none of it, the first name that is asked for does.
+and may move. Nobody loads this module: type checkers and people read it, and `_homes` is made
+from it (`make surface`), so that a program loads only what it names.
 """
 
 from wfcore.effects import Outcome as Outcome

@@ -1,20 +1,22 @@
 """What embedders rely on: a list that changes only when somebody means it."""
 
-from pathlib import Path
-
 import pytest
 
 import wfcore
 from wfdocs import surface
 
-SNAPSHOT = Path(__file__).parent / "public_surface.txt"
 CURE = "if the change is meant: make surface, look at the difference, and tell it in CHANGELOG.md"
 PACKAGES = ("wfcore", "adapters_http", "adapters_store", "adapters_runtime", "wfserver")
 
 
 def test_the_public_surface_is_as_written_down() -> None:
     """Names, members and signatures; `make surface` writes them anew, and the change is seen."""
-    assert surface.surface().splitlines() == SNAPSHOT.read_text().splitlines(), CURE
+    assert surface.surface().splitlines() == surface.SNAPSHOT.read_text().splitlines(), CURE
+
+
+def test_names_are_loaded_from_where_they_are() -> None:
+    """What a program loads by name is what type checkers are told."""
+    assert surface.homes() == surface.HOMES.read_text(), CURE
 
 
 def test_every_public_name_can_be_had_from_the_package() -> None:
