@@ -160,7 +160,7 @@ def test_what_lasts_is_told_once_until_it_starts_again(ends) -> None:
         if why is None:
             trigger = ran(trigger, now)
         else:
-            lasting = why in (Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED)
+            lasting = why in (Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNREADABLE)
             assert is_news(trigger, why) is not (lasting and before is why)
             trigger = refused(trigger, why, now)
         before = why

@@ -99,3 +99,9 @@ def test_missed_runs_are_a_setting() -> None:
     assert (policy.missed, policy.schedule_grace_ms) == (Missed.ONCE, 300_000)
     with pytest.raises(InvalidInput, match="must be one of skip, once"):
         settings_from({"WFCORE_MISSED_RUNS": "all"})
+
+
+def test_a_limit_is_shown(wfcore: Call) -> None:
+    """`workflow show` says in a line how many run at once, and what becomes of others. CC-5."""
+    _apply(wfcore, f"name: One\nconcurrency: {{limit: 2, onLimit: skip}}\n{STEP}")
+    assert "at once      2, others skip" in wfcore("workflow", "show", "One").out

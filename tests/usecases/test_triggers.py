@@ -510,6 +510,37 @@ async def test_what_cannot_start_is_told(world: World) -> None:
     assert (await shown(world, flow)).standing.next_at == NEXT_HOUR + HOUR
 
 
+async def test_a_schedule_that_cannot_be_read_here_waits(world: World) -> None:
+    """It is tried again, by whoever can, and keeps no other trigger from starting. SH-1."""
+    ann = await world.account()
+    first = await world.workflow(ann, code("a"), name="first")
+    flow = await world.workflow(ann, code("b"), triggers=(HOURLY,))
+    await world.workflow(ann, code("c"), name="then", triggers=(Chain("first", 2_805),))
+    await complete(world, ann, first)
+    to(world, NEXT_HOUR + 10 * SECOND)
+    without = evolve(world.services, calendar=None)
+    ends = [one.refusal for one in await sweeping.sweep(without)]
+    assert sorted(map(str, ends)) == ["None", "UNREADABLE"]
+    assert list(await sweeping.sweep(world.services)) == []
+    world.clock.advance(MINUTE)
+    assert [one.refusal for one in await sweeping.sweep(world.services)] == [None]
+    assert len(await runs_of(world, flow)) == 1
+    assert (await shown(world, flow)).standing.next_at == NEXT_HOUR + HOUR
+
+
+async def test_very_many_due_timers_leave_room_for_other_duties(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sweep fires a batch, the next one the rest; the sweeper is told to come again. CH-1."""
+    monkeypatch.setattr(firing, "BATCH", 2)
+    ann = await world.account()
+    first = await world.workflow(ann, code("a"), name="first")
+    await world.workflow(ann, code("b"), name="then", triggers=(Chain("first"),))
+    for _ in range(5):
+        await complete(world, ann, first)
+    assert [len(await sweeping.sweep(world.services)) for _ in range(4)] == [2, 2, 1, 0]
+
+
 async def test_a_crash_between_firing_and_its_commit_loses_and_doubles_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

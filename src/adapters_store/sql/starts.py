@@ -65,7 +65,7 @@ class Timers:
         )
 
     async def _earliest(self, sql: str, *values: str) -> EpochMs | None:
-        found = (await self.desk.rows(query(sql, *values, tables="timers")))[0][0]
+        found = (await self.desk.few_rows(query(sql, *values, tables="timers")))[0][0]
         return None if found is None else EpochMs(found)
 
     def put(self, record: Timer) -> None:

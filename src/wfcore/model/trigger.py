@@ -64,6 +64,7 @@ class Refusal(StrEnum):
     LIMIT_REACHED = "LIMIT_REACHED"
     INVALID_INPUT = "INVALID_INPUT"
     MISSED = "MISSED"
+    UNREADABLE = "UNREADABLE"
 
 
 @frozen

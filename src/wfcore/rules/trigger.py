@@ -127,6 +127,7 @@ SAYS: Mapping[Refusal, str] = {
     Refusal.ACCESS_LOST: "Its owner cannot see the workflow any more that it waits for",
     Refusal.LIMIT_REACHED: "As many executions as `concurrency` allows had not ended",
     Refusal.INVALID_INPUT: "The variables' defaults do not make a valid start",
+    Refusal.UNREADABLE: "The server does not know the expression or the time zone",
     Refusal.MISSED: "It was due while no server ran, and missed starts are skipped",
 }
 """What people are told of each refusal."""
@@ -142,7 +143,7 @@ def refused(trigger: Trigger, why: Refusal, now: EpochMs) -> Trigger:
     return evolve(trigger, refusal=why, refused_at=now)
 
 
-_STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED})
+_STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNREADABLE})
 
 
 def is_news(trigger: Trigger, why: Refusal) -> bool:

@@ -7,10 +7,10 @@ several servers one commits. What starts nothing says why, in the audit log and 
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput
-from wfcore.instants import EpochMs
+from wfcore.instants import MINUTE, EpochMs, later
 from wfcore.model.access import Account
 from wfcore.model.execution import TriggerSource
 from wfcore.model.json import JsonObject
@@ -28,6 +28,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.triggers import following_of, sees
 
 BATCH = 100
+POSTPONED_BY = MINUTE
 
 
 @frozen
@@ -41,15 +42,14 @@ class Fired:
 
 
 async def fire_due(services: Services) -> Sequence[Fired]:
-    """Fire every timer whose time has come."""
-    fired: list[Fired] = []
-    while True:
-        async with services.store.view() as view:
-            found = await view.timers.due(services.clock.deadline_now(), BATCH)
-        ends = [await fire(services, timer.id) for timer in found]
-        fired += [one for one in ends if one is not None]
-        if len(found) < BATCH:
-            return fired
+    """
+    Fire what is due, the oldest first; of very many only the first, so that other duties have
+    their turn. Whoever calls again fires the rest.
+    """
+    async with services.store.view() as view:
+        found = await view.timers.due(services.clock.deadline_now(), BATCH)
+    ends = [await fire(services, timer.id) for timer in found]
+    return [one for one in ends if one is not None]
 
 
 @retried
@@ -63,13 +63,17 @@ async def fire(services: Services, timer_id: str) -> Fired | None:
         timer = await unit.timers.get(timer_id)
         if timer is None or timer.due_at > until:
             return None
-        unit.timers.delete(timer)
         trigger = await unit.triggers.get(timer.trigger_id)
         workflow = await unit.workflows.get(trigger.workflow_id) if trigger else None
         if trigger is None or workflow is None:
+            unit.timers.delete(timer)
             await unit.commit()
             return None
-        return await _fire(services, unit, timer, trigger, workflow, until)
+        try:
+            for_instant = await _consumed(services, unit, timer, trigger, until)
+        except InvalidInput:
+            return await _postponed(services, unit, timer, trigger, until)
+        return await _fire(services, unit, timer, trigger, workflow, for_instant)
 
 
 async def _fire(
@@ -78,10 +82,9 @@ async def _fire(
     timer: Timer,
     trigger: Trigger,
     workflow: Workflow,
-    until: EpochMs,
+    for_instant: EpochMs | None,
 ) -> Fired:
     now = services.clock.now()
-    for_instant = await _rearmed(services, unit, timer, trigger, until)
     owner = await unit.accounts.get(trigger.owner_id)
     why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
     if why is None and for_instant is None:
@@ -96,28 +99,45 @@ async def _fire(
         except Conflict:
             why = Refusal.LIMIT_REACHED
     if why is not None:
-        if is_news(trigger, why):
-            note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
-        unit.triggers.put(refused(trigger, why, now))
-        await unit.commit()
-        return Fired(trigger.id, workflow.id, refusal=why)
+        return await _refused(services, unit, trigger, why)
     unit.triggers.put(ran(trigger, now))
     await unit.commit()
     hint(services.wakeup, outcome.record.id, outcome.effects)
     return Fired(trigger.id, workflow.id, outcome.record.id)
 
 
-async def _rearmed(
+async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> Fired:
+    """It starts nothing: kept at the trigger, and told where it is news."""
+    if is_news(trigger, why):
+        note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
+    unit.triggers.put(refused(trigger, why, services.clock.now()))
+    await unit.commit()
+    return Fired(trigger.id, trigger.workflow_id, refusal=why)
+
+
+async def _postponed(
+    services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
+) -> Fired:
+    """This server cannot read the schedule; another one may, or this one later."""
+    unit.timers.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
+    return await _refused(services, unit, trigger, Refusal.UNREADABLE)
+
+
+async def _consumed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> EpochMs | None:
     """
-    The instant that a start would be for; None: it was missed. A schedule gets its next timer
-    in the same unit, whatever comes of this one.
+    The instant that a start would be for; None: it was missed. The timer is gone; a schedule
+    gets its next one in the same unit, whatever comes of this one.
+
+    Raises `InvalidInput` where the schedule cannot be read here; the timer is still there.
     """
     spec = trigger.spec
     if isinstance(spec, Chain):
+        unit.timers.delete(timer)
         return timer.due_at
     found = _due(services, spec, timer, until)
+    unit.timers.delete(timer)
     if found.next_at is not None:
         following = timer_at(trigger, found.next_at)
         if await unit.timers.get(following.id) is None:

@@ -8,7 +8,7 @@ import click
 from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Permission, Share
 from wfcore.model.page import PageRequest
-from wfcore.model.workflow import Workflow
+from wfcore.model.workflow import Concurrency, Workflow
 from wfcore.usecases import workflows
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import Defined
@@ -100,6 +100,7 @@ def show(session: Session, workflow: str) -> None:
             "variables": ", ".join(found.definition.variables),
             "steps": " > ".join(step.name for step in found.definition.walk()),
             "triggers": "; ".join(fires(one.trigger.spec) for one in found.triggers),
+            "at once": _at_once(found.definition.concurrency),
             "shared with": ", ".join(f"{one.account_id} {one.permission}" for one in shares),
         }
     )
@@ -164,6 +165,14 @@ def _share(session: Session, workflow: str, other: str, permission: Permission |
         }
 
     return session.work(job)
+
+
+def _at_once(limit: Concurrency | None) -> str | None:
+    """How many executions run at once, in a few words."""
+    if limit is None:
+        return None
+    by = f" of each {limit.key}" if limit.key is not None else ""
+    return f"{limit.limit}{by}, others {limit.on_limit}"
 
 
 def _json(found: Defined) -> Any:
