@@ -17,12 +17,19 @@ from attrs import evolve, frozen
 
 from adapters_runtime import artifacts, outputs, world
 from adapters_runtime.artifacts import UnusableArtifact
-from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Kind, Terms
+from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Ahead, Kind, Terms
 from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.ladder import Isolation, Level, find_level, folders_for
-from adapters_runtime.languages import Interpreters, needed_by
+from adapters_runtime.languages import LANGUAGES, Interpreters, needed_by
 from adapters_runtime.packages.reach import Reach
-from adapters_runtime.process import Ended, NotStarted, Order, Spawner, uninterrupted
+from adapters_runtime.process import (
+    PROGRAM,
+    Ended,
+    NotStarted,
+    Order,
+    Spawner,
+    uninterrupted,
+)
 from adapters_runtime.world import CannotRun
 from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
@@ -31,6 +38,7 @@ from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
 
 _FILE_THREADS = 4
+_ENCODING = ("LANG", "TZ")
 _LITTLE = 65_536
 """Up to so many bytes are read and written where the event loop is."""
 
@@ -91,6 +99,7 @@ class CodeStepRunner:
     *root* holds the folders of steps; *environment* is where PATH, LANG and TZ come from, by
     default the process's own. The level of isolation is found with the first step, or by `level`.
     *environments*: where the packages of steps are.
+    *warm*: interpreters are started before there is a job for them.
     """
 
     def __init__(
@@ -102,6 +111,7 @@ class CodeStepRunner:
         environment: Mapping[str, str] | None = None,
         isolation: Isolation = Isolation(),  # noqa: B008 - frozen
         environments: Environments = NO_ENVIRONMENTS,
+        warm: bool = True,
     ) -> None:
         self._root = root.absolute()
         self._passed_on = world.passed_on(os.environ if environment is None else environment)
@@ -110,6 +120,7 @@ class CodeStepRunner:
         self._limits = limits
         self._isolation = isolation
         self._environments = environments
+        self._warm = warm
         self._interpreters = Interpreters(self._passed_on["PATH"])
         self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
         self._running: set[asyncio.Future[None]] = set()
@@ -184,7 +195,9 @@ class CodeStepRunner:
             closed=isolation.closed,
         )
         reach = Reach(folders.own / "packages" if level.name == UID else None)
-        return _Engine(level, folders, Spawner(terms), self._interpreters, reach)
+        encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
+        spawner = Spawner(terms, encodings)
+        return _Engine(level, folders, spawner, self._interpreters, reach)
 
     async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
         in_view = engine.level.name == NAMESPACE
@@ -209,12 +222,14 @@ class CodeStepRunner:
         limits = self._limits
         argv = await self._argv(folder, job)
         modules = await self._modules(engine, job)
+        of_process = limits.of_process(engine.level.name)
+        ahead = self._ahead(job.step.language, of_process) if self._warm else None
         return Order(
             argv=argv,
             env=world.variables(folder, job, self._passed_on, modules),
             folder=folder.path,
             cwd=folder.work,
-            limits=limits.of_process(engine.level.name),
+            limits=of_process,
             timeout_s=job.step.timeout_ms / 1_000,
             stdout_bytes=limits.stdout,
             stderr_bytes=limits.stderr,
@@ -222,9 +237,20 @@ class CodeStepRunner:
             memory=limits.memory,
             files=world.files(job),
             links=world.links(job, modules),
-            kind=Kind(job.step.network, (*needed_by(argv[0]), *([modules] if modules else ()))),
+            kind=Kind(
+                job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), ahead
+            ),
+            inside=self._warm and job.step.language is Language.PYTHON and argv[0] == PROGRAM,
             log=job.log,
         )
+
+    def _ahead(self, language: Language, limits: Mapping[str, int]) -> Ahead | None:
+        """How the language's interpreter is started before there is a job, where it can be."""
+        state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
+        if recipe is None or recipe.boot is None or state is None or state.path is None:
+            return None
+        waiting = recipe.waiting(state.path, state.version or "")
+        return Ahead(waiting, tuple(self._passed_on.items()), tuple(limits.items()))
 
     async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
         language = job.step.language

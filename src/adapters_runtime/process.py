@@ -13,7 +13,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -22,12 +22,20 @@ from typing import Any, TypeVar
 from attrs import asdict, field, frozen
 
 from adapters_runtime import frames, spawner
-from adapters_runtime.confine.terms import Kind, Terms
+from adapters_runtime.confine.terms import Kind, Terms, packed
 from wfcore.ports.runtime import Say
 
-_BOOT = (
-    "import sys; sys.path.append(sys.argv[1]); from adapters_runtime.spawner import main; main()"
-)
+PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
+"""The interpreter of the spawner: the one that Python steps run on, outside any environment."""
+
+_BOOT = """
+import sys, zipimport
+modules, places = frozenset(sys.modules), tuple(sys.path)
+sys.path.append(sys.argv[1])
+from adapters_runtime import inside, spawner
+inside.remember_the_start(modules, places)
+spawner.main()
+"""
 _PACKAGES = str(Path(__file__).parents[1])
 _GRACE_S = 5.0
 _BUSY_S = 0.002
@@ -50,7 +58,8 @@ class Order:
     `files` are written into `folder` first, by their names, and `links` (name to target) beside
     them; the step starts in `cwd`. `kind` is what it may see and reach. `memory` is the limit of
     the whole tree, `limits` those of each process. `timeout_s` counts from the moment the program
-    runs. With a `look` the process tells first what it sees of that (`look.tell`).
+    runs. With a `look` the process tells first what it sees of that (`look.tell`). *inside*: it
+    is a Python file for the interpreter that the spawner runs on, which needs not be started anew.
     """
 
     argv: list[str] = field(repr=False)
@@ -66,12 +75,13 @@ class Order:
     files: dict[str, bytes] = field(factory=dict, repr=False)
     links: dict[str, str] = field(factory=dict)
     kind: Kind = Kind()
+    inside: bool = False
     log: bool = False
     look: dict[str, Any] | None = None
 
     def as_bytes(self) -> bytes:
         words = asdict(self, recurse=False)
-        return marshal.dumps({**words, "kind": tuple(self.kind)})
+        return marshal.dumps({**words, "kind": None})
 
 
 @frozen
@@ -115,10 +125,15 @@ async def uninterrupted(work: Awaitable[T]) -> T:
 
 
 class Spawner:
-    """Starts process trees, all on the same *terms*, and knows when each has ended, wholly."""
+    """
+    Starts process trees, all on the same *terms*, and knows when each has ended, wholly.
 
-    def __init__(self, terms: Terms) -> None:
+    *environment*: what decides of an interpreter's encodings, as steps have it.
+    """
+
+    def __init__(self, terms: Terms, environment: Mapping[str, str] | None = None) -> None:
         self._terms = terms
+        self._environment = {"LANG": "C.UTF-8", "HOME": "/", **(environment or {})}
         self._program: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._numbers = count(1)
@@ -169,7 +184,7 @@ class Spawner:
     async def _begin(self, number: int, kind: Kind) -> "_Watch":
         ours, theirs = socket.socketpair()
         try:
-            message = spawner.START + marshal.dumps((number, tuple(kind)))
+            message = spawner.START + marshal.dumps((number, packed(kind)))
             await self._hand_over(message, theirs)
             watch = _Watch(ours)
         except BaseException:
@@ -211,10 +226,10 @@ class Spawner:
         ours.setblocking(False)
         with theirs:
             self._program = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, _PACKAGES],
+                [PROGRAM, "-I", "-c", _BOOT, _PACKAGES],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                env={},
+                env=self._environment,
                 cwd="/",
                 start_new_session=True,
             )

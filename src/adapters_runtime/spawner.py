@@ -19,21 +19,22 @@ import select
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from typing import NoReturn
 
 from adapters_runtime.confine import identity
 from adapters_runtime.confine.levels import LEVELS, Process, Refused
 from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, clone, prctl
-from adapters_runtime.confine.terms import Kind, Terms
+from adapters_runtime.confine.terms import Kind, Terms, unpacked
 from adapters_runtime.process_tree import end_children_except
+from adapters_runtime.spares import Spares
 from adapters_runtime.supervisor import refuse, supervise
 
 START = b"s"
 END = b"e"
 LONGEST = 65_536
 _QUIET_MS = 20
-_MOST_SPARES = 4
 _IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -73,13 +74,12 @@ class _Spawner:
         self._poll.register(control, select.POLLIN)
         self._server_there = True
         self._steps_ended = False
-        self._spares: dict[Kind, _Supervisor | None] = {Kind(): None}  # the latest used is last
+        self._spares: Spares[Kind, _Supervisor] = Spares(Kind())
 
     def run(self) -> None:
         """Serve until the server is gone and the last supervisor has ended."""
         while self._server_there or self._supervisors:
-            ready = all(self._spares.values()) or not self._server_there
-            events = self._poll.poll(None if ready else _QUIET_MS)
+            events = self._poll.poll(self._pause_ms())
             for fd, _ in events:
                 if fd == self._wake:
                     self._on_child()
@@ -87,6 +87,14 @@ class _Spawner:
                     self._on_control()
             if not events or self._steps_ended:
                 self._make_ready()
+
+    def _pause_ms(self) -> float | None:
+        if not self._server_there:
+            return None
+        if self._spares.missing() is not None:
+            return _QUIET_MS
+        pause_s = self._spares.next_look_s(time.monotonic())
+        return None if pause_s is None else pause_s * 1_000 + 1
 
     def _on_control(self) -> None:
         try:
@@ -97,21 +105,19 @@ class _Spawner:
             self._on_server_gone()
         elif message[:1] == START and fds:
             number, kind = marshal.loads(message[1:])  # noqa: S302 - from the server
-            self._start(number, Kind(*kind), socket.socket(fileno=fds[0]))
+            self._start(number, unpacked(kind), socket.socket(fileno=fds[0]))
         elif message[:1] == END:
             self._end(int(message[1:]))
 
     def _on_server_gone(self) -> None:
         self._server_there = False
         self._poll.unregister(self._control)
-        for spare in self._spares.values():
-            if spare:
-                spare.door.close()
+        for spare in self._spares:
+            spare.door.close()
 
     def _start(self, number: int, kind: Kind, channel: socket.socket) -> None:
         """Give a step to a spare supervisor of its kind, or to a new one."""
-        spare = self._spares.pop(kind, None)
-        self._spares[kind] = None
+        spare = self._spares.take(kind, time.monotonic())
         try:
             try:
                 (spare or self._fork(kind)).give(number, channel)
@@ -124,13 +130,14 @@ class _Spawner:
     def _make_ready(self) -> None:
         """Fork the next spare, at a moment when no start of a step has to wait for it."""
         self._steps_ended = False
-        while len(self._spares) > _MOST_SPARES:
-            if spare := self._spares.pop(next(iter(self._spares))):
-                spare.door.close()  # it ends
-        missing = [kind for kind, spare in self._spares.items() if not spare]
-        if self._server_there and missing:
+        if not self._server_there:
+            return
+        for spare in self._spares.surplus(time.monotonic()):
+            spare.door.close()  # it ends
+        kind = self._spares.missing()
+        if kind is not None:
             with suppress(OSError):
-                self._spares[missing[-1]] = self._fork(missing[-1])
+                self._spares.add(kind, self._fork(kind))
 
     def _fork(self, kind: Kind) -> _Supervisor:
         place = identity.free_place({other.place for other in self._supervisors.values()})
@@ -170,8 +177,7 @@ class _Spawner:
                 self._forget(self._supervisors.pop(pid), orphaned=status != 0)
 
     def _forget(self, supervisor: _Supervisor, orphaned: bool) -> None:
-        if supervisor is self._spares.get(supervisor.kind):
-            self._spares[supervisor.kind] = None
+        self._spares.forget(supervisor)
         if orphaned:
             end_children_except(self._supervisors.keys())
         supervisor.close()

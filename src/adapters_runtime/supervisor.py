@@ -26,7 +26,7 @@ from adapters_runtime.confine.levels import Process
 from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.confine.terms import PLACE, Kind
 from adapters_runtime.gate import Gate
-from adapters_runtime.launch import Launch, LaunchFailed
+from adapters_runtime.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.process_tree import Statuses, reap
 from adapters_runtime.stream import CHUNK, Stream
 
@@ -53,6 +53,7 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
     if channel := _await_channel(door):
         supervisor.run(channel)
     level.end_all({})
+    supervisor.tidy_up()
 
 
 def refuse(channel: socket.socket, failure: str) -> None:
@@ -71,6 +72,13 @@ def _await_channel(door: socket.socket) -> socket.socket | None:
     return socket.socket(fileno=fds[0]) if fds else None
 
 
+def _told_ahead(job: dict[str, Any]) -> bytes:
+    """What a program that was started ahead must know of its job: words apart by NUL."""
+    words = [job["argv"][-1], job["cwd"], "live" if job["log"] else ""]
+    words += (f"{name}={value}" for name, value in job["env"].items())
+    return "\0".join(words).encode("utf-8", "surrogateescape")
+
+
 def _read_job(channel: socket.socket) -> bytes | None:
     buffer = bytearray()
     while chunk := channel.recv(CHUNK):
@@ -87,8 +95,12 @@ class _Supervisor:
         self._stderr = Stream("stderr")
         for stream in (self._stdout, self._stderr):
             level.own(stream.write_end)  # to be opened anew as /dev/stdout
-        self._folder = home.make(level, PLACE) if level.has_own_files else -1
-        self._launch = Launch(level, self._stdout.write_end, self._stderr.write_end)
+        self._path = PLACE if level.has_own_files else ""
+        if level.kind.ahead and not self._path:
+            self._path = f"{level.terms.base}/ahead-{os.getpid()}"
+        self._folder = home.make(level, self._path) if self._path else -1
+        ends = self._stdout.write_end, self._stderr.write_end
+        self._launch = Launch(level, *ends, self._path)
         self._main = self._launch.pid
         self._statuses: Statuses = {self._main: None}
         self._unsent = bytearray()
@@ -122,6 +134,11 @@ class _Supervisor:
         self._drain()
         self._report()
 
+    def tidy_up(self) -> None:
+        """Remove a folder that was made ahead and never used."""
+        if self._path and not self._level.has_own_files:
+            home.remove_unused(self._path)
+
     def _take_up(self, job: dict[str, Any]) -> None:
         self._timeout_s: float = job["timeout_s"]
         self._stdout_bytes: int = job["stdout_bytes"]
@@ -135,6 +152,8 @@ class _Supervisor:
         try:
             if self._folder < 0:
                 self._folder = home.make(self._level, job["folder"])
+            elif self._path != job["folder"]:
+                os.rename(self._path, job["folder"])
             home.fill(self._level, self._folder, job.pop("files"), job.pop("links"))
         except OSError as trouble:
             self._failure = f"no folder for it: {_words(trouble)}"
@@ -143,7 +162,11 @@ class _Supervisor:
 
     def _launches(self, job: dict[str, Any]) -> bool:
         try:
-            self._launch.go(marshal.dumps(job))
+            if self._level.kind.ahead:
+                require_room(job["env"])
+                self._launch.go(_told_ahead(job))
+            else:
+                self._launch.go(marshal.dumps(job))
         except (LaunchFailed, OSError) as trouble:
             self._failure = _words(trouble)
         return self._failure is None

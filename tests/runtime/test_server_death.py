@@ -75,10 +75,10 @@ async def test_terminated_group(server: "subprocess.Popen[str]") -> None:
 
 
 def test_spawner_holds_no_secrets(server: "subprocess.Popen[str]") -> None:
-    """The spawner has an empty environment and nothing on its command line."""
+    """The spawner's environment names a language and no more; its command line, nothing."""
     assert server.stdout
     _, spawner = server.stdout.readline().split()
-    assert Path(f"/proc/{spawner}/environ").read_bytes() in (b"", b"LC_CTYPE=C.UTF-8\0")
+    assert Path(f"/proc/{spawner}/environ").read_bytes() == b"LANG=C.UTF-8\0HOME=/\0"
     assert b"hunter2" not in Path(f"/proc/{spawner}/cmdline").read_bytes()
 
 

@@ -2,9 +2,9 @@
 The four levels of isolation, each as the same few moments in the life of a step.
 
 `open` is called once, in the spawner; `prepare` in a step's supervisor, before its job is known;
-`confine_ahead` in the process that becomes the step, still before the job; `confine` there with
-the job; `end_all` in the supervisor. What can be done before the job is done before it, so a step
-does not wait for it. Standard library only.
+`confine_ahead` in the process that becomes the step, still before the job; `confine` there when
+its folder is known; `end_all` in the supervisor. What can be done before the job is done before it,
+so a step does not wait for it. Standard library only.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from adapters_runtime.confine import filters, identity, landlock, syscalls
 from adapters_runtime.confine.filters import Filter
@@ -29,8 +29,6 @@ from adapters_runtime.confine.terms import (
 )
 from adapters_runtime.confine.view import DEVICES, RESOLVING, SETTINGS, SYSTEM, Template, carve
 from adapters_runtime.process_tree import Statuses, descendants_of, end_descendants, reap
-
-Job = dict[str, Any]
 
 _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
 
@@ -67,8 +65,8 @@ class Process:
     def admit(self, pid: int) -> None:
         """In the supervisor, when the step's process *pid* asks for it."""
 
-    def confine(self, job: Job) -> None:
-        """In the step's process, with its job, last of all."""
+    def confine(self, folder: str) -> None:
+        """In the step's process, last of all; it lives in *folder*."""
 
     def own(self, fd: int) -> None:
         """Make an open file or folder the step's."""
@@ -87,8 +85,8 @@ class Landlocked(Process):
 
     _as_server = True
 
-    def confine(self, job: Job) -> None:
-        landlock.restrict(self._rules(job["folder"]))
+    def confine(self, folder: str) -> None:
+        landlock.restrict(self._rules(folder))
 
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)

@@ -4,7 +4,7 @@ What the server tells its spawner once, and of each step before its job. Standar
 Both travel by `marshal` as plain tuples.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NAMESPACE, UID, LANDLOCK, PROCESS = "namespace", "uid", "landlock", "process"
 LADDER = (NAMESPACE, UID, LANDLOCK, PROCESS)
@@ -38,12 +38,36 @@ class Terms(NamedTuple):
     closed: tuple[tuple[str, int], ...] = ()
 
 
+JOB_FD = 3
+
+
+class Ahead(NamedTuple):
+    """A program that waits for one job: how it is started, and under which limits."""
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    limits: tuple[tuple[str, int], ...]
+
+
 class Kind(NamedTuple):
     """
     What must be known of a step before its job, so that all can be made ready for it.
 
-    *readable*: paths beyond the usual that it may see, as its interpreter needs them.
+    *readable*: paths beyond the usual that it may see, as its interpreter needs them. *ahead*:
+    its program, where that is started before the job: it reads the job from `JOB_FD`.
     """
 
     network: bool = False
     readable: tuple[str, ...] = ()
+    ahead: Ahead | None = None
+
+
+def packed(kind: Kind) -> tuple[Any, ...]:
+    """*kind* as plain tuples, for `marshal`."""
+    return (*kind[:2], tuple(kind.ahead) if kind.ahead else None)
+
+
+def unpacked(words: tuple[Any, ...]) -> Kind:
+    """What `packed` was given."""
+    network, readable, ahead = words
+    return Kind(network, readable, Ahead(*ahead) if ahead else None)

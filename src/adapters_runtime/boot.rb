@@ -1,0 +1,27 @@
+# Started before there is a job: reads one from descriptor 3, then becomes `ruby main.rb`.
+BEGIN_LINE = IO.for_fd(3, "r+")
+words = BEGIN_LINE.read.force_encoding(Encoding.default_external).split("\0", -1)
+exit! if words.empty?
+$0, folder, live, *variables = words
+ENV.replace(variables.to_h { |variable| variable.split("=", 2) })
+Dir.chdir(folder)
+$stdout.sync = true if live == "live"
+BEGIN_LINE.write("\0")
+BEGIN_LINE.close
+Object.send(:remove_const, :BEGIN_LINE)
+if (cut = File.binread($0).index(/^__END__\r?\n/n))
+  DATA = File.open($0)
+  DATA.pos = cut
+  DATA.gets
+end
+begin
+  load $0
+rescue SyntaxError => error
+  abort error.message
+rescue Exception => error
+  unless error.is_a?(SystemExit) || error.backtrace.nil?
+    places = error.backtrace.reject { |place| place.start_with?("-e:") }
+    error.set_backtrace(places.map { |place| place.sub("<top (required)>", "<main>") })
+  end
+  raise
+end

@@ -1,0 +1,89 @@
+"""
+How many supervisors to hold ready, of which kind: the pools of the spawner.
+
+Every kind of step in use has a spare; one whose spares are used up faster than they are made gets
+more of them, up to a few. Spares of what was not asked for lately are given up, those that hold a
+started interpreter sooner, since that is memory. Pure: the time is an argument. Standard library
+only.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+S = TypeVar("S")
+
+MOST_KINDS = 6
+MOST_EACH = 4
+QUIET_S = 20.0
+"""After so long without a step a pool shrinks to one."""
+IDLE_S = 300.0
+"""After so long it is given up."""
+
+
+class _Pool(Generic[S]):
+    def __init__(self, now: float) -> None:
+        self.spares: list[S] = []
+        self.wanted = 1
+        self.used_at = now
+
+
+class Spares(Generic[K, S]):
+    """Spares by kind. *always*: the kind that is held ready from the start, and never given up."""
+
+    def __init__(self, always: K) -> None:
+        self._always = always
+        self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0)}
+
+    def take(self, kind: K, now: float) -> S | None:
+        """A spare of *kind*; None where there is none, which asks for more of them."""
+        pool = self._pools.pop(kind, None) or _Pool(now)
+        self._pools[kind] = pool  # the latest used is last
+        if not pool.spares and now - pool.used_at < QUIET_S:
+            pool.wanted = min(pool.wanted + 1, MOST_EACH)
+        pool.used_at = now
+        return pool.spares.pop() if pool.spares else None
+
+    def add(self, kind: K, spare: S) -> None:
+        """Hold *spare* ready."""
+        self._pools[kind].spares.append(spare)
+
+    def forget(self, spare: S) -> None:
+        """It is dead."""
+        for pool in self._pools.values():
+            if spare in pool.spares:
+                pool.spares.remove(spare)
+
+    def missing(self) -> K | None:
+        """The kind that a spare should be made of next, the latest used first."""
+        for kind in reversed(self._pools):
+            if len(self._pools[kind].spares) < self._pools[kind].wanted:
+                return kind
+        return None
+
+    def surplus(self, now: float) -> list[S]:
+        """The spares to be given up now."""
+        gone: list[S] = []
+        for kind, pool in list(self._pools.items()):
+            quiet = now - pool.used_at
+            if quiet >= QUIET_S:
+                pool.wanted = 1
+            is_old = len(self._pools) > MOST_KINDS or quiet >= IDLE_S
+            if is_old and kind != self._always:
+                del self._pools[kind]
+                pool.wanted = 0
+            gone += pool.spares[pool.wanted :]
+            del pool.spares[pool.wanted :]
+        return gone
+
+    def next_look_s(self, now: float) -> float | None:
+        """After how long something may have become surplus; None: never."""
+        waits = [
+            (QUIET_S if pool.wanted > 1 else IDLE_S) - (now - pool.used_at)
+            for kind, pool in self._pools.items()
+            if kind != self._always or pool.wanted > 1
+        ]
+        return max(min(waits), 0.0) if waits else None
+
+    def __iter__(self) -> Iterator[S]:
+        return (spare for pool in self._pools.values() for spare in pool.spares)

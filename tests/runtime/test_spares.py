@@ -1,0 +1,77 @@
+"""How many supervisors are held ready: the pools of the spawner, as a pure rule."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters_runtime.spares import IDLE_S, MOST_EACH, MOST_KINDS, QUIET_S, Spares
+
+
+def filled(spares: Spares[str, int], made: list[int]) -> None:
+    """Make everything that is missing."""
+    while (kind := spares.missing()) is not None:
+        made.append(len(made))
+        spares.add(kind, made[-1])
+
+
+def test_one_is_ready_from_the_start() -> None:
+    """Before the first step there is a spare of the usual kind, and of no other."""
+    spares, made = Spares[str, int]("usual"), []
+    filled(spares, made)
+    assert spares.take("usual", 1.0) == 0
+    assert spares.take("other", 1.0) is None
+
+
+def test_what_is_used_is_made_again() -> None:
+    """A kind that was asked for once is held ready from then on."""
+    spares, made = Spares[str, int]("usual"), []
+    spares.take("node", 1.0)
+    filled(spares, made)
+    assert spares.take("node", 2.0) is not None
+
+
+def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:
+    """Spares that run out become more, up to a few; after a while there is one, then none."""
+    spares, made = Spares[str, int]("usual"), []
+    for _ in range(20):
+        spares.take("node", 100.0)
+    filled(spares, made)
+    assert len(list(spares)) == MOST_EACH + 1
+    assert len(spares.surplus(100.0 + QUIET_S)) == MOST_EACH - 1
+    assert len(spares.surplus(100.0 + IDLE_S)) == 1
+    assert len(list(spares)) == 1
+    assert spares.missing() is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdefgh"), st.floats(0, IDLE_S), st.booleans(), st.booleans()),
+        max_size=40,
+    )
+)
+def test_no_spare_is_given_twice(steps: list[tuple[str, float, bool, bool]]) -> None:
+    """Whatever happens, a spare leaves the pools once, the pools stay small, and one look is due
+    while something may become surplus."""
+    spares, made = Spares[str, int]("a"), []
+    gone: list[int] = []
+    now = 0.0
+    for kind, passed, fills, looks in steps:
+        now += passed
+        taken = spares.take(kind, now)
+        gone += [] if taken is None else [taken]
+        if fills:
+            filled(spares, made)
+        if looks:
+            gone += spares.surplus(now)
+            assert len(list(spares)) <= MOST_KINDS * MOST_EACH
+            assert (spares.next_look_s(now) or 0) >= 0
+    assert len(gone) == len(set(gone))
+    assert set(gone).isdisjoint(spares)
+
+
+def test_a_dead_spare_is_forgotten() -> None:
+    """One that somebody killed is not given to a step, and is replaced."""
+    spares, made = Spares[str, int]("a"), []
+    filled(spares, made)
+    spares.forget(0)
+    assert spares.missing() == "a"
+    assert spares.take("a", 1.0) is None

@@ -1,0 +1,183 @@
+"""Steps whose interpreter was started before them: the same to them, and sooner there."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE
+from adapters_runtime.ladder import Isolation
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import StepEnd, StepJob
+from wfcore.testing.contracts.steps import Lines, job, silent, until
+
+PYTHON = """
+import sys, os, signal, locale
+import atexit, json
+seen = [
+    sorted(name for name in sys.modules if name != "zipimport"), sys.path, list(sys.argv),
+    sys.executable, sys.prefix, list(sys.flags), sys.stdout.encoding, sys.stdout.errors,
+    sys.stdin.read(), sys.getrecursionlimit(), __name__, __file__, sorted(globals()),
+    [str(signal.getsignal(number)) for number in (2, 13, 15, 17, 25)], os.getcwd(),
+    sorted(os.environ.items()), sorted(os.listdir("/proc/self/fd")), sys.dont_write_bytecode,
+    locale.getpreferredencoding(False), os.environb.get(b"WF_VAR_x"), sys.getswitchinterval(),
+    str(type(__loader__)) if "__loader__" in globals() else None, __import__("gc").isenabled(),
+]
+print(json.dumps([str(one) for one in seen]))
+"""
+NODE = """
+const seen = [
+  process.argv, process.execArgv, process.cwd(), Object.entries(process.env).sort(),
+  Object.getOwnPropertyNames(globalThis).sort(), require.main === module, __filename,
+  Object.keys(require.cache), module.paths, process._eval, module.id, typeof process.stdin.fd,
+  require("fs").readdirSync("/proc/self/fd").filter(fd => fd < 10).length < 10,
+];
+console.log(JSON.stringify(seen));
+"""
+RUBY = """
+seen = [
+  __FILE__, $0, ARGV, Dir.pwd, ENV.to_h.sort, __method__.inspect, self.to_s, $LOADED_FEATURES,
+  Object.constants.sort - [:RUBYGEMS_ACTIVATION_MONITOR], DATA.read, $stdout.sync, __dir__,
+  local_variables.sort, Encoding.default_external.to_s, Encoding.default_internal.to_s,
+]
+require "json"
+puts JSON.dump(seen)
+__END__
+the data
+"""
+SOURCES = {Language.PYTHON: PYTHON, Language.JAVASCRIPT: NODE, Language.RUBY: RUBY}
+
+
+ENDS = {
+    Language.PYTHON: [
+        "def deep():\n    raise ValueError('no')\ndeep()",
+        "import sys; sys.exit('some words')",
+        "raise SystemExit(300)",
+        "import sys; sys.exit(None)",
+        "print(1",
+        "raise KeyboardInterrupt",
+        "import os; os._exit(4)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+        "import os; left = open(os.environ['WF_OUTPUT'], 'w'); left.write('[1]')",
+        "import atexit; atexit.register(print, 'last')",
+        "from threading import Timer; Timer(0.05, lambda: print(2)).start()",
+        "class D:\n    def __del__(self): print('gone')\nd = D()",
+        "import multiprocessing as m\nwith m.Pool(2) as p: print(p.map(abs, [-1, -2]))",
+        "import sys; print('out'); print('err', file=sys.stderr); 1/0",
+        "\ufeffprint('a mark of order')",
+        "# -*- coding: latin-1 -*-\nprint(len('\u00e9'))",
+    ],
+    Language.JAVASCRIPT: [
+        "function deep() { throw new Error('no') }\ndeep()",
+        "process.exitCode = 5",
+        "Promise.reject(new Error('nobody listens'))",
+        "import fs from 'node:fs'; console.log(await Promise.resolve(typeof fs.readFileSync))",
+        "const x = ;",
+        "setTimeout(() => console.log('later'), 20)",
+        "process.on('exit', () => console.log('last'))",
+        "#!/usr/bin/env node\nconsole.log(1)",
+    ],
+    Language.RUBY: [
+        "def deep = raise('no')\ndeep",
+        "exit 5",
+        "abort 'some words'",
+        "def x(",
+        "at_exit { puts 'last' }",
+        "Thread.new { sleep 0.02; puts 2 }.join",
+        "puts __FILE__ == $0, defined?(DATA).inspect",
+    ],
+}
+"""Ways in which a program ends."""
+
+
+class Pair(NamedTuple):
+    """A runner whose interpreters are started ahead, and one that starts them with the job."""
+
+    warm: CodeStepRunner
+    cold: CodeStepRunner
+
+    async def both(self, asked: StepJob) -> tuple[StepEnd, StepEnd]:
+        return await self.warm.run(asked, silent), await self.cold.run(asked, silent)
+
+
+@pytest.fixture(params=[NAMESPACE, LANDLOCK])
+async def pair(request: pytest.FixtureRequest, tmp_path: Path, files: Any) -> AsyncIterator[Pair]:
+    isolation = Isolation(forced=request.param)
+    made = Pair(
+        *(
+            CodeStepRunner(tmp_path / "steps", files, lambda: "a", isolation=isolation, warm=warm)
+            for warm in (True, False)
+        )
+    )
+    if (await made.warm.level()).name != request.param:
+        pytest.skip(f"no level {request.param} here")
+    yield made
+    for runner in made:
+        await runner.close()
+
+
+@pytest.mark.parametrize("language", SOURCES)
+async def test_the_world_is_the_same(
+    pair: Pair, able: Callable[[Language], None], language: Language
+) -> None:
+    """A step sees no trace of the early start: modules, names, environment, descriptors."""
+    able(language)
+    await pair.warm.run(job("", language), silent)  # from now on one is ready
+    asked = job(SOURCES[language], language, environment={"WF_VAR_x": "\u00fc\n= ' \" $x"})
+    warm, cold = await pair.both(asked)
+    assert (warm.error, cold.error) == (None, None)
+    same_folder = [_without_numbers(end.output) for end in (warm, cold)]
+    assert same_folder[0] == same_folder[1]
+
+
+@pytest.mark.parametrize("language", ENDS)
+async def test_the_ends_are_the_same(
+    pair: Pair, able: Callable[[Language], None], language: Language
+) -> None:
+    """However a program ends: the same output, the same status, the same words."""
+    able(language)
+    for source in ENDS[language]:
+        warm, cold = await pair.both(job(source, language))
+        assert _without_numbers(str(warm)) == _without_numbers(str(cold)), source
+
+
+@pytest.mark.parametrize("language", SOURCES)
+async def test_never_two_jobs(
+    pair: Pair, able: Callable[[Language], None], language: Language
+) -> None:
+    """Each step has a process of its own: what one leaves in it, the next does not find."""
+    able(language)
+    source = {
+        Language.PYTHON: "import json; print(json.dumps(hasattr(json, 'm'))); json.m = 1",
+        Language.JAVASCRIPT: "console.log('m' in globalThis); globalThis.m = 1",
+        Language.RUBY: "p defined?($m) == 'global-variable'; $m = 1",
+    }[language]
+    for _ in range(4):
+        assert (await pair.warm.run(job(source, language), silent)).output is False
+
+
+async def test_lines_come_at_once(pair: Pair, able: Callable[[Language], None]) -> None:
+    """With monitoring, lines leave a waiting interpreter as they are written."""
+    sources = {
+        Language.PYTHON: "import time; print('now'); time.sleep(60)",
+        Language.RUBY: "puts 'now'; sleep 60",
+        Language.JAVASCRIPT: "console.log('now'); setTimeout(() => 0, 60000)",
+    }
+    for language, source in sources.items():
+        able(language)
+        lines = Lines()
+        running = asyncio.ensure_future(pair.warm.run(job(source, language, log=True), lines))
+        await until(lambda lines=lines: lines.of("stdout") == "now\n", within_s=20)
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def _without_numbers(value: Any) -> str:
+    """The text of *value* without what differs between any two starts, and Node's own frames."""
+    frames = r"\\n    at [^\\]*(node:internal|\[eval\])[^\\]*"
+    folders = r"/\d+-\d+(/\d+)?"
+    return re.sub(r"\d{2,}", "", re.sub(folders, "/F", re.sub(frames, "", str(value))))
