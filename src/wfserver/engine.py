@@ -50,6 +50,7 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
         ),
         isolation=step_isolation(settings, port),
         environments=system.services.environments,
+        warm=steps.warm,
     )
 
 

@@ -17,7 +17,7 @@ from wfcore.instants import DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
-from wfserver.step_settings import StepSettings, step_settings
+from wfserver.step_settings import StepSettings, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
 
@@ -77,7 +77,7 @@ def settings_from(
         keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
         keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
         places=_count(env, "WFCORE_CONCURRENCY", default.places),
-        private_callbacks=_switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS"),
+        private_callbacks=switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS", False),
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
     )
@@ -124,13 +124,6 @@ def _count(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
         raise InvalidInput(name, "must be a whole number from 1 to 65535")
     return int(text)
-
-
-def _switch(env: Mapping[str, str], name: str) -> bool:
-    text = env.get(name) or "0"
-    if text not in ("0", "1"):
-        raise InvalidInput(name, "must be 0 or 1")
-    return text == "1"
 
 
 def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:

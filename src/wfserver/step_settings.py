@@ -19,7 +19,7 @@ _MOST_COUNT = 1_000_000
 class StepSettings:
     """
     `isolation` None: the strongest level there is. `minimum` None: `landlock`, or what
-    `isolation` says. Sizes are bytes.
+    `isolation` says. Sizes are bytes. `warm`: interpreters are started before there is a job.
     """
 
     isolation: str | None = None
@@ -30,6 +30,7 @@ class StepSettings:
     processes: int = 256
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    warm: bool = True
 
 
 def step_settings(env: Mapping[str, str]) -> StepSettings:
@@ -44,6 +45,7 @@ def step_settings(env: Mapping[str, str]) -> StepSettings:
         processes=_number(env, "WFCORE_STEP_PROCESSES", default.processes, 8),
         reads=_paths(env, "WFCORE_STEP_READS"),
         writes=_paths(env, "WFCORE_STEP_WRITES"),
+        warm=switch(env, "WFCORE_WARM", default.warm),
     )
 
 
@@ -85,3 +87,11 @@ def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
         if not os.path.exists(path):
             raise InvalidInput(name, f"{path} does not exist")
     return tuple(os.path.normpath(path) for path in paths)
+
+
+def switch(env: Mapping[str, str], name: str, default: bool) -> bool:
+    """Whether *name* is on: 1 or 0. Raises `InvalidInput`."""
+    text = env.get(name) or str(int(default))
+    if text not in ("0", "1"):
+        raise InvalidInput(name, "must be 0 or 1")
+    return text == "1"
