@@ -93,7 +93,7 @@ def settings_from(
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         steps=step_settings(env),
-        build_packages=_switch(env, "WFCORE_BUILD_PACKAGES"),
+        build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
     )
 
 
