@@ -262,7 +262,7 @@ async def test_nothing_accumulates(runner: CodeStepRunner, tmp_path: Path) -> No
     before = (_descriptors(os.getpid()), _descriptors(spawner))
     for _ in range(10):
         await some(20)
-    await until(lambda: len(_children(spawner)) == 1, within_s=5)
+    await until(lambda: len(_children(spawner)) == MOST_EACH, within_s=10)
     await asyncio.sleep(0)
     assert (_descriptors(os.getpid()), _descriptors(spawner)) == before
     assert [len(list(own.iterdir())) for own in (tmp_path / "steps").iterdir()] == [0]
