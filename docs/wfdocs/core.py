@@ -61,8 +61,12 @@ def _rule(rule: Rule) -> str:
 def of_rule(folder: str, id: str) -> list[Place]:
     """The first places of a rule, one for each function, those that are named for it first."""
     found = {(one.path, one.symbol): one for one in reversed(places(folder).get(id, []))}
-    named = sorted(found.values(), key=lambda one: not one.symbol)
-    return named[:_MOST_PLACES]
+    return sorted(found.values(), key=_rank)[:_MOST_PLACES]
+
+
+def _rank(place: Place) -> tuple[bool, bool]:
+    """What keeps a rule goes before what only tests it, a function before a whole file."""
+    return "/testing/" in place.path, not place.symbol
 
 
 def limits_page() -> str:

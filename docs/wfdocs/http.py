@@ -1,5 +1,6 @@
 """The pages about HTTP: routes, shapes, errors, from the table of routes and its description."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,39 +26,57 @@ _DOORS: Mapping[Auth, str] = {
 def routes_page() -> str:
     """Every route: who is let in, what is asked for, what is answered."""
     described = document(HttpConfig())
-    rows = [_row(route, described["paths"][route.path][route.method.lower()]) for route in ROUTES]
-    heads = ("Route", "What", "Who", "Asked for", "Answers", "Refuses with")
+    rows = [(f"[{code(name(route))}](#{_anchor(route)})", route.summary) for route in ROUTES]
     return (
         "# Routes\n\n"
         "Written from `adapters_http.routes.ROUTES`, from which the server looks up, checks and "
         "describes every request. The same as OpenAPI 3.1: `GET /openapi.json`.\n\n"
-        f"{table(heads, rows)}\n"
         "Every answer has `X-Request-Id`. Where a key is asked for, answers carry "
         "`X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Window` of the tighter "
         "window.\n\n"
-        "## Shapes\n\n"
+        f"{table(('Route', 'What'), rows)}\n## Each route\n\n"
+        + "\n".join(_route(one, described["paths"]) for one in ROUTES)
+        + "\n## Shapes\n\n"
         "Documented fields are always there, null where they have no value, unless a shape says "
         "otherwise.\n\n" + "\n".join(_shapes(described["components"]["schemas"]))
     )
 
 
-def _row(route: Route, operation: Mapping[str, Any]) -> tuple[str, ...]:
-    asked = [code(one["name"]) for one in operation["parameters"] if one["in"] != "path"]
-    if route.body is not None:
-        asked.append(f"body {_link(route.body.__name__)}")
-    elif route.auth is Auth.TRIGGER:
-        asked.append("body: any JSON object")
+def name(route: Route) -> str:
+    """Method and path."""
+    return f"{route.method} {route.path}"
+
+
+def _anchor(route: Route) -> str:
+    return "route-" + re.sub(r"[^a-z0-9]+", "-", name(route).lower()).strip("-")
+
+
+def _route(route: Route, paths: Mapping[str, Any]) -> str:
+    operation = paths[route.path][route.method.lower()]
+    scope = f" with {code(route.scope)}" if route.scope else ""
     given = _link(route.returns.__name__) if route.returns else route.media
-    refusals = [status for status in operation["responses"] if status >= "300"]
-    who = _DOORS[route.auth] + (f", {code(route.scope)}" if route.scope else "")
-    return (
-        code(f"{route.method} {route.path}"),
-        route.summary,
-        who,
-        ", ".join(asked),
-        f"{route.status} {given}",
-        " ".join(refusals),
-    )
+    refusals = ", ".join(status for status in operation["responses"] if status >= "300")
+    lines = [
+        f"({_anchor(route)})=\n### {code(name(route))}\n",
+        f"{route.summary}.\n",
+        f"- For: {_DOORS[route.auth]}{scope}",
+        *(f"- Body: {one}" for one in _body(route)),
+        *(
+            f"- {one['in'].capitalize()} {code(one['name'])}: {one['description']}"
+            for one in operation["parameters"]
+            if one["in"] != "path"
+        ),
+        f"- Answers: {route.status}, {given}",
+        f"- Refuses with: {refusals}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body(route: Route) -> Iterator[str]:
+    if route.body is not None:
+        yield _link(route.body.__name__)
+    elif route.auth is Auth.TRIGGER:
+        yield "any JSON object"
 
 
 def _shapes(schemas: Mapping[str, Any]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import frozen
 
 from wfdocs.core import of_rule
-from wfdocs.markdown import code, table
+from wfdocs.markdown import code
 from wfdocs.rules import Place
 from wfdocs.surface import definitions
 
@@ -42,7 +42,7 @@ def _read(text: str) -> Iterator[Sentence]:
 
 
 def page() -> str:
-    """A table for each section."""
+    """A list for each section."""
     parts = [
         "# The specification, sentence by sentence\n\n"
         "What the API specification says, retold, and where each of its sentences lives: the rule "
@@ -50,18 +50,23 @@ def page() -> str:
         "of the sentence.\n"
     ]
     for section in dict.fromkeys(one.section for one in sentences()):
-        rows = [_row(one) for one in sentences() if one.section == section]
-        heads = ("Sentence", "Rule", "Lives in", "Tested in")
-        parts.append(f"## {section}\n\n{table(heads, rows)}")
+        told = [_told(one) for one in sentences() if one.section == section]
+        parts.append(f"## {section}\n\n{''.join(told)}")
     return "\n".join(parts)
 
 
-def _row(one: Sentence) -> tuple[str, ...]:
+def _told(one: Sentence) -> str:
+    """The sentence with its rules, and below it where it lives and is tested."""
     links = " ".join(f"[{id}](#rule-{id.lower()})" for id in one.rules)
     stated = [_place(place) for place in one.places]
     lives = [*stated, *(place for id in one.rules for place in of_rule("src", id)[:1])]
     tested = [place for id in one.rules for place in of_rule("tests", id)[:1]]
-    return one.text, links, _shown(lives), _shown(tested)
+    found = "".join(
+        f"  - {verb} {_shown(places)}\n"
+        for verb, places in (("lives in", lives), ("tested in", tested))
+        if places
+    )
+    return f"- {one.text} {links}\n{found}"
 
 
 def _shown(places: list[Place]) -> str:

@@ -14,8 +14,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import frozen
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
 BESIDE, FAILS, NOT_RUN = "in another terminal", "it fails", "not run:"
+PATIENCE_S = 240
 READY = re.compile("Ctrl-C|CTRL\\+C")
 _DONE = "-- this block is done --"
 
@@ -117,10 +119,11 @@ class Reader:
         shell.stdin.write(f"exec 2>&1\n{text}\necho '{_DONE}'\n")
         shell.stdin.flush()
         self.said = ""
-        for line in shell.stdout:
-            self.said += line.removesuffix(f"{_DONE}\n")
-            if line.endswith(f"{_DONE}\n"):
-                return
+        with _patience(shell):
+            for line in shell.stdout:
+                self.said += line.removesuffix(f"{_DONE}\n")
+                if line.endswith(f"{_DONE}\n"):
+                    return
         raise AssertionError(f"{where}\n{self.said}")
 
     def _opened(self, argv: list[str]) -> "subprocess.Popen[str]":
@@ -138,10 +141,11 @@ class Reader:
         self._beside.append(process)
         assert process.stdout is not None
         self.said = ""
-        for line in process.stdout:
-            self.said += line
-            if READY.search(line):
-                return
+        with _patience(process):
+            for line in process.stdout:
+                self.said += line
+                if READY.search(line):
+                    return
         raise AssertionError(f"{where}: it ended: {self.said}")
 
     def _compare(self, text: str, where: str) -> None:
@@ -153,6 +157,18 @@ class Reader:
         own = {name: text for name, text in os.environ.items() if not name.startswith("WFCORE_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**own, "PATH": path, "PYTHONPATH": str(EXAMPLES), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@contextmanager
+def _patience(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Whatever says nothing more for too long is ended, so that a test fails and never hangs."""
+    timer = threading.Timer(PATIENCE_S, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def _free_port() -> int:

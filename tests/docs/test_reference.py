@@ -22,7 +22,7 @@ def test_every_sentence_leads_somewhere() -> None:
     for one in specification.sentences():
         assert one.rules or one.places, one.text
         assert set(one.rules) <= IDS, one.text
-    assert "Lives in" in specification.page()  # it looks every place up
+    assert "  - lives in `src" in specification.page()  # it looks every place up
 
 
 def test_every_rule_of_the_specification_has_its_sentence() -> None:
