@@ -43,27 +43,27 @@ def most_at_once(folder: Path, dead: frozenset[str] = frozenset()) -> int:
     return most
 
 
-def test_ten_starts_run_one_after_another(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_ten_starts_run_one_after_another(site: Site, ann: Caller) -> None:
     """With limit 1 no two run at once, in the order in which they were accepted. CC-1."""
-    flow = ann.workflow(LEDGER.format(limit=1, folder=tmp_path, nap=0.05))
+    flow = ann.workflow(LEDGER.format(limit=1, folder=site.shared, nap=0.05))
     ids = [ann.start(flow) for _ in range(10)]
     assert [ann.result(id)["status"] for id in ids] == ["COMPLETED"] * 10
-    moments = [moment for moment, _ in lines(tmp_path)]
+    moments = [moment for moment, _ in lines(site.shared)]
     assert moments == ["begun", "ended"] * 10
-    assert [id for moment, id in lines(tmp_path) if moment == "begun"] == ids
+    assert [id for moment, id in lines(site.shared) if moment == "begun"] == ids
 
 
-def test_the_limit_holds_over_kills_and_servers(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_the_limit_holds_over_kills_and_servers(site: Site, ann: Caller) -> None:
     """
     Two servers, one of which is killed again and again: never more than two at once, and all
     come to an end, those that were killed as FAILED. CC-1, CC-2.
     """
-    flow = ann.workflow(LEDGER.format(limit=2, folder=tmp_path, nap=0.1))
+    flow = ann.workflow(LEDGER.format(limit=2, folder=site.shared, nap=0.1))
     ids = [ann.start(flow) for _ in range(16)]
     second = Server(site.data, site.settings)
     try:
         for number in range(3):
-            until(lambda n=number: len(lines(tmp_path)) >= 4 * (n + 1), 20)
+            until(lambda n=number: len(lines(site.shared)) >= 4 * (n + 1), 20)
             second.kill()
             second = Server(site.data, site.settings)
         ends = {id: ann.result(id)["status"] for id in ids}
@@ -72,15 +72,15 @@ def test_the_limit_holds_over_kills_and_servers(site: Site, ann: Caller, tmp_pat
     assert set(ends.values()) <= {"COMPLETED", "FAILED"}
     failed = frozenset(id for id, status in ends.items() if status == "FAILED")
     assert len(failed) <= 6
-    assert most_at_once(tmp_path, failed) <= 2
+    assert most_at_once(site.shared, failed) <= 2
     assert ann.result(ann.start(flow))["status"] == "COMPLETED"
 
 
-def test_a_full_workflow_says_why(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_a_full_workflow_says_why(site: Site, ann: Caller) -> None:
     """Who waits for the limit can ask, and others are not in its way. CC-2, XP-1."""
-    flow = ann.workflow(LEDGER.format(limit=1, folder=tmp_path, nap=30))
+    flow = ann.workflow(LEDGER.format(limit=1, folder=site.shared, nap=30))
     first, late = ann.start(flow), ann.start(flow)
-    until(lambda: lines(tmp_path), 20)
+    until(lambda: lines(site.shared), 20)
     said = ann.get(f"/api/v1/executions/{late}/explain").json()
     assert said["lines"][0]["code"] == "LIMIT_REACHED"
     echo = "steps: [{name: say, kind: code, language: bash, source: echo done}]"

@@ -81,7 +81,7 @@ def test_every_completion_starts_once_over_many_kills(site: Site, ann: Caller) -
     """
     first, then = chained(ann, 0)
     chance = random.Random(7)
-    for _ in range(6):
+    for _ in range(5):
         for _ in range(8):
             ann.start(first)
         time.sleep(chance.uniform(0, 0.3))  # when the kill comes: any moment is good
