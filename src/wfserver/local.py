@@ -47,10 +47,10 @@ def for_a_run(settings: Settings, folder: Path) -> Settings:
     """
     The settings for one run, with *folder* for what is transient.
 
-    Packages of steps are kept for the next time: in the data folder, or where there is none
-    yet, among the caches of this user.
+    Packages of steps are kept for the next time: where the server keeps them, or where there is
+    no data folder yet, among the caches of this user.
     """
-    if settings.data.is_dir():  # whose store knows which packages are in use
+    if settings.packages or settings.data.is_dir():  # only that store knows what is in use
         kept = settings.packages_folder
         return evolve(settings, data=folder, packages=kept, prune_packages=False)
     return evolve(settings, data=folder, packages=_users_packages())

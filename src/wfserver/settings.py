@@ -94,6 +94,7 @@ def settings_from(
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         steps=step_settings(env),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
+        packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
 
 

@@ -1,12 +1,14 @@
 """Several approvers, other eyes and changed rows, at all three doors."""
 
 import asyncio
+import json
 
 import httpx
 import pytest
 
 from http_world import ROWS, World, bearer
 from wfcore.model.access import Account
+from wfcore.usecases import sweeping
 
 RESPOND = "/api/webhook-trigger/approval"
 NAMES = ("ann", "bob", "cyd")
@@ -216,3 +218,23 @@ async def test_the_detail_alone_carries_the_hash(world: World):
     assert len((await seen(world, id))["itemsHash"]) == 64
     (listed,) = (await world.get("/api/v1/approvals")).json()["approvals"]
     assert "itemsHash" not in listed
+
+
+async def test_reminders_are_in_the_stream(world: World):
+    """`approval.reminder` and `approval.assented` are events like any other. AP-15, AP-20."""
+    who = await people(world)
+    execution, id = await asked(world, timeout_ms=60_000, reminders=(10_000,))
+    await Door(world, id, "v1").decide(who["bob"])
+    one = await seen(world, id)
+    assert one["reminders"] == [one["expiresAt"] - 10_000]
+    world.clock.advance(50_000)
+    await sweeping.sweep(world.services)
+    await Door(world, id, "v1").decide(who["ann"], "reject")
+    stream = await world.get(f"/api/v1/executions/{execution}/events")
+    told = [json.loads(line[6:]) for line in stream.text.splitlines() if line.startswith("data: ")]
+    kinds = [event["kind"] for event in told if event["kind"].startswith("approval.")]
+    assert kinds == [f"approval.{what}" for what in ("created", "assented", "reminder", "rejected")]
+    (reminder,) = (event for event in told if event["kind"] == "approval.reminder")
+    assert reminder["data"] == {
+        "step": "review", "approvalId": id, "expiresAt": one["expiresAt"], "before": 10_000,
+    }  # fmt: skip

@@ -232,17 +232,22 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     )
 
 
-async def test_an_environment_cannot_be_written(tmp_path: Path) -> None:
-    """Files and folders are readable for everybody and writable for nobody. PK-4."""
+async def test_an_environment_is_for_all_to_read(tmp_path: Path) -> None:
+    """Whatever the umask: everybody reads, only its owner writes, who can remove it. PK-4."""
     kept = folders(tmp_path)
-    await kept.prepare(python("a==1", "b==1"))
+    before = os.umask(0o077)
+    try:
+        await kept.prepare(python("a==1", "b==1"))
+    finally:
+        os.umask(before)
     found = os.walk(kept.find(python("a==1", "b==1")) or "")
     modes = {
         os.stat(os.path.join(path, name)).st_mode & 0o777
         for path, _, names in found
         for name in (".", *names)
     }
-    assert modes == {0o555, 0o444}
+    assert modes == {0o755, 0o644}
+    shutil.rmtree(Path(kept.find(python("a==1", "b==1")) or "").parents[1])
 
 
 async def test_what_was_installed_is_on_record(tmp_path: Path) -> None:
@@ -336,6 +341,7 @@ SECRETS = "user:hunter2@host.example/simple/TOKEN?key=s3cret"
         ("\x1b[31mERROR: red\x1b[0m\x07", "red"),
         ("at /made/here/site/x.py", "at ./site/x.py"),
         ("plain\nwords", "plain; words"),
+        ("ERROR: Exception:\nTraceback (most recent call last):\n  x\nE: why", "E: why"),
         ("", "it said nothing"),
         ("WARNING: only", "it said nothing"),
     ],

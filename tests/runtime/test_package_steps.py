@@ -13,11 +13,11 @@ from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.confine.terms import LADDER, PROCESS
 from adapters_runtime.ladder import Isolation
 from adapters_runtime.packages.environments import PackageEnvironments
-from runtime.conftest import MemoryFiles
 from shelves import Shelf, registry
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import StepEnd, StepJob
 from wfcore.testing.contracts.steps import job, silent
+from wfcore.testing.fakes_running import DictFiles
 
 TINY = ("tiny==1.1",)
 MODERN = ("@scope/modern@2.0.0", "common@1.0.0")
@@ -37,7 +37,7 @@ async def a_runner(
     """A runner whose data folder, where the packages are, is nobody else's to see."""
     made = CodeStepRunner(
         root / "steps",
-        MemoryFiles(),
+        DictFiles(),
         (f"art_{number}" for number in count()).__next__,
         isolation=Isolation(level, minimum=PROCESS, hidden=(str(environments.root.parent),)),
         environments=environments,

@@ -37,7 +37,7 @@ def environments(shelf: Shelf) -> PackageEnvironments:
     [
         (python("tiny==9.9"), ("pip", "tiny==9.9", "from versions: 1.0, 1.1")),
         (python("tiny==1.0", "tiny==1.1"), ("pip", "tiny==1.0", "tiny==1.1")),
-        (python("tiny==1.0 ; nonsense"), ("pip", "tiny")),
+        (python("tiny==1.0 ; nonsense"), ("pip", "nonsense")),
         (javascript("common@9.9.9"), ("npm", "common@9.9.9")),
         (javascript("nowhere@1.0.0"), ("npm", "nowhere@1.0.0", "404")),
     ],

@@ -1,5 +1,6 @@
 """Packages of steps from the command line: applied, run, refused in the installer's words."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,21 @@ def test_doctor_tells_what_is_kept(wfcore: Call, data: Path) -> None:
     assert "npm " in check["detail"]
     assert check["detail"].endswith("; 1 kept, 0.0 MiB")
     assert len(list((data / "packages").iterdir())) == 1
+
+
+def test_packages_may_be_kept_elsewhere(
+    wfcore: Call, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`WFCORE_PACKAGES` names the folder; a run that shares it removes nothing. PK-6."""
+    monkeypatch.setenv("WFCORE_PACKAGES", str(tmp_path / "kept"))
+    apply = ("workflow", "apply", "-", "--owner", "ann@example.org")
+    assert wfcore(*apply, stdin=TINY.format(version="1.0")).status == 0
+    (about,) = (tmp_path / "kept").glob("*/about.json")
+    os.utime(about, (0, 0))
+    other = "name: Other\nsteps:\n  - {name: a, kind: code, language: bash, source: echo}\n"
+    assert wfcore("run", "-", stdin=other).status == 0
+    assert about.exists()
+    assert not (data / "packages").exists()
 
 
 def test_the_switch_for_builds_is_read(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:

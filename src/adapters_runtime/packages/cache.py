@@ -100,8 +100,8 @@ class Cache:
                     await asyncio.to_thread(remove_tree, fresh)
 
     def complete(self, fresh: Path, about: Mapping[str, Any]) -> None:
-        """Make a filled folder fit to be an entry: counted, read-only, and on the disk."""
-        size = _seal(fresh)
+        """Make a filled folder fit to be an entry: counted, readable, and on the disk."""
+        size = _open(fresh)
         (fresh / _ABOUT).write_text(json.dumps({**about, "bytes": size}), "utf-8")
         _sync(fresh)
 
@@ -167,8 +167,13 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
-def _seal(folder: Path) -> int:
-    """Take away the right to write from everything below; how many bytes there are."""
+def _open(folder: Path) -> int:
+    """
+    Let every user read what is below, and none but ours write; how many bytes there are.
+
+    Steps cannot write there: they are confined, or another user. Without our own right to
+    write, nobody could remove a data folder.
+    """
     size = 0
     for path, _, names in os.walk(folder, topdown=False):
         for name in names:
@@ -176,9 +181,8 @@ def _seal(folder: Path) -> int:
             found = os.lstat(file)
             if stat.S_ISREG(found.st_mode):
                 size += found.st_size
-                os.chmod(file, 0o555 if found.st_mode & 0o100 else 0o444)
-        if path != str(folder):
-            os.chmod(path, 0o555)  # noqa: S103 - steps may run as another user
+                os.chmod(file, 0o755 if found.st_mode & 0o100 else 0o644)
+        os.chmod(path, 0o755)  # noqa: S103 - steps may run as another user
     return size
 
 

@@ -107,6 +107,8 @@ def words(said: str, folder: Path) -> str:
     errors = next((at for at, line in enumerate(lines) if _MARK.match(line)), 0)
     told = [_MARK.sub("", line).strip() for line in lines[errors:]]
     kept = [line for line in told if not _SMALL_TALK.search(line)]
+    if any(line.startswith("Traceback (") for line in kept):
+        kept = kept[-1:]
     return "; ".join(kept[-_MOST_LINES:])[-_MOST_WORDS:] or "it said nothing"
 
 
