@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,14 +261,6 @@ def test_nothing_leaks(site: Site, ann: Caller, provider: ModelServer) -> None:
     kept = [path for path in site.data.rglob("*") if path.is_file()]
     assert kept
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
-
-
-def test_the_server_runs_without_providers(tmp_path: Path) -> None:
-    """Nothing but AI steps needs a provider. AI-8."""
-    with closing(Site(tmp_path / "data")) as alone:
-        caller = alone.caller()
-        code = "steps: [{name: a, kind: code, language: bash, source: echo fine}]"
-        assert ended(caller, code)["status"] == "COMPLETED"
 
 
 def test_a_call_of_a_killed_server(site: Site, ann: Caller, provider: ModelServer) -> None:
