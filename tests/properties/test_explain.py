@@ -13,7 +13,7 @@ from wfcore.model.execution import ReasonCode, StatusReason, StepStatus, Trigger
 from wfcore.model.explanation import Why
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain import Around, explain, is_due
-from wfcore.rules.explain_queue import Queue
+from wfcore.rules.explain_queue import LaneAhead, Queue
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies_runs import executions
@@ -264,3 +264,20 @@ def test_a_quorum_says_how_far_it_is():
     assert "but not by who started it; 1 of 2 approvals are there (ann@example.org)." in line.text
     (line,) = explain(run, Around(approvals=(builders.approval(),)), NOW)
     assert "approvals are there" not in line.text
+
+
+def test_a_lane_names_only_the_holders_that_the_asker_sees():
+    """XP-2: whoever waits for a limit learns of others no more than their number."""
+    waiting = builders.execution("exec_mine", fence=0)
+    holders = [
+        builders.execution(
+            f"exec_{owner}", owner_id=owner, workflow_owner_id="acc_9", status=S.AWAITING_APPROVAL
+        )
+        for owner in ("acc_1", "acc_2")
+    ]
+    ahead = LaneAhead(2, 2, holders, asker="acc_1")
+    lines = explain(waiting, Around(lane=ahead), NOW)
+    assert "2 have not ended" in lines[0].text
+    assert [line.execution_id for line in lines] == [None, "exec_acc_1"]
+    everything = explain(waiting, Around(lane=LaneAhead(2, 2, holders)), NOW)
+    assert [line.execution_id for line in everything] == [None, "exec_acc_1", "exec_acc_2"]

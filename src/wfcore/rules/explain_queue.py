@@ -29,10 +29,16 @@ class Queue:
 
 @frozen
 class LaneAhead:
-    """What holds the lane of an execution that nobody has taken yet: so many, of so many."""
+    """
+    What holds the lane of an execution that nobody has taken yet: so many, of so many.
+
+    `holders`: some of them. `asker`: as in `Queue`.
+    """
 
     held: int
     limit: int
+    holders: Sequence[Execution] = ()
+    asker: str | None = None
 
 
 def in_the_lane(run: Execution, ahead: LaneAhead | None) -> Iterator[Line]:
@@ -46,6 +52,10 @@ def in_the_lane(run: Execution, ahead: LaneAhead | None) -> Iterator[Line]:
         "It begins when there is room, after those that came before it."
     )
     yield Line(Why.LIMIT_REACHED, text)
+    for one in _visible(ahead.holders, ahead.asker)[:_NAMED]:
+        yield Line(
+            Why.LIMIT_REACHED, f"One of them is {one.id}, {one.status}.", execution_id=one.id
+        )
 
 
 def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
@@ -79,13 +89,13 @@ def _share_used(run: Execution, queue: Queue, worker: str | None, free: int) -> 
     return free <= 0 or held >= queue.share * free
 
 
-def _visible(queue: Queue) -> list[Execution]:
-    return [one for one in queue.held if queue.asker is None or sees_execution(one, queue.asker)]
+def _visible(runs: Sequence[Execution], asker: str | None) -> list[Execution]:
+    return [one for one in runs if asker is None or sees_execution(one, asker)]
 
 
 def _takers(queue: Queue) -> str:
     """How many are whose, without saying more of other accounts than their number."""
-    own = len(_visible(queue))
+    own = len(_visible(queue.held, queue.asker))
     others = len(queue.held) - own
     parts = (f"{own} by executions that you see", f"{others} by those of other accounts")
     return ", ".join(part for part, count in zip(parts, (own, others), strict=True) if count)
@@ -93,7 +103,7 @@ def _takers(queue: Queue) -> str:
 
 def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
     """Some of those that hold a place, so that one of them can be looked at or cancelled."""
-    shown = [one for one in _visible(queue) if owner_id in (None, one.owner_id)]
+    shown = [one for one in _visible(queue.held, queue.asker) if owner_id in (None, one.owner_id)]
     for one in shown[:_NAMED]:
         text = f"A place is taken by {one.id} of '{one.workflow_name}'."
         yield Line(Why.PLACES_TAKEN, text, execution_id=one.id)

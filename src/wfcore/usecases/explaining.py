@@ -11,6 +11,7 @@ from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots, View
+from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain import Around, explain, is_due
 from wfcore.rules.explain_queue import LaneAhead, Queue
 from wfcore.usecases.executions import read_execution
@@ -49,20 +50,34 @@ async def explain_execution(
             definition=snapshot.definition if snapshot else None,
             approvals=await view.approvals.of_execution(run.id) if asks else (),
             queue=await _queue(services, view, who) if is_due(run, now) else None,
-            lane=await _lane(view, run),
+            lane=await _lane(view, run, who),
             serving=serving,
         )
     return Explanation(run, now, explain(run, around, now))
 
 
-async def _lane(view: View, run: Execution) -> LaneAhead | None:
+async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead | None:
     """Who is ahead of *run*, by the limit that its workflow has now."""
     if run.lane is None or run.fence > 0:
         return None
     workflow = await view.workflows.get(run.workflow_id)
     newest = await view.definitions.get(workflow.id, workflow.revision) if workflow else None
     limit = newest.definition.concurrency if newest else None
-    return LaneAhead(await view.lanes.held(run.lane), limit.limit) if limit else None
+    if limit is None:
+        return None
+    held, asker = await view.lanes.held(run.lane), who.account.id if who else None
+    return LaneAhead(held, limit.limit, await _holders(view, run), asker)
+
+
+async def _holders(view: View, run: Execution) -> Sequence[Execution]:
+    """Those of the same lane that were taken and have not ended, oldest first."""
+    found: list[Execution] = []
+    for status in ExecutionStatus:
+        if status not in EXECUTION.final:
+            where = ExecutionFilter(workflow_id=run.workflow_id, status=status)
+            found += (await view.executions.list(where, PageRequest(1, _MOST_HELD))).rows
+    held = (one for one in found if one.lane == run.lane and one.fence > 0)
+    return sorted(held, key=lambda one: (one.accepted_at, one.id))
 
 
 async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
