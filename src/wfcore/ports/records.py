@@ -146,7 +146,10 @@ class ExecutionsView(Protocol):
         """
 
     async def next_due(self) -> EpochMs | None:
-        """The earliest `due_at` of a PENDING or RUNNING execution that nobody holds."""
+        """
+        The earliest `due_at` of a PENDING or RUNNING execution that nobody holds. Those that wait
+        in their lane may be left out.
+        """
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         """Ids of executions that ended before *at*, oldest first."""

@@ -48,7 +48,8 @@ async def prepared(
     """
     The execution as it is to be stored, in its lane, with room claimed where it needs some.
 
-    The limit is that of the workflow's newest definition, whatever the revision. CC-5.
+    Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
+    that of the workflow's newest definition, whatever the revision. CC-5.
     """
     at = evolve(workflow, revision=revision or workflow.revision)
     definition = await definition_of(unit, at.id, at.revision)

@@ -1,0 +1,27 @@
+"""Every execution is accepted in one place, so that limits hold at every door."""
+
+import ast
+from pathlib import Path
+
+USECASES = Path(__file__).parents[2] / "src" / "wfcore" / "usecases"
+THE_DOOR = "accepting.py"
+
+
+def imported_from(path: Path, module: str) -> set[str]:
+    """The names that *path* imports from *module*."""
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        for alias in node.names
+    }
+
+
+def test_executions_are_accepted_in_one_place() -> None:
+    """Whoever starts one asks `accepting`: what it stores is in its lane, with room. CC-1, CC-4."""
+    doors = {
+        path.name
+        for path in USECASES.glob("*.py")
+        if "accept" in imported_from(path, "wfcore.rules.start")
+    }
+    assert doors == {THE_DOOR}
