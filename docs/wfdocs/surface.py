@@ -28,6 +28,8 @@ ADAPTERS = {
     "adapters_runtime.system": ("SystemClock", "SystemIds", "SystemTokens"),
     "adapters_runtime.templates": ("MiniJinjaTemplates",),
     "adapters_runtime.wakeups": ("Wakeups",),
+    "wfcore_client.asynchronous": ("AsyncClient",),
+    "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
     "wfserver.definition": ("checked", "read_definition"),
     "wfserver.engine": ("engine", "new_runner"),
