@@ -1,12 +1,12 @@
 """Packages of steps: pip and npm as they are, a folder of wheels, a registry on this machine."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from adapters_runtime.languages import Interpreters
 from adapters_runtime.packages.environments import PackageEnvironments
 from shelves import Shelf, operator, registry
 from wfcore.errors import PackagesUnavailable
@@ -106,7 +106,8 @@ async def test_a_missing_installer_is_told_with_its_cure(
     tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without npm, JavaScript runs, but without packages, and the error says what to install."""
-    node = shutil.which("node") or pytest.skip("only with a Node on PATH")
+    node = Interpreters(os.environ["PATH"]).find(Language.JAVASCRIPT).path
+    assert node is not None
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "node").symlink_to(node)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
