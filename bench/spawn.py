@@ -1,10 +1,11 @@
 """
-What the engine adds to the start of a step.
+What a step costs beyond its program: starts, throughput, and what waiting interpreters hold.
 
-One run measures, interleaved on the same machine: a bare spawn of an interpreter (asyncio's
-subprocess, and posix_spawn with a wait) and the same program as a step through `CodeStepRunner`.
+One run measures, interleaved on the same machine: a bare spawn of an interpreter (posix_spawn with
+a wait) and the same program as a step through `CodeStepRunner`, contained as everywhere. Between
+two measurements the pools may fill, as between steps that do not follow one another at once.
 
-    python bench/spawn.py [rounds]
+    python -m bench.spawn [rounds]
 """
 
 import asyncio
@@ -13,17 +14,31 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from attrs import frozen
+
 from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.languages import LANGUAGES
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import StepJob
 
-SOURCES = {Language.BASH: "echo 1", Language.PYTHON: "print(1)"}
+SOURCES = {
+    Language.BASH: "echo 1",
+    Language.LUA: "print(1)",
+    Language.PYTHON: "print(1)",
+    Language.JAVASCRIPT: "console.log(1)",
+    Language.TYPESCRIPT: "const one: number = 1; console.log(one)",
+    Language.RUBY: "puts 1",
+}
 ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"}
+AT_ONCE = 8
+REFILL_S = 0.25
+"""How long a pool may take to fill before the next measurement."""
 
 
 class _NoFiles:
@@ -39,72 +54,128 @@ class _NoFiles:
         pass
 
 
-async def measure(rounds: int = 60) -> dict[str, float]:
-    """The median in ms of each way to run each program, and `…_overhead` over the bare spawn."""
-    medians: dict[str, float] = {}
+@frozen
+class Start:
+    """Medians in ms: a bare spawn of the interpreter, and a step in it."""
+
+    bare_ms: float
+    step_ms: float
+
+
+@frozen
+class Measured:
+    """`steps` and `spawns`: how many Python programs a second, eight at once."""
+
+    level: str
+    starts: Mapping[Language, Start]
+    steps: float
+    spawns: float
+    idle_mb: float
+
+
+async def measure(rounds: int = 30) -> Measured:
+    """Everything, at the level of isolation that this machine gives."""
     with tempfile.TemporaryDirectory() as folder:
-        runner = CodeStepRunner(Path(folder, "steps"), _NoFiles(), lambda: "art")
-        try:
-            for language, source in SOURCES.items():
-                medians |= await _measure_language(runner, Path(folder), language, source, rounds)
-        finally:
-            await runner.close()
-    return medians
+        async with _runner(Path(folder)) as runner:
+            starts = {
+                language: await _start(runner, Path(folder), language, rounds)
+                for language in SOURCES
+                if runner.languages()[language].available
+            }
+            held = _held_mb(runner.spawner_pid or 0)
+            steps, spawns = await _throughput(runner, Path(folder), rounds * 8)
+            return Measured((await runner.level()).name, starts, steps, spawns, held)
 
 
-async def _measure_language(
-    runner: CodeStepRunner, folder: Path, language: Language, source: str, rounds: int
-) -> dict[str, float]:
-    program = runner.languages()[language].path or ""
-    script = folder / f"script.{language}"
-    script.write_text(source)
-    argv = [program, *(["-I"] if language is Language.PYTHON else []), str(script)]
-    job = StepJob("exec", "wf", "step", 1, 1, CodeStep("step", language, source), (), {}, {})
-    ways: dict[str, Callable[[], Awaitable[object]]] = {
-        "asyncio": lambda: _bare_asyncio(argv),
-        "posix_spawn": lambda: asyncio.to_thread(_bare_spawn, argv),
-        "step": lambda: runner.run(job, _silent),
-    }
-    took = await _interleaved(ways, rounds)
-    medians = {f"{language}_{way}": statistics.median(times) for way, times in took.items()}
-    medians[f"{language}_overhead"] = (
-        medians[f"{language}_step"] - medians[f"{language}_posix_spawn"]
-    )
-    return medians
+@asynccontextmanager
+async def _runner(folder: Path) -> AsyncIterator[CodeStepRunner]:
+    runner = CodeStepRunner(folder / "steps", _NoFiles(), lambda: "art")
+    try:
+        yield runner
+    finally:
+        await runner.close()
 
 
-async def _interleaved(
-    ways: dict[str, Callable[[], Awaitable[object]]], rounds: int
-) -> dict[str, list[float]]:
-    took: dict[str, list[float]] = {way: [] for way in ways}
+async def _start(runner: CodeStepRunner, folder: Path, language: Language, rounds: int) -> Start:
+    argv, job = _program(runner, folder, language), _job(language)
+    await _step(runner, job)
+    bare, step = [], []
     for _ in range(rounds):
-        for way, run in ways.items():
-            start = time.perf_counter()
-            await run()
-            took[way].append((time.perf_counter() - start) * 1_000)
-    return took
+        await asyncio.sleep(REFILL_S)
+        step.append(await _ms(_step(runner, job)))
+        bare.append(await _ms(asyncio.to_thread(_spawn, argv)))
+    return Start(statistics.median(bare), statistics.median(step))
 
 
-async def _bare_asyncio(argv: list[str]) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=ENVIRONMENT,
-    )
-    return (await process.communicate())[0]
+def _program(runner: CodeStepRunner, folder: Path, language: Language) -> list[str]:
+    """The same program for a bare spawn, with the same options."""
+    recipe, state = LANGUAGES[language], runner.languages()[language]
+    for name, text in {**recipe.more_files, recipe.file: SOURCES[language]}.items():
+        (folder / name).write_text(text)
+    return [state.path or "", *recipe.arguments(str(folder), state.version or "", live=False)]
 
 
-def _bare_spawn(argv: list[str]) -> bytes:
+def _job(language: Language) -> StepJob:
+    step = CodeStep("step", language, SOURCES[language])
+    return StepJob("exec", "wf", "step", 1, 1, step, (), {}, {})
+
+
+async def _step(runner: CodeStepRunner, job: StepJob) -> None:
+    end = await runner.run(job, _silent)
+    if end.output != 1:
+        raise RuntimeError(f"a step went wrong: {end}")
+
+
+async def _ms(work: object) -> float:
+    begin = time.perf_counter()
+    await work  # type: ignore[misc]
+    return (time.perf_counter() - begin) * 1_000
+
+
+async def _throughput(runner: CodeStepRunner, folder: Path, count: int) -> tuple[float, float]:
+    """Python steps and bare Python spawns a second, in turns of which the better one counts."""
+    argv, job = _program(runner, folder, Language.PYTHON), _job(Language.PYTHON)
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def step() -> None:
+        async with places:
+            await _step(runner, job)
+
+    async def spawn() -> None:
+        async with places:
+            await asyncio.to_thread(_spawn, argv)
+
+    async def rate(one: object, many: int) -> float:
+        begin = time.perf_counter()
+        await asyncio.gather(*(one() for _ in range(many)))  # type: ignore[operator]
+        return many / (time.perf_counter() - begin)
+
+    rates = [(await rate(step, count), await rate(spawn, count // 3)) for _ in range(3)]
+    return max(step for step, _ in rates), max(spawn for _, spawn in rates)
+
+
+def _spawn(argv: Sequence[str]) -> None:
     read_end, write_end = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, write_end, 1)]
     pid = os.posix_spawn(argv[0], argv, ENVIRONMENT, file_actions=actions)
     os.close(write_end)
     with open(read_end, "rb") as output:
-        data = output.read()
+        if output.read() != b"1\n":
+            raise RuntimeError(f"{argv} went wrong")
     os.waitpid(pid, 0)
-    return data
+
+
+def _held_mb(root: int) -> float:
+    """What the spawner and all that waits below it hold, shared pages in parts."""
+    pids, total = [root], 0
+    while pids:
+        pid = pids.pop()
+        with suppress(OSError):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pids += map(int, children)
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += next(int(line.split()[1]) for line in rollup.splitlines() if "Pss:" in line)
+    return total / 1_024
 
 
 async def _silent(stream: str, lines: str) -> None:
@@ -113,9 +184,17 @@ async def _silent(stream: str, lines: str) -> None:
 
 def main() -> None:
     """Measure on asyncio's own loop and print one line per figure."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    for name, median in asyncio.run(measure(rounds)).items():
-        print(f"{name:24} {median:8.2f} ms")
+    found = asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 30))
+    for language, start in found.starts.items():
+        over = start.step_ms - start.bare_ms
+        ratio = start.step_ms / start.bare_ms
+        print(
+            f"{language:12} bare {start.bare_ms:7.2f} ms  step {start.step_ms:7.2f} ms"
+            f"  {over:+7.2f} ms  {ratio:5.2f}"
+        )
+    print(f"python       {found.spawns:.0f} spawns/s  {found.steps:.0f} steps/s", end="")
+    print(f"  {found.steps / found.spawns:.2f}")
+    print(f"idle pools   {found.idle_mb:.1f} MB, level {found.level}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from adapters_runtime.artifacts import UnusableArtifact
 from adapters_runtime.confine.terms import NAMESPACE, PLACE, UID, Ahead, Kind, Terms
 from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.ladder import Isolation, Level, find_level, folders_for
-from adapters_runtime.languages import LANGUAGES, Interpreters, needed_by
+from adapters_runtime.languages import LANGUAGES, Interpreters, finds_module_types, needed_by
 from adapters_runtime.packages.reach import Reach
 from adapters_runtime.process import (
     PROGRAM,
@@ -220,6 +220,7 @@ class CodeStepRunner:
 
     async def _order(self, engine: _Engine, folder: StepFolder, job: StepJob) -> Order:
         limits = self._limits
+        job = await self._without_types(job)
         argv = await self._argv(folder, job)
         modules = await self._modules(engine, job)
         of_process = limits.of_process(engine.level.name)
@@ -244,6 +245,16 @@ class CodeStepRunner:
             log=job.log,
         )
 
+    async def _without_types(self, job: StepJob) -> StepJob:
+        """TypeScript as the JavaScript that it was made to be, on a Node that can run it."""
+        step = job.step
+        if step.javascript is None:
+            return job
+        state = await self._interpreter(Language.JAVASCRIPT)
+        if not finds_module_types(state):
+            return job
+        return evolve(job, step=evolve(step, language=Language.JAVASCRIPT, source=step.javascript))
+
     def _ahead(self, language: Language, limits: Mapping[str, int]) -> Ahead | None:
         """How the language's interpreter is started before there is a job, where it can be."""
         state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
@@ -256,10 +267,13 @@ class CodeStepRunner:
         language = job.step.language
         if language is Language.COMMAND:
             return world.command(job.argv, self._passed_on["PATH"])
+        return world.interpreted(folder, job, await self._interpreter(language))
+
+    async def _interpreter(self, language: Language) -> LanguageState:
         state = self._interpreters.known(language)
         if state is None:
             state = await self._in_thread(partial(self._interpreters.find, language))
-        return world.interpreted(folder, job, state)
+        return state
 
     async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
         """What the end of the tree means; its artifacts are stored, or the error says why not."""

@@ -100,6 +100,11 @@ def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
     return ("-s", "-P") if version >= (3, 11) else ("-s",)
 
 
+def finds_module_types(node: LanguageState) -> bool:
+    """Whether this Node finds out by itself whether a file uses `import` or `require`."""
+    return _numbers(node.version or "") >= (20, 19)
+
+
 def _node_flags(version: Version) -> tuple[str, ...]:
     if version < (20, 19):
         return ()

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from adapters_runtime.ai import schemas
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.definition_text import load_definition_text, with_lines
 from adapters_runtime.languages import Interpreters
 from adapters_runtime.templates import MiniJinjaTemplates
-from wfcore.errors import InvalidDefinition
-from wfcore.model.workflow import CodeStep, Definition, Language
+from adapters_runtime.typescript import without_types
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.workflow import CodeStep, Definition, Language, replaced, walk
 from wfcore.rules.definition import check_definition, language_problems
+from wfcore.rules.field_paths import below
 from wfcore.rules.limits import SOURCE_BYTES
 from wfcore.rules.packages import needs_of
 
@@ -68,6 +70,8 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
         missing = language_problems(definition, cures(definition)) if runs_here else ()
         if missing:
             raise InvalidDefinition(missing)
+        if runs_here:
+            definition = _as_javascript(definition)
     except InvalidDefinition as error:
         raise with_lines(error, lines, source) from None
     return definition
@@ -77,6 +81,33 @@ def announce_packages(definition: Definition, *, quiet: bool) -> None:
     """Say what may take a while: packages that are not here yet are installed."""
     if not quiet and needs_of(definition):
         click.echo("installing the packages of its steps, unless they are here", err=True)
+
+
+def _as_javascript(definition: Definition) -> Definition:
+    """
+    The definition with its TypeScript as JavaScript beside it.
+
+    Raises `InvalidDefinition` for TypeScript that is more than types.
+    """
+    typed = {
+        path: step.source
+        for path, step in walk(definition.steps)
+        if isinstance(step, CodeStep) and step.language is Language.TYPESCRIPT
+    }
+    node = interpreters().find(Language.TYPESCRIPT).path if typed else None
+    if node is None:
+        return definition
+    found = dict(zip(typed, without_types(tuple(typed.values()), node), strict=True))
+    problems = tuple(
+        Problem(below(path, "source"), one.problem) for path, one in found.items() if one.problem
+    )
+    if problems:
+        raise InvalidDefinition(problems)
+
+    def change(path: str, step: CodeStep) -> CodeStep:
+        return evolve(step, javascript=found[path].text) if path in found else step
+
+    return evolve(definition, steps=replaced(definition.steps, change))
 
 
 def interpreters() -> Interpreters:

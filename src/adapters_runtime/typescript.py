@@ -1,0 +1,64 @@
+"""
+TypeScript becomes JavaScript once, when a workflow is applied, not at every step.
+
+Node itself takes the types away: blanks stand in their place, so lines and columns stay.
+"""
+
+import json
+import subprocess
+from collections.abc import Sequence
+
+from attrs import frozen
+
+_STRIP = """
+const { stripTypeScriptTypes } = require("module");
+const stripped = (source) => {
+  try { return { text: stripTypeScriptTypes(source) }; }
+  catch (error) {
+    const line = /^[^\\n]*:(\\d+)\\n/.exec(error.stack);
+    return { problem: (line ? `line ${line[1]}: ` : "") + error.message };
+  }
+};
+let asked = "";
+process.stdin.on("data", (part) => (asked += part));
+process.stdin.on("end", () => console.log(JSON.stringify(JSON.parse(asked).map(stripped))));
+"""
+_FLAGS = ("--disable-warning=ExperimentalWarning",)
+_TIMEOUT_S = 20.0
+
+
+@frozen
+class Stripped:
+    """A source as JavaScript, or what Node does not like about it."""
+
+    text: str | None = None
+    problem: str | None = None
+
+
+def without_types(sources: Sequence[str], node: str) -> Sequence[Stripped]:
+    """
+    Each of *sources* without its types, by one start of *node*.
+
+    Nothing can be said where that start fails: then each is left as it is, for Node to strip
+    when the step runs.
+    """
+    try:
+        answer = subprocess.run(  # noqa: S603 - an interpreter that was found
+            [node, *_FLAGS, "-e", _STRIP],
+            input=json.dumps(sources),
+            capture_output=True,
+            check=True,
+            timeout=_TIMEOUT_S,
+            text=True,
+            env={},
+        ).stdout
+        return [_stripped(found) for found in json.loads(answer)]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return [Stripped() for _ in sources]
+
+
+def _stripped(found: dict[str, str]) -> Stripped:
+    problem = found.get("problem")
+    if problem is not None:
+        problem = " ".join(line.strip() for line in problem.splitlines() if line.strip())
+    return Stripped(found.get("text"), problem)
