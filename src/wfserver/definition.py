@@ -15,7 +15,8 @@ from adapters_runtime.languages import Interpreters
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.typescript import without_types
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.workflow import CodeStep, Definition, Language, replaced, walk
+from wfcore.model.replacing import replaced
+from wfcore.model.workflow import CodeStep, Definition, Language, walk
 from wfcore.rules.definition import check_definition, language_problems
 from wfcore.rules.field_paths import below
 from wfcore.rules.limits import SOURCE_BYTES

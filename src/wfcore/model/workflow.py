@@ -6,12 +6,12 @@ The tree has one node type per kind of step. A new kind is a new class here, a r
 `lists_of`, too.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.json import Json, JsonObject
@@ -276,29 +276,6 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
         yield here, step
         for below, inside in lists_of(step):
             yield from walk(inside, f"{here}.{below}")
-
-
-def replaced(
-    steps: tuple[Step, ...], change: Callable[[str, CodeStep], CodeStep], path: str = "steps"
-) -> tuple[Step, ...]:
-    """The same tree with every code step as *change* makes it of its path and itself."""
-    return tuple(_replaced(step, change, f"{path}[{at}]") for at, step in enumerate(steps))
-
-
-def _replaced(step: Step, change: Callable[[str, CodeStep], CodeStep], path: str) -> Step:
-    match step:
-        case CodeStep():
-            return change(path, step)
-        case ParallelStep():
-            branches = tuple(
-                evolve(branch, steps=replaced(inside, change, f"{path}.{below}"))
-                for branch, (below, inside) in zip(step.branches, lists_of(step), strict=True)
-            )
-            return evolve(step, branches=branches)
-        case LoopStep():
-            return evolve(step, steps=replaced(step.steps, change, f"{path}.steps"))
-        case _:
-            return step
 
 
 @frozen
