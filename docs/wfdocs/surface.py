@@ -6,6 +6,7 @@ The public surface as text, read from the sources: one line for each name and ea
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def _member(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Arguments and result as they are written."""
-    arguments = ast.unparse(node.args).removeprefix("self, ").removeprefix("self")
+    arguments = re.sub(r"^(self|cls)(, |$)", "", ast.unparse(node.args))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     waits = " (async)" if isinstance(node, ast.AsyncFunctionDef) else ""
     return f"({arguments}){returns}{waits}"
