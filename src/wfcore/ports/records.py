@@ -7,8 +7,9 @@ unit has put. Records are frozen, so a store may hand out the same object twice.
 
 `put` is compare-and-set: version 0 means "must be new", n means "the stored version must be
 n". The stored copy's version is one higher; the record given stays as it is. The loser of a
-race gets `Stale` from `commit`, and nothing of its unit is visible. One unit may put a record
-several times: each further `put` starts from the version that the read after a `put` shows.
+race gets `Stale` from `commit` at the latest (a later read of its unit may say so, too), and
+nothing of its unit is visible. One unit may put a record several times: each further `put`
+starts from the version that the read after a `put` shows.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,0 +1,413 @@
+"""What `StoreComparison` asks a store and the plain dicts alike, and the records it puts."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from attrs import evolve, field, frozen
+from hypothesis import strategies as st
+
+from wfcore.instants import DAY, EpochMs
+from wfcore.model.access import Account, ApiKey, Login, Permission, Session, Share
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.workflow import Workflow
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.comparison_model import DUE, OVER, State
+from wfcore.testing.contracts.keeping import REPOSITORY
+
+TWO = ("acc_1", "acc_2")
+moments = st.integers(-2, 3).map(lambda by: EpochMs(NOW + by))
+workers = st.sampled_from(("w1", "w2"))
+_ids = st.sampled_from(("a", "b", "c"))
+_emails = st.sampled_from(("x@e.org", "y@e.org"))
+_owners = st.sampled_from(TWO)
+_flows = st.sampled_from(("wf_1", "wf_2"))
+_runs = st.sampled_from(("exec_1", "exec_2"))
+
+
+def _executions() -> st.SearchStrategy[Execution]:
+    return st.builds(
+        make.execution,
+        _ids,
+        owner_id=_owners,
+        workflow_id=_flows,
+        accepted_at=moments,
+        status=st.sampled_from(ExecutionStatus),
+        due_at=st.none() | moments,
+        worker=st.none() | workers,
+        completed_at=st.none() | moments,
+        step_results=st.dictionaries(
+            st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
+        ),
+    )
+
+
+def _approvals() -> st.SearchStrategy[Approval]:
+    return st.builds(
+        make.approval,
+        _ids,
+        execution_id=_runs,
+        workflow_id=_flows,
+        owner_id=_owners,
+        workflow_owner_id=_owners,
+        status=st.sampled_from(ApprovalStatus),
+        created_at=moments,
+        expires_at=moments,
+        approvers=st.sampled_from(((), ("acc_2",), (" Acc_1@example.org",))),
+    )
+
+
+_workflows = st.builds(make.workflow, _ids, name=st.sampled_from(("X", "Y")), owner_id=_owners)
+_shares = st.builds(make.share, _ids, _owners, permission=st.sampled_from(Permission))
+_webhooks = st.builds(make.webhook, _ids, owner_id=_owners, workflow_id=_flows, created_at=moments)
+_sessions = st.builds(make.session, _ids, created_at=moments)
+_logins = st.builds(make.login, _ids, last_failure_at=moments)
+RECORDS: st.SearchStrategy[Any] = st.one_of(
+    _executions(),
+    st.builds(make.account, _ids, email=_emails, created_at=moments),
+    _workflows,
+    _executions(),
+    _approvals(),
+    _executions(),
+    st.builds(make.event, st.integers(1, 3), _runs),
+    _shares,
+    _webhooks,
+    st.builds(make.replay, _ids, created_at=st.sampled_from((NOW, NOW + DAY - 1, NOW + DAY))),
+    st.builds(make.artifact, _ids, execution_id=_runs, created_at=moments),
+    st.builds(make.key, _ids, account_id=_owners, created_at=moments),
+    _sessions,
+    _logins,
+    st.builds(make.audit_entry, _ids, at=moments),
+)
+"""Records of every kind that may be put, few enough to meet."""
+GOING: st.SearchStrategy[Any] = st.one_of(
+    st.builds(make.execution, _ids), _workflows, _shares, _webhooks, _sessions, _logins
+)
+"""Records of the kinds that may be deleted, or purged."""
+
+
+@frozen(eq=False)
+class Ask:
+    """A question: its words, how a store is asked, and what the plain dicts say."""
+
+    words: str
+    ask: Callable[[Any], Awaitable[Any]] = field(repr=False)
+    answer: Callable[[State], Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.words)
+
+
+@st.composite
+def _asks(
+    draw: st.DrawFn,
+    words: str,
+    ask: Callable[..., Any],
+    answer: Callable[..., Any],
+    *arguments: st.SearchStrategy[Any],
+) -> Ask:
+    """Asks with the same arguments on both sides; their values are in the words."""
+    drawn = tuple(draw(one) for one in arguments)
+    said = f"{words}({', '.join(map(repr, drawn))})"
+    return Ask(said, lambda view: ask(view, *drawn), lambda state: answer(state, *drawn))
+
+
+def _gets() -> st.SearchStrategy[Ask]:
+    def get(kind: type, *keys: st.SearchStrategy[str]) -> st.SearchStrategy[Ask]:
+        name = REPOSITORY[kind]
+        return _asks(
+            f"{name}.get",
+            lambda view, *key: getattr(view, name).get(*key),
+            lambda state, *key: state.get(kind, *key),
+            *keys,
+        )
+
+    plain = (Account, Workflow, Execution, Approval, Webhook, Artifact, ApiKey, Session, Login)
+    scopes = st.just("key_1:wf_1")
+    return st.one_of(
+        *(get(kind, _ids) for kind in plain), get(Share, _ids, _owners), get(Replay, scopes, _ids)
+    )
+
+
+def newest(records: Sequence[Any], at: str = "created_at") -> list[Any]:
+    return sorted(records, key=lambda record: (getattr(record, at), record.id), reverse=True)
+
+
+def by_name(records: Sequence[Workflow]) -> list[Workflow]:
+    return sorted(records, key=lambda record: (record.name, record.id))
+
+
+def cut(records: Sequence[Any], page: PageRequest) -> Page[Any]:
+    rows = tuple(records[page.offset : page.offset + page.size])
+    return Page(rows, len(records), page.page, page.size)
+
+
+def only(first: Sequence[Any]) -> Any:
+    return first[0] if first else None
+
+
+def seen_by(state: State, account: str) -> list[Workflow]:
+    shared = {share.workflow_id for share in state.all(Share) if share.account_id == account}
+    return [w for w in state.all(Workflow) if w.owner_id == account or w.id in shared]
+
+
+def listed(state: State, where: ExecutionFilter) -> list[Execution]:
+    runs = [
+        run
+        for run in state.all(Execution)
+        if where.owner_id in (None, run.owner_id)
+        and where.workflow_id in (None, run.workflow_id)
+        and where.status in (None, run.status)
+    ]
+    return [
+        evolve(run, output=None, step_results=_bare(run)) for run in newest(runs, "accepted_at")
+    ]
+
+
+def _bare(run: Execution) -> Any:
+    return {name: evolve(result, output=None) for name, result in run.step_results.items()}
+
+
+def shown(state: State, where: ApprovalFilter) -> list[Approval]:
+    me, email = where.account_id, (where.email or "").lower()
+    editable = {
+        share.workflow_id
+        for share in state.all(Share)
+        if share.account_id == me and share.permission is Permission.EDIT
+    }
+
+    def sees(one: Approval) -> bool:
+        names = {name.strip().lower() for name in one.approvers}
+        named = bool(names & {me, email}) if names else one.workflow_id in editable
+        return me is None or me in (one.owner_id, one.workflow_owner_id) or named
+
+    approvals = [one for one in state.all(Approval) if where.status in (None, one.status)]
+    return newest([one for one in approvals if sees(one)])
+
+
+def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
+    over = [
+        run
+        for run in state.all(Execution)
+        if run.status is ExecutionStatus.INTERRUPTED and run.due_at is not None
+    ]
+    found = [run for run in over if (run.due_at or 0) <= now]
+    return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
+
+
+def abandoned(state: State, now: EpochMs, limit: int) -> list[Execution]:
+    held = [run for run in state.all(Execution) if run.worker and run.status not in OVER]
+    lost = [run for run in held if state.leases.get(run.id, 0) < now]
+    return sorted(lost, key=lambda run: run.id)[:limit]
+
+
+def next_due(state: State) -> EpochMs | None:
+    times = [
+        run.due_at
+        for run in state.all(Execution)
+        if run.status in DUE and run.worker is None and run.due_at is not None
+    ]
+    return min(times, default=None)
+
+
+def ended(state: State, before: EpochMs, limit: int) -> list[str]:
+    over = [
+        run
+        for run in state.all(Execution)
+        if run.completed_at is not None and run.completed_at < before
+    ]
+    return [run.id for run in sorted(over, key=lambda run: (run.completed_at, run.id))][:limit]
+
+
+def due_approvals(state: State, now: EpochMs, limit: int) -> list[Approval]:
+    due = [one for one in open_approvals(state) if one.expires_at <= now]
+    return sorted(due, key=lambda one: (one.expires_at, one.id))[:limit]
+
+
+def open_approvals(state: State) -> list[Approval]:
+    return [one for one in state.all(Approval) if one.status is ApprovalStatus.PENDING]
+
+
+def log(state: State, id: str, above: int, limit: int) -> list[Event]:
+    found = [e for e in state.all(Event) if e.execution_id == id and e.number > above]
+    return sorted(found, key=lambda event: event.number)[:limit]
+
+
+def entries(state: State, since: EpochMs, above: str | None, limit: int) -> list[AuditEntry]:
+    found = [e for e in state.all(AuditEntry) if e.at >= since and e.id > (above or "")]
+    return sorted(found, key=lambda entry: entry.id)[:limit]
+
+
+def counted(state: State, webhook: str) -> list[Tally]:
+    found = [tally for tally in state.all(Tally) if tally.webhook_id == webhook]
+    return sorted(found, key=lambda tally: (tally.date, tally.status))
+
+
+_pages = st.builds(PageRequest, st.integers(1, 2), st.integers(1, 3))
+_limits = st.integers(1, 3)
+_run_filters = st.builds(
+    ExecutionFilter, st.none() | _owners, st.none() | _flows, st.none() | st.just("COMPLETED")
+).map(lambda one: evolve(one, status=one.status and ExecutionStatus(one.status)))
+_approval_filters = st.builds(
+    ApprovalFilter,
+    st.none() | _owners,
+    st.sampled_from((None, "acc_1@example.org")),
+    st.none() | st.sampled_from(ApprovalStatus),
+)
+
+
+ASKS: st.SearchStrategy[Ask] = st.one_of(
+    _gets(),
+    _asks(
+        "accounts.by_email",
+        lambda view, email: view.accounts.by_email(email),
+        lambda state, email: only([a for a in state.all(Account) if a.email == email.lower()]),
+        st.sampled_from(("x@e.org", "X@e.org", "y@e.org")),
+    ),
+    _asks(
+        "accounts.list",
+        lambda view, page: view.accounts.list(page),
+        lambda state, page: cut(newest(state.all(Account)), page),
+        _pages,
+    ),
+    _asks(
+        "workflows.by_name",
+        lambda view, owner, name: view.workflows.by_name(owner, name),
+        lambda state, owner, name: only(
+            [w for w in state.all(Workflow) if (w.owner_id, w.name) == (owner, name)]
+        ),
+        _owners,
+        st.sampled_from(("X", "Y")),
+    ),
+    _asks(
+        "workflows.visible_to",
+        lambda view, account, page: view.workflows.visible_to(account, page),
+        lambda state, account, page: cut(by_name(seen_by(state, account)), page),
+        _owners,
+        _pages,
+    ),
+    _asks(
+        "workflows.list",
+        lambda view, page: view.workflows.list(page),
+        lambda state, page: cut(by_name(state.all(Workflow)), page),
+        _pages,
+    ),
+    _asks(
+        "shares.of_workflow",
+        lambda view, id: view.shares.of_workflow(id),
+        lambda state, id: sorted(
+            (share for share in state.all(Share) if share.workflow_id == id),
+            key=lambda share: share.account_id,
+        ),
+        _ids,
+    ),
+    _asks(
+        "keys.of_account",
+        lambda view, id: view.keys.of_account(id),
+        lambda state, id: newest([key for key in state.all(ApiKey) if key.account_id == id]),
+        _owners,
+    ),
+    _asks(
+        "executions.list",
+        lambda view, where, page: view.executions.list(where, page),
+        lambda state, where, page: cut(listed(state, where), page),
+        _run_filters,
+        _pages,
+    ),
+    _asks(
+        "executions.grace_over",
+        lambda view, now, limit: view.executions.grace_over(now, limit),
+        due_runs,
+        moments,
+        _limits,
+    ),
+    _asks(
+        "executions.abandoned",
+        lambda view, now, limit: view.executions.abandoned(now, limit),
+        abandoned,
+        moments,
+        _limits,
+    ),
+    _asks("executions.next_due", lambda view: view.executions.next_due(), next_due),
+    _asks(
+        "executions.ended_before",
+        lambda view, at, limit: view.executions.ended_before(at, limit),
+        ended,
+        moments,
+        _limits,
+    ),
+    _asks(
+        "approvals.list",
+        lambda view, where, page: view.approvals.list(where, page),
+        lambda state, where, page: cut(shown(state, where), page),
+        _approval_filters,
+        _pages,
+    ),
+    _asks(
+        "approvals.of_execution",
+        lambda view, id: view.approvals.of_execution(id),
+        lambda state, id: newest([a for a in state.all(Approval) if a.execution_id == id]),
+        _runs,
+    ),
+    _asks(
+        "approvals.due",
+        lambda view, now, limit: view.approvals.due(now, limit),
+        due_approvals,
+        moments,
+        _limits,
+    ),
+    _asks(
+        "approvals.next_deadline",
+        lambda view: view.approvals.next_deadline(),
+        lambda state: min((one.expires_at for one in open_approvals(state)), default=None),
+    ),
+    _asks(
+        "artifacts.of_execution",
+        lambda view, id: view.artifacts.of_execution(id),
+        lambda state, id: newest([a for a in state.all(Artifact) if a.execution_id == id]),
+        _runs,
+    ),
+    _asks(
+        "webhooks.of_owner",
+        lambda view, owner, page: view.webhooks.of_owner(owner, page),
+        lambda state, owner, page: cut(
+            newest([one for one in state.all(Webhook) if owner in (None, one.owner_id)]), page
+        ),
+        st.none() | _owners,
+        _pages,
+    ),
+    _asks(
+        "webhooks.of_workflow",
+        lambda view, id: view.webhooks.of_workflow(id),
+        lambda state, id: newest([one for one in state.all(Webhook) if one.workflow_id == id]),
+        _flows,
+    ),
+    _asks("webhooks.tallies", lambda view, id: view.webhooks.tallies(id), counted, _ids),
+    _asks(
+        "events.of_execution",
+        lambda view, id, above, limit: view.events.of_execution(id, above, limit),
+        log,
+        _runs,
+        st.integers(0, 2),
+        _limits,
+    ),
+    _asks(
+        "audit.list",
+        lambda view, since, above, limit: view.audit.list(since, above, limit),
+        entries,
+        moments,
+        st.none() | _ids,
+        _limits,
+    ),
+)
+"""Everything that is asked of a view or a unit."""
