@@ -147,6 +147,16 @@ async def test_addresses_carry_the_path_of_the_mount(below: World) -> None:
     assert (await below.get("/openapi.json")).json()["servers"] == [{"url": "/flows"}]
 
 
+async def test_a_link_decides_below_a_mount(below: World) -> None:
+    """The page's button leads back to where the page is. LK-2."""
+    _, approval = await below.paused()
+    url = f"/api/webhook-trigger/approval/{approval}/approve?api_key={below.key.text}"
+    page = await below.http.get(url)
+    assert (page.status_code, "action=" in page.text) == (200, False)
+    assert (await below.http.get(f"{url}&confirm=1")).status_code == 200
+    assert (await below.get(f"/api/v1/approvals/{approval}")).json()["status"] == "APPROVED"
+
+
 async def test_a_public_url_with_a_path_goes_into_links(tmp_path: Path) -> None:
     """Behind a proxy that strips a path, links carry it all the same."""
     async with a_world(tmp_path, HttpConfig(public_url="https://example.org/wf/")) as world:
