@@ -233,15 +233,21 @@ class AsyncClient:
 
     async def download(self, artifact: shapes.ArtifactView, to: Path) -> Path:
         """Write an artifact's content to the file *to*, piece by piece."""
-        async with self._stream(artifact.download_url, {}) as answer:
+        async with self._stream(self._at(artifact.download_url), {}) as answer:
             with to.open("wb") as file:
                 async for chunk in answer.aiter_bytes():
                     file.write(chunk)
         return to
 
+    def _at(self, path: str) -> httpx.URL:
+        """
+        A whole path of the server, which may lie below a mount: on the same host whatever it says.
+        """
+        return self._http.base_url.copy_with(raw_path=f"/{path.lstrip('/')}".encode())
+
     @asynccontextmanager
     async def _stream(
-        self, address: str, headers: Mapping[str, str]
+        self, address: str | httpx.URL, headers: Mapping[str, str]
     ) -> AsyncIterator[httpx.Response]:
         try:
             async with self._http.stream("GET", address, headers=dict(headers)) as answer:

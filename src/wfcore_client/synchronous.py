@@ -221,13 +221,21 @@ class Client:
 
     def download(self, artifact: shapes.ArtifactView, to: Path) -> Path:
         """Write an artifact's content to the file *to*, piece by piece."""
-        with self._stream(artifact.download_url, {}) as answer, to.open("wb") as file:
+        with self._stream(self._at(artifact.download_url), {}) as answer, to.open("wb") as file:
             for chunk in answer.iter_bytes():
                 file.write(chunk)
         return to
 
+    def _at(self, path: str) -> httpx.URL:
+        """
+        A whole path of the server, which may lie below a mount: on the same host whatever it says.
+        """
+        return self._http.base_url.copy_with(raw_path=f"/{path.lstrip('/')}".encode())
+
     @contextmanager
-    def _stream(self, address: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+    def _stream(
+        self, address: str | httpx.URL, headers: Mapping[str, str]
+    ) -> Iterator[httpx.Response]:
         try:
             with self._http.stream("GET", address, headers=dict(headers)) as answer:
                 if answer.status_code >= 400:

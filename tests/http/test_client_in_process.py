@@ -1,9 +1,16 @@
 """The typed client on an application of the same process."""
 
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
 from adapters_http.app import HttpConfig, create_app
-from http_world import World
+from http_world import World, serving
 from wfcore.model.approval import ApprovalStatus
-from wfcore_client import AsyncClient
+from wfcore_client import ApiError, AsyncClient, Unreachable
 
 
 async def test_without_a_socket(world: World) -> None:
@@ -15,3 +22,17 @@ async def test_without_a_socket(world: World) -> None:
         assert view.current_step is not None
         assert (await client.list_approvals(ApprovalStatus.PENDING)).total == 1
         assert (await client.reject(approval_id)).status is ApprovalStatus.REJECTED
+
+
+async def test_below_a_mount_downloads_are_found(world: World, tmp_path: Path) -> None:
+    """A download's path is whole, the mount's included; and it never leads to another host."""
+    execution_id, _ = await world.with_artifact()
+    outer = Starlette(routes=[Mount("/flows", app=create_app(world.services, HttpConfig()))])
+    async with serving(outer) as url, AsyncClient(f"{url}/flows", world.key.text) as client:
+        (artifact,) = (await client.list_artifacts(execution_id)).artifacts
+        assert artifact.download_url.startswith("/flows/api/")
+        kept = await client.download(artifact, tmp_path / "kept")
+        assert kept.read_bytes() == b"hello"
+        for elsewhere in ("https://example.org/x", "//example.org/x"):
+            with pytest.raises((ApiError, Unreachable)):
+                await client.download(evolve(artifact, download_url=elsewhere), tmp_path / "x")
