@@ -31,7 +31,7 @@ from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Slots, Store
 from wfcore.testing.builders import NOW
-from wfcore.testing.comparison_asks import ASKS, GOING, RECORDS, Ask, moments, workers
+from wfcore.testing.comparison_asks import ASKS, Ask
 from wfcore.testing.comparison_model import (
     Change,
     Count,
@@ -43,6 +43,7 @@ from wfcore.testing.comparison_model import (
     claimed,
     key_of,
 )
+from wfcore.testing.comparison_records import GOING, RECORDS, ids, moments, workers
 from wfcore.testing.contracts.keeping import REPOSITORY, collect
 
 UNTIL = EpochMs(NOW + 2)
@@ -53,7 +54,6 @@ VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
 
 _units = st.sampled_from(("first", "second"))
 _open_units = st.runner().flatmap(lambda script: st.sampled_from(sorted(script.units)))
-_ids = st.sampled_from(("a", "b", "c"))
 
 
 @define(eq=False)
@@ -134,7 +134,7 @@ class StoreComparison(RuleBasedStateMachine):
         self._begin(unit)
         self._put(unit, record, version)
 
-    @rule(unit=_units, id=_ids, status=st.sampled_from(ExecutionStatus))
+    @rule(unit=_units, id=ids, status=st.sampled_from(ExecutionStatus))
     def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
         """Put an execution back with another status; its worker keeps it while it runs."""
         self._begin(unit)
@@ -159,7 +159,7 @@ class StoreComparison(RuleBasedStateMachine):
             change = Delete(kind, key, gone.version)
             self._collect(unit, change, lambda kept: getattr(kept, repository).delete(gone))
 
-    @rule(unit=_units, webhook=_ids, status=st.sampled_from((202, 401)), at=moments)
+    @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
     def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
         """Count an answer."""
         self._begin(unit)
@@ -214,7 +214,7 @@ class StoreComparison(RuleBasedStateMachine):
         self.past.append(state)
 
     @precondition(lambda self: any(run.worker for run in self.state.all(Execution)))
-    @rule(worker=workers, ids=st.sets(_ids), until=moments)
+    @rule(worker=workers, ids=st.sets(ids), until=moments)
     def extend(self, worker: str, ids: set[str], until: EpochMs) -> None:
         """A worker says that it is alive."""
         kept = self._loop.run(self.store.extend(worker, ids, until))

@@ -1,4 +1,4 @@
-"""What `StoreComparison` asks a store and the plain dicts alike, and the records it puts."""
+"""What `StoreComparison` asks a store and the plain dicts alike."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 from hypothesis import strategies as st
 
-from wfcore.instants import DAY, EpochMs
+from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Permission, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
@@ -17,80 +17,9 @@ from wfcore.model.replay import Replay
 from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.testing import builders as make
-from wfcore.testing.builders import NOW
 from wfcore.testing.comparison_model import DUE, OVER, State
+from wfcore.testing.comparison_records import flows, ids, moments, owners, runs
 from wfcore.testing.contracts.keeping import REPOSITORY
-
-TWO = ("acc_1", "acc_2")
-moments = st.integers(-2, 3).map(lambda by: EpochMs(NOW + by))
-workers = st.sampled_from(("w1", "w2"))
-_ids = st.sampled_from(("a", "b", "c"))
-_emails = st.sampled_from(("x@e.org", "y@e.org"))
-_owners = st.sampled_from(TWO)
-_flows = st.sampled_from(("wf_1", "wf_2"))
-_runs = st.sampled_from(("exec_1", "exec_2"))
-
-
-def _executions() -> st.SearchStrategy[Execution]:
-    return st.builds(
-        make.execution,
-        _ids,
-        owner_id=_owners,
-        workflow_id=_flows,
-        accepted_at=moments,
-        status=st.sampled_from(ExecutionStatus),
-        due_at=st.none() | moments,
-        worker=st.none() | workers,
-        completed_at=st.none() | moments,
-        step_results=st.dictionaries(
-            st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
-        ),
-    )
-
-
-def _approvals() -> st.SearchStrategy[Approval]:
-    return st.builds(
-        make.approval,
-        _ids,
-        execution_id=_runs,
-        workflow_id=_flows,
-        owner_id=_owners,
-        workflow_owner_id=_owners,
-        status=st.sampled_from(ApprovalStatus),
-        created_at=moments,
-        expires_at=moments,
-        approvers=st.sampled_from(((), ("acc_2",), (" Acc_1@example.org",))),
-    )
-
-
-_workflows = st.builds(make.workflow, _ids, name=st.sampled_from(("X", "Y")), owner_id=_owners)
-_shares = st.builds(make.share, _ids, _owners, permission=st.sampled_from(Permission))
-_webhooks = st.builds(make.webhook, _ids, owner_id=_owners, workflow_id=_flows, created_at=moments)
-_sessions = st.builds(make.session, _ids, created_at=moments)
-_logins = st.builds(make.login, _ids, last_failure_at=moments)
-RECORDS: st.SearchStrategy[Any] = st.one_of(
-    _executions(),
-    st.builds(make.account, _ids, email=_emails, created_at=moments),
-    _workflows,
-    _executions(),
-    _approvals(),
-    _executions(),
-    st.builds(make.event, st.integers(1, 3), _runs),
-    _shares,
-    _webhooks,
-    st.builds(make.replay, _ids, created_at=st.sampled_from((NOW, NOW + DAY - 1, NOW + DAY))),
-    st.builds(make.artifact, _ids, execution_id=_runs, created_at=moments),
-    st.builds(make.key, _ids, account_id=_owners, created_at=moments),
-    _sessions,
-    _logins,
-    st.builds(make.audit_entry, _ids, at=moments),
-)
-"""Records of every kind that may be put, few enough to meet."""
-GOING: st.SearchStrategy[Any] = st.one_of(
-    st.builds(make.execution, _ids), _workflows, _shares, _webhooks, _sessions, _logins
-)
-"""Records of the kinds that may be deleted, or purged."""
 
 
 @frozen(eq=False)
@@ -135,7 +64,7 @@ def _gets() -> st.SearchStrategy[Ask]:
     plain = (Account, Workflow, Execution, Approval, Webhook, Artifact, ApiKey, Session, Login)
     scopes = st.just("key_1:wf_1")
     return st.one_of(
-        *(get(kind, _ids) for kind in plain), get(Share, _ids, _owners), get(Replay, scopes, _ids)
+        *(get(kind, ids) for kind in plain), get(Share, ids, owners), get(Replay, scopes, ids)
     )
 
 
@@ -256,11 +185,11 @@ def counted(state: State, webhook: str) -> list[Tally]:
 _pages = st.builds(PageRequest, st.integers(1, 2), st.integers(1, 3))
 _limits = st.integers(1, 3)
 _run_filters = st.builds(
-    ExecutionFilter, st.none() | _owners, st.none() | _flows, st.none() | st.just("COMPLETED")
+    ExecutionFilter, st.none() | owners, st.none() | flows, st.none() | st.just("COMPLETED")
 ).map(lambda one: evolve(one, status=one.status and ExecutionStatus(one.status)))
 _approval_filters = st.builds(
     ApprovalFilter,
-    st.none() | _owners,
+    st.none() | owners,
     st.sampled_from((None, "acc_1@example.org")),
     st.none() | st.sampled_from(ApprovalStatus),
 )
@@ -286,14 +215,14 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda state, owner, name: only(
             [w for w in state.all(Workflow) if (w.owner_id, w.name) == (owner, name)]
         ),
-        _owners,
+        owners,
         st.sampled_from(("X", "Y")),
     ),
     _asks(
         "workflows.visible_to",
         lambda view, account, page: view.workflows.visible_to(account, page),
         lambda state, account, page: cut(by_name(seen_by(state, account)), page),
-        _owners,
+        owners,
         _pages,
     ),
     _asks(
@@ -309,13 +238,13 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
             (share for share in state.all(Share) if share.workflow_id == id),
             key=lambda share: share.account_id,
         ),
-        _ids,
+        ids,
     ),
     _asks(
         "keys.of_account",
         lambda view, id: view.keys.of_account(id),
         lambda state, id: newest([key for key in state.all(ApiKey) if key.account_id == id]),
-        _owners,
+        owners,
     ),
     _asks(
         "executions.list",
@@ -357,7 +286,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         "approvals.of_execution",
         lambda view, id: view.approvals.of_execution(id),
         lambda state, id: newest([a for a in state.all(Approval) if a.execution_id == id]),
-        _runs,
+        runs,
     ),
     _asks(
         "approvals.due",
@@ -375,7 +304,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         "artifacts.of_execution",
         lambda view, id: view.artifacts.of_execution(id),
         lambda state, id: newest([a for a in state.all(Artifact) if a.execution_id == id]),
-        _runs,
+        runs,
     ),
     _asks(
         "webhooks.of_owner",
@@ -383,21 +312,21 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda state, owner, page: cut(
             newest([one for one in state.all(Webhook) if owner in (None, one.owner_id)]), page
         ),
-        st.none() | _owners,
+        st.none() | owners,
         _pages,
     ),
     _asks(
         "webhooks.of_workflow",
         lambda view, id: view.webhooks.of_workflow(id),
         lambda state, id: newest([one for one in state.all(Webhook) if one.workflow_id == id]),
-        _flows,
+        flows,
     ),
-    _asks("webhooks.tallies", lambda view, id: view.webhooks.tallies(id), counted, _ids),
+    _asks("webhooks.tallies", lambda view, id: view.webhooks.tallies(id), counted, ids),
     _asks(
         "events.of_execution",
         lambda view, id, above, limit: view.events.of_execution(id, above, limit),
         log,
-        _runs,
+        runs,
         st.integers(0, 2),
         _limits,
     ),
@@ -406,7 +335,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda view, since, above, limit: view.audit.list(since, above, limit),
         entries,
         moments,
-        st.none() | _ids,
+        st.none() | ids,
         _limits,
     ),
 )
