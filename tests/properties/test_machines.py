@@ -14,7 +14,7 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
 from wfcore.model.webhook import WebhookStatus
 from wfcore.rules import states, webhook_machine
-from wfcore.rules.approval import Decision
+from wfcore.rules.approval import Assented, Decision
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, CancelAsked, Fact
 from wfcore.testing.strategies import instants
@@ -23,7 +23,7 @@ from wfcore.testing.strategies_runs import FACTS, executions
 MACHINES = list(states.MACHINES.values())
 MEMBERS = {
     "execution": (ExecutionStatus, Fact),
-    "approval": (ApprovalStatus, Decision),
+    "approval": (ApprovalStatus, Decision | Assented),
     "webhook": (WebhookStatus, webhook_machine.Fact),
 }
 PAIRS = [
