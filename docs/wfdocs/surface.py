@@ -41,7 +41,7 @@ ADAPTERS = {
 
 def surface() -> str:
     """Every public name with its signature, sorted by module."""
-    lines = [*exported(), *whole(), *adapters()]
+    lines = [*exported(), *whole(), *kit(), *adapters()]
     return "\n".join(lines) + "\n"
 
 
@@ -65,6 +65,15 @@ def whole() -> Iterator[str]:
     for module in WHOLE_MODULES:
         names = [name for name in definitions(module) if not name.startswith("_")]
         yield from _described(module, names, module)
+
+
+def kit() -> Iterator[str]:
+    """What `from wfcore.testing import …` gives; of contracts not their tests, which may grow."""
+    for node in ast.walk(tree("wfcore.testing")):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wfcore.testing."):
+            names = [one.name for one in node.names]
+            lines = _described(str(node.module), names, "wfcore.testing")
+            yield from (line for line in lines if ".test_" not in line)
 
 
 def adapters() -> Iterator[str]:
