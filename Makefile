@@ -46,6 +46,7 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 
 tables: .venv/.dev         ## write afresh what the documentation shows of the tables
 	$(BIN)/python docs/fill.py
+	cd tests && ../$(BIN)/python -m escapes.page
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference

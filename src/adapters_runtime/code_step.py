@@ -77,7 +77,7 @@ class StepLimits:
             "processes": self.processes if counted_alone else self.processes_of_user,
             "file": self.file,
             "open_files": self.open_files,
-            "core": 0,
+            "core": 1,  # 0 would still start a program of the system's that takes core dumps
         }
 
 

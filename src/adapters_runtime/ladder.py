@@ -24,7 +24,7 @@ from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.process import NotStarted, Order, Spawner
 
 _PROBE_S = 10.0
-_LIMITS = {"core": 0}
+_LIMITS = {"core": 1}
 
 _SEEN = {
     "file": "the probe could read a file of the server's",

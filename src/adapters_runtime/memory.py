@@ -6,10 +6,8 @@ groups, which few servers may make; so the supervisor looks, the more often the 
 is to its limit. Standard library only.
 """
 
-import os
 from collections.abc import Iterable
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _GROWTH = 2 << 30
 """Bytes that a tree may claim in a second, as a guess for when to look again."""
 _SOONEST_S, _LATEST_S = 0.05, 0.5
@@ -31,18 +29,18 @@ def next_look_s(held_bytes: int, limit: int) -> float:
 
 
 def _rough(pid: int) -> int:
-    """Resident memory without files."""
-    fields = _read(pid, "statm").split()
-    return (int(fields[1]) - int(fields[2])) * _PAGE if len(fields) > 2 else 0
+    """Memory of its own and shared memory, without files; what was swapped out too."""
+    return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:"))
 
 
 def _share(pid: int) -> int:
-    """Its proportional share of anonymous and shared memory; costs a walk of its page tables."""
-    total = 0
-    for line in _read(pid, "smaps_rollup").splitlines():
-        if line.startswith((b"Pss_Anon:", b"Pss_Shmem:")):
-            total += int(line.split()[1]) << 10
-    return total
+    """The same, of shared pages its share; costs a walk of its page tables."""
+    return _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
+
+
+def _sum(text: bytes, names: tuple[bytes, ...]) -> int:
+    kilobytes = (int(line.split()[1]) for line in text.splitlines() if line.startswith(names))
+    return sum(kilobytes) << 10
 
 
 def _read(pid: int, name: str) -> bytes:

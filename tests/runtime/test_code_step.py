@@ -150,7 +150,7 @@ print(json.dumps(broken))
         end = await runner.run(job(source), silent)
     finally:
         await runner.close()
-    assert end.output == ["memory", "File too large", "Too many open files", 0]
+    assert end.output == ["memory", "File too large", "Too many open files", 1]
 
 
 async def test_store_unavailable(tmp_path: Path, files: Any) -> None:

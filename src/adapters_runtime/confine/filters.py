@@ -9,6 +9,7 @@ import ctypes
 import struct
 from collections.abc import Iterable, Iterator
 
+from adapters_runtime.confine import landlock
 from adapters_runtime.confine.numbers import AUDIT_ARCH, machine, number_of
 from adapters_runtime.confine.syscalls import syscall
 
@@ -34,7 +35,7 @@ _REFUSED = _words("""
     pidfd_getfd keyctl add_key request_key unshare setns open_by_handle_at name_to_handle_at acct
     quotactl quotactl_fd syslog settimeofday clock_settime clock_adjtime adjtimex sethostname
     setdomainname iopl ioperm lookup_dcookie nfsservctl vhangup fanotify_init fanotify_mark
-    migrate_pages move_pages memfd_secret shmget msgget semget modify_ldt personality uselib ustat
+    migrate_pages move_pages memfd_secret shmget msgget semget mq_open modify_ldt personality uselib ustat
     sysfs _sysctl
 """)
 """Refused with EPERM, whatever the arguments."""
@@ -45,9 +46,8 @@ As if the kernel did not have them: programs have another way then. What `clone3
 cannot be seen from a filter; memory of `memfd_create` is counted nowhere.
 """
 
-_OTHERS_BY_PATH = _words("""
+_BY_PATH = _words("""
     chown lchown fchownat setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat
-    inotify_add_watch
 """)
 _MODES = ("chmod", "fchmodat", "fchmodat2")
 _FIRST_ARGUMENT_PID = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
@@ -60,17 +60,23 @@ class Filter:
     """
     What to refuse beyond the usual.
 
-    *sockets*: the families that a socket may have. *same_user*: the step runs as the server's
-    own user, so what Landlock does not see (modes, owners, other processes' limits) is refused.
-    *watched*: `connect` is asked of whoever holds the listener.
+    *sockets*: the families that a socket may have. *watched*: `connect` is asked of whoever holds
+    the listener. *same_files*: the step is in the server's file system, where Landlock does not
+    see who only looks on. *same_user*: it runs as the server's own user, so what else Landlock
+    does not see (modes, owners, other processes' limits) is refused.
     """
 
     def __init__(
-        self, sockets: tuple[int, ...], same_user: bool = False, watched: bool = False
+        self,
+        sockets: tuple[int, ...],
+        watched: bool = False,
+        same_files: bool = False,
+        same_user: bool = False,
     ) -> None:
         self.sockets = sockets
-        self.same_user = same_user
         self.watched = watched
+        self.same_files = same_files
+        self.same_user = same_user
 
     def install(self) -> int | None:
         """Hold this process and its children to it; the listener, where one is *watched*."""
@@ -110,6 +116,8 @@ class Filter:
             yield "connect", [(_RETURN, 0, 0, _NOTIFY)]
             for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
                 yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
+        if self.same_files:
+            yield "inotify_add_watch", _refuse(EPERM)
         if self.same_user:
             yield from _same_user()
 
@@ -134,7 +142,9 @@ SHARED_NETWORK = (_INET, _INET6, _NETLINK)
 
 
 def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
-    for name in _OTHERS_BY_PATH:
+    if landlock.version() < landlock.KNOWS_TRUNCATE:
+        yield "truncate", _refuse(EPERM)
+    for name in _BY_PATH:
         yield name, _refuse(EOPNOTSUPP)
     for name in _MODES:
         yield name, [(_RETURN, 0, 0, _ERRNO)]  # done as asked, they are told: see docs/isolation.md

@@ -1,5 +1,5 @@
 """
-The four levels of isolation, each as the same few moments in the life of a step.
+The four levels of isolation, each as the same few moments in the life of a step. CS-11.
 
 `open` is called once, in the spawner; `prepare` in a step's supervisor, before its job is known;
 `confine_ahead` in the process that becomes the step, still before the job; `confine` there when
@@ -97,7 +97,8 @@ class Landlocked(Process):
         super().confine_ahead(ask)
         self._become()
         sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
-        return Filter(sockets, self._as_server, watched=self.kind.network).install()
+        watched = self.kind.network
+        return Filter(sockets, watched, same_files=True, same_user=self._as_server).install()
 
     def _become(self) -> None:
         if os.geteuid() == 0:

@@ -72,6 +72,7 @@ _DIFFERENT: dict[str, tuple[int | None, int | None]] = {
     "modify_ldt": (154, None),
     "mount": (165, 40),
     "move_pages": (279, 239),
+    "mq_open": (240, 180),
     "msgget": (68, 186),
     "name_to_handle_at": (303, 264),
     "nfsservctl": (180, 42),

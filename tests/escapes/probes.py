@@ -1,0 +1,187 @@
+"""
+Every probe, in one table: what it tries, and the levels that do not let it.
+
+`n` namespace, `u` uid, `l` landlock, `p` process. Where a level does not hold, the probe must
+succeed exactly if it succeeds with no containment at all; and with none it must succeed, or it
+would prove nothing: on every machine, or where *bites* says.
+"""
+
+import os
+from collections.abc import Callable
+from itertools import chain
+
+from attrs import frozen
+
+from adapters_runtime.confine import landlock
+from adapters_runtime.confine.terms import LADDER
+
+SHORT = dict(zip("nulp", LADDER, strict=True))
+
+
+def anywhere() -> bool:
+    return True
+
+
+def as_root() -> bool:
+    return os.geteuid() == 0
+
+
+def where_it_has_a_name() -> bool:
+    return os.uname().nodename != "localhost"
+
+
+def where_somebody_lives() -> bool:
+    home = os.path.expanduser("~")
+    return os.access(home, os.R_OK) and bool(os.listdir(home))
+
+
+def seldom() -> bool:
+    """Depends on how the kernel was built or set; where it can be done at all, it bites."""
+    return False
+
+
+@frozen
+class Probe:
+    """
+    *name* is the function in `inside`. *since*: the version of Landlock that the level `landlock`
+    needs to hold it. *alone*: it is a step of its own, judged from outside. *network*: its step
+    says `network: true`.
+    """
+
+    name: str
+    says: str
+    held: str
+    bites: Callable[[], bool] = anywhere
+    since: int = 1
+    alone: bool = False
+    network: bool = False
+
+    @property
+    def key(self) -> str:
+        """Some are tried with network and without."""
+        return f"open.{self.name}" if self.network else self.name
+
+    def is_held_at(self, level: str) -> bool:
+        if level == SHORT["l"] and landlock.version() < self.since:
+            return False
+        return level in {SHORT[letter] for letter in self.held}
+
+
+P = Probe
+
+FILES = (
+    P("read_database", "read the server's database", "nul"),
+    P("read_signing_key", "read the key that signs download links", "nul"),
+    P("list_data_folder", "list the data folder", "nul"),
+    P("write_data_folder", "write into the data folder", "nul"),
+    P("follow_link", "read the database through a link of its own", "nul"),
+    P("link_file", "give a file of the server's a name in its own folder", "nul"),
+    P("neighbours_file", "read another step's folder", "nul"),
+    P("read_outside", "read a file that everybody may read", "nul"),
+    P("write_outside", "write into a folder that everybody may write to", "nul"),
+    P("list_outside", "list a folder that everybody may list", "nul"),
+    P("watch_outside", "be told what happens in a folder outside", "nul"),
+    P("list_home", "list the home of the server's user", "nul", where_somebody_lives),
+    P("list_logs", "list the logs of the machine", "nul"),
+    P("list_devices_of_kernel", "look around in /sys", "nul"),
+    P("read_shadow", "read /etc/shadow", "nul", as_root),
+    P("write_system", "write to the system's folders", "nul", as_root),
+    P("remove", "remove a file of the server's", "nul"),
+    P("truncate", "empty a file of the server's", "nul"),
+    P("change_mode", "change the mode of a file of the server's", "nul"),
+    P("open_devices", "open a device other than /dev/null and its like", "nul"),
+    P("make_device", "make a device", "nul", as_root),
+    P("write_kernel_settings", "write to the kernel's settings", "nul", as_root),
+    P("stat_database", "learn that the database is there, and its size", "nu"),
+)
+PROCESSES = (
+    P("read_environment", "read the environment of a process of the server's user", "nul"),
+    P("read_map", "read where its memory lies", "nul"),
+    P("read_memory", "read its memory", "nul", as_root),
+    P("trace", "trace it", "nul", as_root),
+    P("list_processes", "see its command line", "nul"),
+    P("signal_server", "signal the server", "nul", since=6),
+    P("signal_victim", "signal it", "nul", since=6),
+    P("signal_by_descriptor", "signal it by descriptor", "nul", since=6),
+    P("signal_supervisor", "signal its own supervisor", "nul", since=6),
+    P("limit_victim", "change its limits", "nul"),
+    P("slow_victim", "change its priority", "nul"),
+    P("move_victim", "choose its processors", "nul"),
+    P("doom_victim", "have it killed first when memory runs out", "nul"),
+    P("signal_neighbour", "signal another step", "nul", since=6),
+    P("neighbours_environment", "read another step's environment", "nul"),
+    P("supervisors_environment", "read its supervisor's environment", "nul"),
+    P("inherited_secret", "find a secret in its own environment", "nulp"),
+    P("inherited_descriptors", "find a descriptor that the server left open", "nulp"),
+    P("name_of_machine", "learn the name of the machine", "n", where_it_has_a_name),
+)
+KERNEL = (
+    P("gain_privileges", "gain privileges from a program that gives them", "nulp"),
+    P("keep_capabilities", "have a capability", "nul", as_root),
+    P("new_user_namespace", "make a user namespace", "nul", seldom),
+    P("clone_into_namespace", "clone into a namespace", "nul", seldom),
+    P("clone3_into_namespace", "clone3 into a namespace", "nul", seldom),
+    P("enter_namespace", "enter a namespace of the server's", "nul", seldom),
+    P("mount", "mount", "nul", seldom),
+    P("change_root", "change its root", "nul", as_root),
+    P("load_program", "talk to bpf", "nul", seldom),
+    P("count_events", "open a performance counter", "nul", seldom),
+    P("handle_faults", "handle page faults itself", "nul", seldom),
+    P("use_keys", "use the kernel's keyrings", "nul", seldom),
+    P("use_ring", "use io_uring", "nul", seldom),
+    P("open_by_handle", "get a handle of a file", "nul", seldom),
+    P("personality", "change its personality", "nul"),
+    P("read_kernel_log", "ask for the kernel's log", "nul", as_root),
+    P("memory_nobody_counts", "make memory files, which nobody counts", "nul"),
+    P("shared_segment", "make shared segments, which outlive it", "nul"),
+    P("message_queue", "make message queues, which outlive it", "nul", seldom),
+)
+NETWORK = (
+    P("connect_to_server", "connect to the server's port", "nul"),
+    P("connect_to_port", "connect to another port of the machine", "nul"),
+    P("send_datagram", "send a datagram", "nul"),
+    P("connect_to_path", "connect to a socket by its path", "nul"),
+    P("connect_to_abstract", "connect to an abstract socket", "nul"),
+    P("list_interfaces", "list the network interfaces", "nul", seldom),
+    P("raw_packets", "have raw packets", "nul", seldom),
+    P("to_the_hypervisor", "have a socket to the hypervisor", "nul", seldom),
+    P("kernel_crypto", "have a socket of the kernel's cryptography", "nul", seldom),
+    P("kernel_events", "have a socket of the kernel's events", "nul"),
+)
+OPEN_NETWORK = (
+    P("connect_to_server", "connect to the server's port", "nul", network=True),
+    P("connect_by_other_name", "by another address of the loopback", "nul", network=True),
+    P("connect_by_own_address", "by the machine's own address", "nul", seldom, network=True),
+    P("connect_as_ipv6", "by IPv4 written as IPv6", "nul", seldom, network=True),
+    P("connect_without_waiting", "without waiting", "nul", network=True),
+    P("connect_by_sending", "by sending at once (TCP Fast Open)", "nul", seldom, network=True),
+    P("connect_while_it_looks", "while another thread changes the address", "nul", network=True),
+    P("connect_to_path", "connect to a socket by its path", "nul", network=True),
+    P("connect_to_abstract", "connect to an abstract socket", "nul", network=True),
+    P("kernel_events", "have a socket of the kernel's events", "nul", network=True),
+    P("connect_anywhere_else", "connect to anything else, as it should", "", network=True),
+)
+AMOUNTS = (
+    P("fill_disk", "write more bytes than its folder may hold", "n"),
+    P("fill_folder", "make more files than its folder may hold", "n"),
+    P("fill_memory", "take more memory than a process may", "nulp"),
+    P("fill_process_table", "start more processes than a step may", "nu"),
+    P("fill_memory_together", "take more memory with several processes", "nulp", alone=True),
+    P("fill_shared_memory", "take more memory by sharing it", "nulp", alone=True),
+    P("flood", "write more output than a step may", "nulp", alone=True),
+)
+ENDS = (
+    P("leave_orphan", "leave a daemon behind that ignores signals", "nulp", alone=True),
+    P("outlive_timeout", "be alive after its timeout", "nulp", alone=True),
+    P("fork_for_ever", "be alive then, as one that forks and exits for ever", "nulp", alone=True),
+)
+GROUPS = {
+    "Files": FILES,
+    "Processes": PROCESSES,
+    "The kernel": KERNEL,
+    "Network, of a step without `network: true`": NETWORK,
+    "Network, of a step with `network: true`": OPEN_NETWORK,
+    "Amounts": AMOUNTS,
+    "The end": ENDS,
+}
+PROBES = {probe.key: probe for probe in chain.from_iterable(GROUPS.values())}
