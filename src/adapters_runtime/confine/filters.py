@@ -35,8 +35,8 @@ _REFUSED = _words("""
     pidfd_getfd keyctl add_key request_key unshare setns open_by_handle_at name_to_handle_at acct
     quotactl quotactl_fd syslog settimeofday clock_settime clock_adjtime adjtimex sethostname
     setdomainname iopl ioperm lookup_dcookie nfsservctl vhangup fanotify_init fanotify_mark
-    migrate_pages move_pages memfd_secret shmget msgget semget mq_open modify_ldt personality uselib ustat
-    sysfs _sysctl
+    migrate_pages move_pages memfd_secret shmget msgget semget mq_open modify_ldt personality uselib
+    ustat sysfs _sysctl
 """)
 """Refused with EPERM, whatever the arguments."""
 
