@@ -91,10 +91,8 @@ def _neighbour(site: Site, ann: Caller, aims: dict[str, Any]) -> Iterator[dict[s
     flow = ann.workflow(f"steps: {json.dumps([{**step, 'timeout': '60s'}])}")
     execution = ann.start(flow, secret=aims["secret"])
     mark = f"WF_EXECUTION_ID={execution}"
-    until(lambda: alive(mark), 20)
-    (pid,) = alive(mark)[:1]
-    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
-    home = next(line for line in environment if line.startswith("TMPDIR=")).partition("=")[2]
+    until(lambda: _at_work(mark), 20)
+    pid, home = _at_work(mark)[0]
     renew(aims["public"])
     yield {
         **aims,
@@ -108,6 +106,17 @@ def _neighbour(site: Site, ann: Caller, aims: dict[str, Any]) -> Iterator[dict[s
         "long": LONG_S,
     }
     ann.post(f"/api/v1/executions/{execution}/cancel")
+
+
+def _at_work(mark: str) -> list[tuple[int, str]]:
+    """The process of the step with that mark and its TMPDIR, once it has written its secret."""
+    found = []
+    for pid in alive(mark):
+        with suppress(OSError):
+            environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+            homes = [line[7:] for line in environment if line.startswith("TMPDIR=")]
+            found += [(pid, home) for home in homes if os.stat(f"/proc/{pid}/root{home}/secret")]
+    return found
 
 
 _DECLARED = "variables: {targets: {type: object}}"
