@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE
 from adapters_runtime.ladder import find_level_now
 from escapes.page import PAGE, written
 from escapes.probes import GROUPS
@@ -33,16 +33,19 @@ def test_every_probe_bites(without: Verdicts) -> None:
     assert blunt == []
 
 
-@pytest.mark.parametrize("level", LADDER)
-def test_level(level: str, without: Verdicts, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("level", "warm"),
+    [*((level, True) for level in LADDER), (NAMESPACE, False), (LANDLOCK, False)],
+)
+def test_level(level: str, warm: bool, without: Verdicts, tmp_path: Path) -> None:
     """
     Each probe is held exactly where the table says so, and reaches what it reaches without
-    containment elsewhere. CS-11.
+    containment elsewhere, whether its interpreter was started before the job or with it. CS-11.
     """
     found = find_level_now(level, tmp_path / "looked")
     if found.name != level:
         pytest.skip(f"this machine cannot be put into the level {level}: {found.missed[level]}")
-    said = contained(level, tmp_path)
+    said = contained(level, warm, tmp_path)
     expected = {
         name: without[name] and not probe.is_held_at(level) for name, probe in PROBES.items()
     }

@@ -20,11 +20,7 @@ from scenarios.site import Caller, Site
 from wfcore.testing.contracts.steps import alive
 
 INSIDE = Path(__file__).with_name("inside.py").read_text()
-NEIGHBOUR = """
-import os, sys, time
-open(os.environ["TMPDIR"] + "/secret", "w").write(os.environ["WF_VAR_secret"])
-time.sleep(60)
-"""
+NEIGHBOUR = 'printf %s "$WF_VAR_secret" > "$TMPDIR/secret"; exec sleep 60'
 LONG_S = 600
 SETTINGS = {
     "WFCORE_STEP_DISK": str(DISK),
@@ -50,9 +46,9 @@ TOGETHER = [probe.name for probe in PROBES.values() if not (probe.alone or probe
 NETWORKED = [probe.name for probe in PROBES.values() if probe.network]
 
 
-def contained(level: str, folder: Path) -> Verdicts:
-    """What the probes reach at *level*."""
-    settings = {**SETTINGS, "WFCORE_ISOLATION": level}
+def contained(level: str, warm: bool, folder: Path) -> Verdicts:
+    """What the probes reach at *level*, in interpreters started before the job or with it."""
+    settings = {**SETTINGS, "WFCORE_ISOLATION": level, "WFCORE_WARM": "1" if warm else "0"}
     with targets() as aims, closing(Site(folder / "data", settings)) as site:
         ann = site.caller()
         with _neighbour(site, ann, aims) as known:
@@ -87,7 +83,7 @@ def loose(folder: Path) -> Verdicts:
 @contextmanager
 def _neighbour(site: Site, ann: Caller, aims: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Another step, at work while the probes look for it, and the server's part of the targets."""
-    step = {"name": "wait", "kind": "code", "language": "python", "source": NEIGHBOUR}
+    step = {"name": "wait", "kind": "code", "language": "bash", "source": NEIGHBOUR}
     flow = ann.workflow(f"steps: {json.dumps([{**step, 'timeout': '60s'}])}")
     execution = ann.start(flow, secret=aims["secret"])
     mark = f"WF_EXECUTION_ID={execution}"
