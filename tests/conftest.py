@@ -2,13 +2,14 @@
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "ci",
     derandomize=True,
     deadline=None,
     max_examples=60,
+    phases=[phase for phase in Phase if phase is not Phase.explain],  # minutes, for a long script
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
