@@ -118,10 +118,10 @@ class NoPasswords:
 async def work(services: Services) -> None:
     """A worker: claim, begin, run, complete, until nothing is due."""
     for lease in await claim(services, "me", 10):
-        jobs = list(await begin(services, lease))
+        jobs = list((await begin(services, lease)).jobs)
         while jobs:
             job = jobs.pop()
-            jobs += await complete_step(services, lease, job.step_name, run_step(job))
+            jobs += (await complete_step(services, lease, job.step_name, run_step(job))).jobs
 
 
 if __name__ == "__main__":

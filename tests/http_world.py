@@ -99,10 +99,11 @@ class World:
     async def run(self, *ends: StepEnd) -> None:
         """Be the worker: claim the one due execution, and end its steps like this."""
         (lease,) = await running.claim(self.services, "w1", 1)
-        jobs = list(await running.begin(self.services, lease))
+        jobs = list((await running.begin(self.services, lease)).jobs)
         for end in ends:
             (job,) = jobs
-            jobs = list(await running.complete_step(self.services, lease, job.step_name, end))
+            work = await running.complete_step(self.services, lease, job.step_name, end)
+            jobs = list(work.jobs)
 
     async def finished(self, output: Json = None, **inputs: Json) -> str:
         """A COMPLETED execution of one step."""

@@ -3,12 +3,15 @@ The dispatcher: takes due executions, runs their steps, records what came of the
 
 All decisions are the core's; here are only the tasks that wait for processes. A lease is
 extended as long as this process lives, and whatever was taken away from it is stopped.
+
+What is done to one execution is done in turn: the ends of steps that ran beside one another,
+and looks at it when the time of something has come. Each has its own unit of work.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from attrs import define, field
@@ -17,7 +20,7 @@ from adapters_runtime.wakeups import Wakeups, wait_for
 from wfcore.errors import LeaseLost, StoreUnavailable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.usecases import running
-from wfcore.usecases.running import Lease
+from wfcore.usecases.running import Lease, Work
 from wfcore.usecases.services import Services
 
 R = TypeVar("R")
@@ -29,17 +32,37 @@ HEARTBEAT_S = 1.0
 STORE_RETRY_S = (0.05, 2.0)
 
 
-@define
+@define(eq=False)
 class _Held:
     """
-    An execution that this process works on, and the tasks that run its steps. `begun`: the
-    attempts that were started, by step and number.
+    An execution that this process works on.
+
+    `tasks` run its steps (by the step's key) or look at it (None); `over` is done when there is
+    none left, or with what the first one raised. `met`: attempts of steps that were ever taken
+    up, so that what is told twice is started once. `turn`: one unit of work at a time, and what
+    it says is done before the next one.
     """
 
     lease: Lease
-    begun: set[tuple[str, int]] = field(factory=set)
-    steps: set[asyncio.Task[Sequence[Job]]] = field(factory=set)
+    over: asyncio.Future[BaseException | None]
+    tasks: dict[asyncio.Task[None], str | None] = field(factory=dict)
+    met: set[tuple[str, int]] = field(factory=set)
+    turn: asyncio.Lock = field(factory=asyncio.Lock)
+    looks: bool = False
+    alarm: asyncio.TimerHandle | None = None
     driver: asyncio.Task[None] | None = None
+
+    def spawn(self, work: Coroutine[Any, Any, None], step: str | None = None) -> None:
+        """Run *work* as a task of this execution."""
+        task = asyncio.create_task(work)
+        self.tasks[task] = step
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self.tasks[task]
+        failure = None if task.cancelled() else task.exception()
+        if (failure or not self.tasks) and not self.over.done():
+            self.over.set_result(failure)
 
 
 class Dispatcher:
@@ -52,11 +75,12 @@ class Dispatcher:
         self._services = services
         self._runner = runner
         self._wakeups = wakeups
-        self._held: dict[str, _Held] = {}
+        self._held: dict[Lease, _Held] = {}
         self._stopping = False
         self._claims_no_more = asyncio.Event()
         self._heart: asyncio.Task[None] | None = None
         wakeups.on_stop = self._stop_steps
+        wakeups.on_look = self._look
 
     @property
     def running(self) -> int:
@@ -96,13 +120,20 @@ class Dispatcher:
             self._heart.cancel()
 
     async def keep_leases(self) -> None:
-        """Extend all leases; stop what was taken away (cancelled at another process, say)."""
-        mine = [id for id, held in self._held.items() if held.steps]
+        """
+        Extend all leases; stop what was taken away (cancelled at another process, say), and
+        look at what was moved there (approved, say).
+        """
+        mine = {lease.execution_id for lease, held in self._held.items() if held.tasks}
         if mine:
             kept = await running.heartbeat(self._services, self.worker, mine)
+            now = self._services.clock.now()
             for execution_id in mine:
+                due = kept.get(execution_id)
                 if execution_id not in kept:
                     self._stop_steps(execution_id)
+                elif due is not None and due <= now:
+                    self._look(execution_id)
 
     async def _claim_all(self) -> float:
         """Fill the free places; how long to sleep afterwards, in seconds."""
@@ -124,15 +155,15 @@ class Dispatcher:
 
     def _take(self, lease: Lease) -> None:
         self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
-        held = _Held(lease)
-        self._held[lease.execution_id] = held
+        held = _Held(lease, asyncio.get_running_loop().create_future())
+        self._held[lease] = held
         held.driver = asyncio.create_task(self._drive(held))
 
     async def _drive(self, held: _Held) -> None:
         """Take one execution as far as it goes, then let go of it."""
         lease = held.lease
         try:
-            await self._run_steps(held, await self._stored(lambda: self._begin(lease)))
+            await self._run_all(held)
         except LeaseLost:
             await self._end_steps(held)
         except asyncio.CancelledError:
@@ -142,47 +173,70 @@ class Dispatcher:
             log.exception("a defect ended an execution", execution_id=lease.execution_id)
             await self._break(held)
         finally:
-            if self._held.get(lease.execution_id) is held:
-                del self._held[lease.execution_id]
+            if held.alarm is not None:
+                held.alarm.cancel()
+            del self._held[lease]
             self._wakeups.runner()
 
-    async def _begin(self, lease: Lease) -> Sequence[Job]:
+    async def _run_all(self, held: _Held) -> None:
+        """Until nothing of it runs here any more. Raises what the first of its tasks raised."""
+        self._take_up(held, await self._stored(lambda: self._begin(held.lease)))
+        failure = await held.over if held.tasks else None
+        if failure is not None:
+            raise failure
+
+    async def _begin(self, lease: Lease) -> Work:
         return await running.begin(self._services, lease)
 
-    async def _run_steps(self, held: _Held, jobs: Sequence[Job]) -> None:
-        """Run *jobs* and whatever follows from their ends; steps that were stopped are dropped."""
-        self._start(held, jobs)
-        while held.steps:
-            done, _ = await asyncio.wait(held.steps, return_when=asyncio.FIRST_COMPLETED)
-            for step in done:
-                held.steps.discard(step)
-                if not step.cancelled():
-                    self._start(held, step.result())
+    def _take_up(self, held: _Held, work: Work) -> None:
+        """End steps that were stopped, start jobs that are new, set the alarm for a look."""
+        me = asyncio.current_task()
+        for task, step in held.tasks.items():
+            if step is not None and step not in work.in_flight and task is not me:
+                task.cancel()
+        for job in work.jobs:
+            attempt = (job.step_name, job.attempt)
+            if attempt not in held.met:
+                held.met.add(attempt)
+                held.spawn(self._run_step(held, job), job.step_name)
+        if held.alarm is not None:
+            held.alarm.cancel()
+            held.alarm = None
+        if work.look_at is not None:
+            left = max(work.look_at - self._services.clock.now(), 0) / 1_000
+            loop = asyncio.get_running_loop()
+            held.alarm = loop.call_later(left, self._look, held.lease.execution_id)
 
-    def _start(self, held: _Held, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            if (job.step_name, job.attempt) in held.begun:
-                continue
-            held.begun.add((job.step_name, job.attempt))
-            held.steps.add(asyncio.create_task(self._run_step(held.lease, job)))
-
-    async def _run_step(self, lease: Lease, job: Job) -> Sequence[Job]:
+    async def _run_step(self, held: _Held, job: Job) -> None:
         async def say(stream: str, lines: str) -> None:
             log = running.log_lines
-            await self._stored(lambda: log(self._services, lease, job.step_name, stream, lines))
+            lease, step = held.lease, job.step_name
+            async with held.turn:
+                await self._stored(lambda: log(self._services, lease, step, stream, lines))
 
         end = await self._runner.run(job, say)
-        return await self._stored(lambda: self._complete(lease, job, end))
+        async with held.turn:
+            self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
 
-    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
+    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
+        go_on = not self._stopping
+        step, attempt = job.step_name, job.attempt
         return await running.complete_step(
-            self._services,
-            lease,
-            job.step_name,
-            end,
-            attempt=job.attempt,
-            go_on=not self._stopping,
+            self._services, lease, step, end, attempt=attempt, go_on=go_on
         )
+
+    def _look(self, execution_id: str) -> None:
+        """Somebody, or time, moved an execution that is held here: go on with it."""
+        for held in self._of(execution_id):
+            if held.tasks and not (held.looks or self._stopping):
+                held.looks = True
+                held.spawn(self._go_on(held))
+
+    async def _go_on(self, held: _Held) -> None:
+        async with held.turn:
+            held.looks = False
+            work = await self._stored(lambda: running.go_on(self._services, held.lease))
+            self._take_up(held, work)
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""
@@ -197,19 +251,24 @@ class Dispatcher:
 
     def _stop_steps(self, execution_id: str) -> None:
         """Somebody moved the execution from outside: end its steps, but not the caller."""
-        held = self._held.get(execution_id)
-        if held is None:
-            return
         me = asyncio.current_task()
-        for step in held.steps:
-            if step is not me:
-                step.cancel()
+        for held in self._of(execution_id):
+            for task in held.tasks:
+                if task is not me:
+                    task.cancel()
+
+    def _of(self, execution_id: str) -> list[_Held]:
+        """
+        What is held of an execution: its lease, and maybe one that it was given up with, of
+        which a stopped step is still dying.
+        """
+        return [one for lease, one in self._held.items() if lease.execution_id == execution_id]
 
     async def _end_steps(self, held: _Held) -> None:
-        for step in held.steps:
-            step.cancel()
-        if held.steps:
-            await asyncio.wait(held.steps)
+        for task in held.tasks:
+            task.cancel()
+        if held.tasks:
+            await asyncio.wait(list(held.tasks))
 
     async def _give_up(self, held: _Held) -> None:
         await self._end_steps(held)

@@ -16,6 +16,7 @@ class Wakeups:
         self.timer_due = asyncio.Event()
         self.calls_due = asyncio.Event()
         self.on_stop: Callable[[str], None] = lambda execution_id: None
+        self.on_look: Callable[[str], None] = lambda execution_id: None
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
 
     def runner(self) -> None:
@@ -28,6 +29,9 @@ class Wakeups:
 
     def stop(self, execution_id: str) -> None:
         self.on_stop(execution_id)
+
+    def look(self, execution_id: str) -> None:
+        self.on_look(execution_id)
 
     def events(self, execution_id: str) -> None:
         for follower in self._followers.pop(execution_id, ()):

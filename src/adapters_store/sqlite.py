@@ -6,7 +6,7 @@ in the event loop; lists in threads of their own. A reader never waits for the w
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -157,8 +157,10 @@ class SqliteStore:
         taken = await self._writer.submit(claim)
         return [self._reads.decoded(FETCH, (id,), row) for id, row in taken]
 
-    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
-        """Extend the leases that *worker* holds of *ids*; the ids of those."""
+    async def extend(
+        self, worker: str, ids: Collection[str], until: EpochMs
+    ) -> Mapping[str, EpochMs | None]:
+        """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
         extend = partial(claims.extend, worker=worker, ids=ids, until=until)
         return await self._writer.submit(extend)
 

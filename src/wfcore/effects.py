@@ -12,6 +12,7 @@ from attrs import frozen
 from wfcore.model.approval import Approval
 from wfcore.model.callback import Callback
 from wfcore.model.event import Event
+from wfcore.model.json import JsonObject
 
 R = TypeVar("R")
 
@@ -25,9 +26,34 @@ class OpenApproval:
 
 @frozen
 class WithdrawApprovals:
-    """IN UNIT: the execution ended; its open approvals become CANCELLED."""
+    """IN UNIT: the execution (or: these steps of it) ended; open approvals become CANCELLED."""
 
     execution_id: str
+    step_names: tuple[str, ...] | None = None
+
+
+@frozen
+class StartChild:
+    """IN UNIT: accept an execution with that id, of that workflow, for this step."""
+
+    step_name: str
+    child_id: str
+    workflow: str
+    inputs: JsonObject
+
+
+@frozen
+class CancelChildren:
+    """IN UNIT: nobody waits for these executions any more; they are CANCELLED."""
+
+    execution_ids: tuple[str, ...]
+
+
+@frozen
+class TellParent:
+    """IN UNIT: this execution has ended; the step that started it learns of it."""
+
+    parent_id: str
 
 
 @frozen
@@ -67,6 +93,20 @@ class StopSteps:
 
 
 @frozen
+class LookAgain:
+    """HINT: the worker that holds this execution finds something to do in it."""
+
+    execution_id: str
+
+
+@frozen
+class LogGrew:
+    """HINT: another execution was moved, too; who follows it may look."""
+
+    execution_id: str
+
+
+@frozen
 class DeadlineSet:
     """HINT: something falls due later; reconsider when to look."""
 
@@ -76,9 +116,14 @@ Effect: TypeAlias = (
     | WithdrawApprovals
     | CallBack
     | SetTimers
+    | StartChild
+    | CancelChildren
+    | TellParent
     | StartStep
     | WakeRunner
     | StopSteps
+    | LookAgain
+    | LogGrew
     | DeadlineSet
 )
 

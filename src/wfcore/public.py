@@ -30,8 +30,11 @@ from wfcore.model.approval import DecisionSource as DecisionSource
 from wfcore.model.approval import Group as Group
 from wfcore.model.approval import Purpose as Purpose
 from wfcore.model.artifact import Artifact as Artifact
+from wfcore.model.bounds import Budget as Budget
+from wfcore.model.bounds import OnExceeded as OnExceeded
 from wfcore.model.event import Event as Event
 from wfcore.model.event import EventKind as EventKind
+from wfcore.model.execution import Awaits as Awaits
 from wfcore.model.execution import Execution as Execution
 from wfcore.model.execution import ExecutionStatus as ExecutionStatus
 from wfcore.model.execution import ReasonCode as ReasonCode
@@ -51,7 +54,6 @@ from wfcore.model.usage import Usage as Usage
 from wfcore.model.webhook import Webhook as Webhook
 from wfcore.model.workflow import AiStep as AiStep
 from wfcore.model.workflow import ApprovalStep as ApprovalStep
-from wfcore.model.workflow import Budget as Budget
 from wfcore.model.workflow import CodeStep as CodeStep
 from wfcore.model.workflow import Column as Column
 from wfcore.model.workflow import ColumnType as ColumnType
@@ -59,7 +61,6 @@ from wfcore.model.workflow import Definition as Definition
 from wfcore.model.workflow import GroupSpec as GroupSpec
 from wfcore.model.workflow import Language as Language
 from wfcore.model.workflow import Needs as Needs
-from wfcore.model.workflow import OnExceeded as OnExceeded
 from wfcore.model.workflow import Retry as Retry
 from wfcore.model.workflow import Variable as Variable
 from wfcore.model.workflow import VariableType as VariableType
@@ -131,9 +132,11 @@ from wfcore.usecases.explaining import explain_execution as explain_execution
 from wfcore.usecases.keys import create_key as create_key
 from wfcore.usecases.keys import revoke_key as revoke_key
 from wfcore.usecases.running import Lease as Lease
+from wfcore.usecases.running import Work as Work
 from wfcore.usecases.running import begin as begin
 from wfcore.usecases.running import claim as claim
 from wfcore.usecases.running import complete_step as complete_step
+from wfcore.usecases.running import go_on as go_on
 from wfcore.usecases.running import heartbeat as heartbeat
 from wfcore.usecases.services import Policy as Policy
 from wfcore.usecases.services import Services as Services

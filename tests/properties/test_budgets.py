@@ -93,7 +93,7 @@ class Journey:
                 self.definition,
                 NOW,
                 lambda value, names: value,
-                lambda: f"appr_{next(self._ids)}",
+                lambda prefix: f"{prefix}_{next(self._ids)}",
                 *first,
             )
         )

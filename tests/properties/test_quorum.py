@@ -204,7 +204,7 @@ def test_each_reminder_is_due_once_from_its_instant_on(before, looks):
     step = ApprovalStep(
         "review", timeout_ms=DurationMs(100), reminders=tuple(map(DurationMs, before))
     )
-    approval = open_approval(make.execution(), step, "appr_1", NOW, lambda value, _: value)
+    approval = open_approval(make.execution(), step, "review", "appr_1", NOW, lambda value: value)
     told: list[EpochMs] = []
     for after in sorted(looks):
         due = due_reminders(approval, EpochMs(NOW + after))

@@ -4,12 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from properties.lineage import Lineage
+from properties.tree_laws import LAWS
 from properties.walker import Walk, accepted, walk_on, walks
 from wfcore.effects import WakeRunner
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.event import EventKind
+from wfcore.model.execution import Awaits, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
-from wfcore.model.execution import StepStatus, TriggerSource
 from wfcore.model.workflow import Variable
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.redrive import FROM, kept_results
@@ -17,9 +19,11 @@ from wfcore.rules.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies_runs import executions, sequences
+from wfcore.testing.strategies_trees import trees
 
 KEPT = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 ended_badly = walks().filter(lambda walk: walk.run.status in FROM)
+ended_badly_in_a_tree = walks(definitions=trees()).filter(lambda walk: walk.run.status in FROM)
 
 
 @given(sequences(), st.sampled_from(TriggerSource))
@@ -48,13 +52,13 @@ def test_inputs_that_break_the_declarations_start_nothing():
 def test_only_a_stopped_execution_is_redriven(definition, status, data):
     """EX-17: what runs, waits or completed is not found."""
     with pytest.raises(NotFound):
-        kept_results(data.draw(executions(status)), definition)
+        kept_results(data.draw(executions(status)), definition, NOW)
 
 
 @given(ended_badly)
 def test_the_finished_steps_before_the_first_unfinished_one_are_kept(walk: Walk):
     """EX-17: a prefix of the sequence, each result as it was, and no more."""
-    kept = kept_results(walk.run, walk.definition)
+    kept = kept_results(walk.run, walk.definition, NOW)
     order = [step.name for step in walk.definition.steps]
     assert list(kept) == order[: len(kept)]
     for name, result in kept.items():
@@ -71,7 +75,7 @@ def test_nothing_is_kept_after_a_gap(definition, statuses):
     """EX-17: whatever results there are, those after the first unfinished step are not kept."""
     results = {f"s{n}": builders.step_result(status) for n, status in enumerate(statuses)}
     run = builders.execution(status=S.FAILED, step_results=results)
-    kept = kept_results(run, definition)
+    kept = kept_results(run, definition, NOW)
     order = [step.name for step in definition.steps]
     assert list(kept) == order[: len(kept)]
     assert all(kept[name] == results[name] for name in kept)
@@ -80,7 +84,7 @@ def test_nothing_is_kept_after_a_gap(definition, statuses):
 @given(ended_badly, st.data())
 def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, data):
     """EX-17: it comes to its own end, and no kept step starts again."""
-    kept = kept_results(walk.run, walk.definition)
+    kept = kept_results(walk.run, walk.definition, NOW)
     again = walk_on(
         data.draw,
         accepted(walk.definition, TriggerSource.OPEN_API, kept=kept, redrive_of=walk.run.id),
@@ -90,3 +94,43 @@ def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, da
     assert not kept.keys() & {start.step_name for start in again.starts}
     for name, result in kept.items():
         assert again.run.step_results[name] == result
+
+
+@given(ended_badly_in_a_tree)
+def test_in_a_tree_what_is_finished_is_kept_in_every_branch_and_round(walk: Walk):
+    """EX-17: of each sequence a prefix; what holds it is kept as well, finished or begun anew."""
+    tree = Lineage.of(walk.definition)
+    kept = kept_results(walk.run, walk.definition, NOW)
+    for key, result in kept.items():
+        old = walk.run.step_results[key]
+        if result == old:
+            inside_done = any(tree.done_with(one, kept.get(one)) for one in tree.holders(key))
+            assert tree.done_with(key, result) or inside_done
+        else:
+            assert not tree.done_with(key, old)
+            assert (result.status, result.awaits) == (StepStatus.RUNNING, Awaits.STEPS)
+            assert (result.started_at, result.items) == (NOW, old.items)
+        if result.status is not StepStatus.CANCELLED:
+            assert {*tree.holders(key)} <= kept.keys()
+    for key, old in walk.run.step_results.items():
+        open = [one for one in (key, *tree.holders(key)) if one not in kept]
+        reached = all(tree.done_with(one, kept.get(one)) for one in tree.before(key))
+        if tree.done_with(key, old) and open and {*tree.holders(key)} <= kept.keys():
+            assert not reached, f"{key} was finished, and is not kept"
+
+
+@given(ended_badly_in_a_tree, st.data())
+def test_a_redriven_tree_does_the_rest(walk: Walk, data):
+    """EX-17: nothing that is kept as finished starts again, and the laws hold on the way."""
+    kept = kept_results(walk.run, walk.definition, NOW)
+    again = walk_on(
+        data.draw,
+        accepted(walk.definition, TriggerSource.OPEN_API, kept=kept, redrive_of=walk.run.id),
+    )
+    assert again.run.status in EXECUTION.final
+    done = {key for key, result in kept.items() if result.completed_at is not None}
+    assert not done & {start.step_name for start in again.starts}
+    for key in done:
+        assert again.run.step_results[key] == kept[key]
+    for law in LAWS:
+        law(again)

@@ -168,14 +168,14 @@ def test_json_equality_tells_types_apart(value, pair):
 def opened(rows, row_key="id", message="Please") -> Approval:
     spec = GroupSpec("rows", "Rows", rows, row_key=row_key)
     step = ApprovalStep("review", message, groups=(spec,))
-    return open_approval(builders.execution(), step, "appr_1", NOW, lambda value, names: value)
+    return open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
 
 
 @given(approvals(), st.integers(1, 10**10))
 def test_an_approval_opens_pending_until_its_timeout(approval, timeout_ms):
     """AP-1: PENDING, `expiresAt` = `createdAt` + `timeout`, its rows as rendered."""
     step = ApprovalStep("review", "Please", timeout_ms, approvers=approval.approvers)
-    new = open_approval(builders.execution(), step, "appr_1", NOW, lambda value, names: value)
+    new = open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
     assert new.status is ApprovalStatus.PENDING
     assert (new.created_at, new.expires_at) == (NOW, NOW + timeout_ms)
     assert new.approvers == approval.approvers

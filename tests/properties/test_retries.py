@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.instants import DAY, DurationMs
+from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import Retry
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.proceed import after_failure, end_badly
+from wfcore.rules.attempts import JITTER, after_failure, draw, end_badly
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 
@@ -14,8 +15,10 @@ delays = st.integers(0, 10**9).map(DurationMs)
 backoffs = st.floats(1, 10)
 
 
-def failed(step, attempts, permanent=False, timed_out=False):
-    return after_failure(step, attempts, "no", NOW, permanent=permanent, timed_out=timed_out)
+def failed(step, attempts, permanent=False, timed_out=False, id="exec_1"):
+    result = builders.step_result(StepStatus.RUNNING, attempts=attempts)
+    run = builders.execution(id, step_results={"work": result})
+    return after_failure(run, step, "work", "no", NOW, permanent=permanent, timed_out=timed_out)
 
 
 def step_with(*retry, **fields):
@@ -29,14 +32,15 @@ def test_a_step_has_exactly_its_attempts(attempts, delay, backoff, tolerated, ti
     for attempt in range(1, attempts):
         assert isinstance(failed(step, attempt, timed_out=timed_out), facts.StepRetrying)
     last = failed(step, attempts, timed_out=timed_out)
-    assert last == end_badly(step, "no", timed_out)
+    assert last == end_badly(step, "work", "no", timed_out)
 
 
 @given(st.integers(2, 6), st.integers(1, 5), delays, st.sampled_from([1.0, 1.5, 2.0, 3.0]))
 def test_the_nth_wait_grows_by_the_backoff(attempts, attempt, delay, backoff):
-    """DF-9: `delay * backoff^(n-1)` after the n-th failure, never over a day."""
+    """DF-9: `delay * backoff^(n-1)` after the n-th failure, up to a quarter more, at most a day."""
     fact = failed(step_with(max(attempts, attempt + 1), delay, backoff), attempt)
-    assert fact.retry_at - NOW == int(min(delay * backoff ** (attempt - 1), DAY))
+    stated = delay * backoff ** (attempt - 1)
+    assert int(min(stated, DAY)) <= fact.retry_at - NOW <= min(stated * (1 + JITTER), DAY)
 
 
 @given(st.integers(1, 10**6), delays, st.floats(0, 1e300))
@@ -46,17 +50,29 @@ def test_no_backoff_is_too_large_to_compute(attempt, delay, backoff):
     assert 0 <= fact.retry_at - NOW <= DAY
 
 
+def test_what_failed_together_does_not_come_back_together():
+    """DF-9: the draw is the same for the same attempt, and spreads executions, steps, attempts."""
+    step = step_with(3, DurationMs(100_000))
+    waits = [failed(step, 1, id=f"exec_{n}").retry_at - NOW for n in range(200)]
+    assert waits == [failed(step, 1, id=f"exec_{n}").retry_at - NOW for n in range(200)]
+    assert len(set(waits)) > 190
+    assert 100_000 <= min(waits) < 102_500
+    assert 122_500 < max(waits) <= 125_000
+    assert len({draw("exec_1", key, attempt) for key in ("a", "b") for attempt in (1, 2)}) == 4
+
+
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans())
 def test_a_permanent_failure_is_not_tried_again(attempts, attempt, timed_out):
     """DF-9: what cannot get better ends at once."""
     step = step_with(attempts)
     fact = failed(step, min(attempt, attempts), permanent=True, timed_out=timed_out)
-    assert fact == facts.Broke("no", "work", timed_out)
+    assert fact == facts.StepFailed("work", "no", timed_out, steps=0)
 
 
 @given(st.text(), st.booleans())
-def test_a_tolerated_failure_is_a_way_on(error, timed_out):
+def test_a_tolerated_failure_is_done_with(error, timed_out):
     """EX-10: `continueOnError` makes a final failure the step's alone."""
-    tolerated = step_with(continue_on_error=True)
-    assert end_badly(tolerated, error, timed_out) == facts.StepFailed("work", error)
-    assert end_badly(step_with(), error, timed_out) == facts.Broke(error, "work", timed_out)
+    tolerated = end_badly(step_with(continue_on_error=True), "work", error, timed_out)
+    assert tolerated == facts.StepFailed("work", error, timed_out, steps=1)
+    deadly = end_badly(step_with(), "work", error, timed_out)
+    assert deadly == facts.StepFailed("work", error, timed_out, steps=0)

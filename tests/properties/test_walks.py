@@ -8,7 +8,7 @@ from hypothesis import Phase, given, settings
 
 from properties.walker import GRACE, LOSSES, Walk, walks
 from wfcore.effects import StopSteps, WithdrawApprovals
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import ApprovalStatus, Purpose
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
@@ -150,9 +150,12 @@ def test_the_record_itself_says_what_must_happen_next(walk):
             case S.AWAITING_APPROVAL:
                 assert walk.approvals[waiting_for(run)].expires_at > run.accepted_at
             case S.PENDING | S.RUNNING:
-                assert (run.worker is None) == (run.due_at is not None)
+                child = any(one.open_child for one in run.step_results.values())
+                assert run.worker is not None or run.due_at is not None or child
             case S.INTERRUPTED:
-                assert run.due_at == stage.now + (0 if may_resume(run) else GRACE)
+                grace = stage.now + (0 if may_resume(run) else GRACE)
+                waits = stage.before.status is S.INTERRUPTED
+                assert run.due_at == (stage.before.due_at if waits else grace)
             case _:
                 assert run.due_at is None
 
@@ -204,13 +207,19 @@ def test_each_approval_is_told_once_created_and_once_decided(walk):
 def test_an_approval_pauses_and_its_approval_lets_go_on(walk):
     """EX-4, EX-5: AWAITING_APPROVAL until people decide, then due at once with their rows."""
     for stage in walk.stages[1:]:
-        if stage.after.status is S.AWAITING_APPROVAL:
-            waiting = [e.data for e in stage.outcome.events if e.kind == "approval.created"]
-            assert waiting[-1]["approvalId"] == waiting_for(stage.after)
+        if S.AWAITING_APPROVAL in (stage.after.status, stage.before.status):
+            paused = stage.after if stage.after.status is S.AWAITING_APPROVAL else stage.before
+            assert walk.approvals[waiting_for(paused)].step_name in paused.step_results
         if stage.did == "approve":
-            assert (stage.after.status, stage.after.due_at) == (S.RUNNING, stage.now)
-            approval = walk.approvals[waiting_for(stage.before)]
+            interrupted = stage.before.status is S.INTERRUPTED
+            assert stage.after.status is (S.INTERRUPTED if interrupted else S.RUNNING)
+            assert interrupted or stage.after.due_at == stage.now
+            (told,) = [e.data for e in stage.outcome.events if e.kind == "approval.approved"]
+            approval = walk.approvals[told["approvalId"]]
             result = stage.after.step_results[approval.step_name]
+            if approval.purpose is Purpose.BUDGET:
+                assert (result.status, result.retry_at) == (StepStatus.RUNNING, stage.now)
+                continue
             assert (result.status, result.completed_at) == (StepStatus.COMPLETED, stage.now)
             assert result.output == step_output(approval)
 

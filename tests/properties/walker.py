@@ -2,8 +2,8 @@
 Random walks of one execution, from acceptance to its end, as a service would drive it.
 
 A walk draws what the world does: a step ends well or badly or too late, a worker dies, people
-decide or stay silent, somebody cancels. After some such moves the world turns kind: whatever
-is asked is answered, so every walk must come to an end.
+decide or stay silent, a child ends, time passes, somebody cancels. After some such moves the
+world turns kind: whatever is asked is answered, so every walk must come to an end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,21 @@ from itertools import count
 from attrs import define, evolve, field, frozen
 from hypothesis import strategies as st
 
-from wfcore.effects import OpenApproval, Outcome, StartStep
+from wfcore.effects import (
+    CancelChildren,
+    OpenApproval,
+    Outcome,
+    StartChild,
+    StartStep,
+    WithdrawApprovals,
+)
 from wfcore.errors import TemplateFailed
 from wfcore.instants import EpochMs, later
-from wfcore.model.approval import Approval, DecisionSource, Purpose
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
 from wfcore.model.usage import Usage
-from wfcore.model.workflow import AiStep, CodeStep, Definition
+from wfcore.model.workflow import AiStep, Definition
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.approval import (
     BY_END,
@@ -33,9 +40,11 @@ from wfcore.rules.approval import (
     decide,
     step_output,
 )
+from wfcore.rules.attempts import after_failure
 from wfcore.rules.execution import advance, loss, may_resume
 from wfcore.rules.execution_machine import EXECUTION, Fact
-from wfcore.rules.proceed import after_failure, proceed
+from wfcore.rules.proceed import proceed
+from wfcore.rules.scope import name_of
 from wfcore.rules.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -45,9 +54,15 @@ GRACE = 300_000
 USED = Usage(3_000, 2_000, "100.5")
 """What every call of a model uses."""
 CHAOS = 25
-PATIENCE = 60
-LOSSES = ("claim", "lose_worker", "resume", "approve")
-HABITS = ((), ("done", "claim", "approve"), LOSSES, ("fail", "time_out"))
+PATIENCE = 400
+LOSSES = ("claim", "lose_worker", "resume", "approve", "child_done")
+HABITS = (
+    (),
+    ("done", "claim", "approve", "child_done"),
+    LOSSES,
+    ("fail", "time_out"),
+    ("look", "claim"),
+)
 """What the world prefers to do during one walk, so that long and odd ways both turn up."""
 
 
@@ -73,18 +88,41 @@ class Stage:
 
     @property
     def starts(self) -> tuple[StartStep, ...]:
-        return tuple(e for e in self.outcome.effects if isinstance(e, StartStep))
+        """The steps that a worker is told to start."""
+        return self._effects(StartStep)
+
+    @property
+    def children(self) -> tuple[StartChild, ...]:
+        return self._effects(StartChild)
+
+    @property
+    def opened(self) -> tuple[OpenApproval, ...]:
+        return self._effects(OpenApproval)
+
+    def _effects(self, kind):
+        return tuple(effect for effect in self.outcome.effects if isinstance(effect, kind))
+
+
+def first(choices: Sequence):
+    """The kind world's choice."""
+    return choices[0]
 
 
 @define(repr=False)
 class Walk:
-    """The whole way of one execution. `approvals`: as they stand at the end."""
+    """
+    The whole way of one execution. `approvals`: as they stand at the end; `children`: for each
+    execution that it started whether somebody still waits for it; `choose`: which of the steps
+    that run, of the open approvals, of the children the next thing happens to.
+    """
 
     definition: Definition
     run: Execution
     stages: list[Stage]
     now: EpochMs = NOW
     approvals: dict[str, Approval] = field(factory=dict)
+    children: dict[str, bool] = field(factory=dict)
+    choose: object = first
 
     def __repr__(self) -> str:
         """What was done, in order: enough to see why a promise was broken."""
@@ -102,17 +140,34 @@ class Walk:
     def starts(self):
         return [start for stage in self.stages for start in stage.starts]
 
+    @property
+    def open(self) -> list[str]:
+        """Ids of the approvals that wait for people."""
+        pending = ApprovalStatus.PENDING
+        return [id for id, approval in self.approvals.items() if approval.status is pending]
+
+    @property
+    def born(self) -> list[str]:
+        """Ids of the children that have not ended."""
+        return [id for id, waited_for in self.children.items() if waited_for]
+
     def moves(self) -> list[str]:
         """What can happen next, the kind ones first."""
-        match self.run.status:
-            case ExecutionStatus.AWAITING_APPROVAL:
-                return ["approve", "reject", "expire"]
-            case ExecutionStatus.INTERRUPTED:
-                return ["resume", "grace"] if may_resume(self.run) else ["grace"]
-            case _ if self.run.in_flight:
-                return ["done", "fail", "time_out", "fail_for_good", "lose_worker"]
-            case _:
-                return ["claim", "claim_and_die"]
+        run, moves = self.run, []
+        if run.status is ExecutionStatus.INTERRUPTED:
+            moves += ["resume", "grace"] if may_resume(run) else ["grace"]
+        elif run.in_flight:
+            moves += ["done", "fail", "time_out", "fail_for_good", "lose_worker"]
+            moves += ["look"] if run.due_at is not None else []
+        elif run.due_at is not None and run.status is not ExecutionStatus.AWAITING_APPROVAL:
+            moves += ["claim", "claim_and_die"]
+        if self.born:
+            moves += ["child_done", "child_failed"]
+        if self.open:
+            moves += ["approve", "reject", "expire"]
+        if run.status is ExecutionStatus.AWAITING_APPROVAL and run.due_at is not None:
+            moves += ["claim", "claim_and_die"]
+        return moves
 
     def take(self, did: str) -> None:
         """Make one move and record it."""
@@ -120,15 +175,24 @@ class Walk:
         outcome = getattr(self, f"_{did}")()
         self.run = outcome.record
         for effect in outcome.effects:
-            if isinstance(effect, OpenApproval):
-                self.approvals[effect.approval.id] = effect.approval
-        if self.run.status in EXECUTION.final:
-            self._withdraw()
+            match effect:
+                case OpenApproval(approval):
+                    self.approvals[approval.id] = approval
+                case StartChild():
+                    self.children[effect.child_id] = True
+                case CancelChildren(ids):
+                    self.children |= dict.fromkeys(ids, False)
+                case WithdrawApprovals(_, steps):
+                    self._withdraw(steps)
         self.stages.append(Stage(did, before, outcome, self.now))
 
     def _proceed(self, *first: Fact) -> Outcome[Execution]:
-        ids = (f"appr_{number}" for number in count(len(self.approvals) + 1))
-        return proceed(self.run, self.definition, self.now, render, lambda: next(ids), *first)
+        ids = count(len(self.approvals) + len(self.children) + 1)
+
+        def new_id(prefix: str) -> str:
+            return f"{prefix}_{next(ids)}_{len(self.stages)}"
+
+        return proceed(self.run, self.definition, self.now, render, new_id, *first)
 
     def _advance(self, fact: Fact) -> Outcome[Execution]:
         return advance(self.run, fact, self.now)
@@ -136,7 +200,7 @@ class Walk:
     def _leased(self) -> Execution:
         """What `Store.claim` does: worker and fence, once it is due."""
         self.now = EpochMs(max(self.now, self.run.due_at))
-        return evolve(self.run, worker="worker_1", fence=self.run.fence + 1)
+        return evolve(self.run, worker="worker_1", fence=self.run.fence + 1, due_at=None)
 
     def _claim(self):
         self.run = self._leased()
@@ -146,24 +210,26 @@ class Walk:
         self.run = self._leased()
         return self._advance(loss(self.run, self.now, GRACE))
 
-    def _done(self):
-        name = self.run.in_flight[0]
-        return self._proceed(*self._spent(name), facts.StepDone(name, {"n": 1}))
+    def _look(self):
+        """The worker that holds it looks again, when it is time to."""
+        self.now = EpochMs(max(self.now, self.run.due_at))
+        return self._proceed()
 
-    def _spent(self, name: str) -> tuple[facts.Spent, ...]:
+    def _done(self):
+        key = self.choose(self.run.in_flight)
+        return self._proceed(*self._spent(key), facts.StepDone(key, {"of": key}))
+
+    def _spent(self, key: str) -> tuple[facts.Spent, ...]:
         """What the attempt in flight used, where it is one that asks a model."""
-        asked = isinstance(self.definition.step(name), AiStep)
-        return (facts.Spent(name, USED),) if asked else ()
+        asked = isinstance(self.definition.step(name_of(key)), AiStep)
+        return (facts.Spent(key, USED),) if asked else ()
 
     def _fail(self, permanent: bool = False, timed_out: bool = False):
-        name = self.run.in_flight[0]
-        step = self.definition.step(name)
-        assert isinstance(step, CodeStep | AiStep)
-        attempts = self.run.step_results[name].attempts
-        failed = after_failure(
-            step, attempts, "no", self.now, permanent=permanent, timed_out=timed_out
-        )
-        return self._proceed(*self._spent(name), failed)
+        key = self.choose(self.run.in_flight)
+        step = self.definition.step(name_of(key))
+        how = {"permanent": permanent, "timed_out": timed_out}
+        failed = after_failure(self.run, step, key, "no", self.now, **how)
+        return self._proceed(*self._spent(key), failed)
 
     def _time_out(self):
         return self._fail(timed_out=True)
@@ -184,6 +250,17 @@ class Walk:
     def _cancel(self):
         return self._advance(facts.CancelAsked())
 
+    def _child_done(self, error: str | None = None):
+        id = self.choose(self.born)
+        self.children[id] = False
+        results = self.run.step_results.items()
+        key = next((key for key, result in results if result.open_child == id), None)
+        assert key is not None, f"nobody waits for {id}, and nobody cancelled it"
+        return self._advance(facts.ChildEnded(key, id, None if error else {"of": key}, error))
+
+    def _child_failed(self):
+        return self._child_done("it failed")
+
     def _approve(self):
         approval = self._decide(Approve(), Voice("acc_1", DecisionSource.API))
         output, extends = step_output(approval), approval.purpose is Purpose.BUDGET
@@ -194,23 +271,23 @@ class Walk:
         return self._advance(facts.Rejected(approval.step_name, approval.id))
 
     def _expire(self):
-        self.now = self._waiting().expires_at
-        approval = self._decide(Expire(), BY_TIMEOUT)
+        self.now = min(self.approvals[id].expires_at for id in self.open)
+        approval = self._decide(Expire(), BY_TIMEOUT, in_time=False)
         return self._advance(facts.Rejected(approval.step_name, approval.id, timed_out=True))
 
-    def _waiting(self) -> Approval:
-        results = self.run.step_results.values()
-        id = next(r.approval_id for r in results if r.approval_id and not r.completed_at)
-        return self.approvals[id]
-
-    def _decide(self, decision: Decision, voice: Voice) -> Approval:
-        approval = decide(self._waiting(), decision, voice, self.now).record
-        self.approvals[approval.id] = approval
+    def _decide(self, decision: Decision, voice: Voice, in_time: bool = True) -> Approval:
+        """People decide before it expires; the first one to expire does so."""
+        ends = {id: self.approvals[id].expires_at for id in self.open}
+        id = self.choose(self.open) if in_time else min(ends, key=ends.__getitem__)
+        self.now = EpochMs(min(self.now, ends[id] - 1)) if in_time else self.now
+        approval = decide(self.approvals[id], decision, voice, self.now).record
+        self.approvals[id] = approval
         return approval
 
-    def _withdraw(self) -> None:
-        for id, approval in self.approvals.items():
-            if approval.status == "PENDING":
+    def _withdraw(self, steps: tuple[str, ...] | None) -> None:
+        for id in self.open:
+            approval = self.approvals[id]
+            if steps is None or approval.step_name in steps:
                 self.approvals[id] = decide(approval, Withdraw(), BY_END, self.now).record
 
 
@@ -225,15 +302,15 @@ def accepted(definition: Definition, source: TriggerSource, **how) -> Walk:
 def walk_on(draw: st.DrawFn, walk: Walk, habits: Sequence[tuple[str, ...]] = HABITS) -> Walk:
     """Some moves of chaos, then only kind answers until the end or until patience is over."""
     likes = draw(st.sampled_from(habits))
+    walk.choose = lambda choices: draw(st.sampled_from(tuple(choices)))
     for _ in range(draw(st.sampled_from((CHAOS, CHAOS, CHAOS, 5, 0)))):
         if walk.run.status in EXECUTION.final:
             return walk
         walk.now = later(walk.now, draw(st.integers(0, 1_000) | st.just(0)))
-        if walk.run.status is ExecutionStatus.AWAITING_APPROVAL:
-            walk.now = EpochMs(min(walk.now, walk._waiting().expires_at - 1))
         moves = walk.moves()
         likely = [move for move in moves if move in likes] or moves
         walk.take(draw(st.sampled_from((*likely * 20, *moves, "cancel"))))
+    walk.choose = first
     for _ in range(PATIENCE):
         if walk.run.status in EXECUTION.final:
             break
@@ -246,7 +323,9 @@ def walks(
     draw: st.DrawFn,
     sources: Sequence[TriggerSource] = tuple(TriggerSource),
     habits: Sequence[tuple[str, ...]] = HABITS,
+    definitions: st.SearchStrategy[Definition] | None = None,
 ) -> Walk:
-    """An execution of a random sequence, whole."""
-    walk = accepted(draw(sequences()), draw(st.sampled_from(sources)))
+    """An execution of a random definition (a sequence, where nothing is said), whole."""
+    chosen = sequences() if definitions is None else definitions
+    walk = accepted(draw(chosen), draw(st.sampled_from(sources)))
     return walk_on(draw, walk, habits)

@@ -69,7 +69,7 @@ class World:
     async def take(self, worker: str = "w1") -> tuple[running.Lease, tuple[StepJob, ...]]:
         """Claim the one execution that is due, and begin it."""
         (lease,) = await running.claim(self.services, worker, 1)
-        return lease, tuple(await running.begin(self.services, lease))
+        return lease, (await running.begin(self.services, lease)).jobs
 
     async def finish(
         self,
@@ -81,8 +81,8 @@ class World:
         **end: object,
     ) -> tuple[StepJob, ...]:
         done = StepEnd(output, **end)  # type: ignore[arg-type]
-        jobs = await running.complete_step(self.services, lease, step, done, attempt=attempt)
-        return tuple(jobs)
+        work = await running.complete_step(self.services, lease, step, done, attempt=attempt)
+        return work.jobs
 
 
 @asynccontextmanager

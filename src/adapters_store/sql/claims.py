@@ -1,7 +1,7 @@
 """Claims and leases: jobs for the writer, so that nobody else is between look and take."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import frozen
 
@@ -33,7 +33,7 @@ NEXT = f"""SELECT id, due_at FROM executions
 TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
     version = version + 1 WHERE id = ?"""
 
-EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ?"
+EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETURNING due_at"
 
 
 @frozen
@@ -73,9 +73,12 @@ class Claim:
         return id, cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
 
 
-def extend(cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
-    """Extend the leases that *worker* holds of *ids*; the ids of those."""
-    return frozenset(id for id in ids if cursor.execute(EXTEND, (until, worker, id)).rowcount)
+def extend(
+    cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs
+) -> Mapping[str, EpochMs | None]:
+    """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+    found = {id: cursor.execute(EXTEND, (until, worker, id)).fetchone() for id in ids}
+    return {id: row[0] for id, row in found.items() if row is not None}
 
 
 OLD = (

@@ -16,16 +16,19 @@ from adapters_store.sql.kinds import Fetch, Row, Write
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 
-_steps = """(SELECT group_concat('[' || s.position || ',' || s.body {output} || ']')
+_steps = """(SELECT group_concat('[' || s.position || ',' || {body} || ']')
     FROM step_results s WHERE s.execution_id = r.id)"""
+_bare = (
+    """CASE WHEN instr(s.body, '"items":') THEN json_remove(s.body, '$.items') ELSE s.body END"""
+)
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
 COLUMNS = ("version", "worker", "fence", "due_at", "body", "output", "variables", "steps")
-WHOLE = {"variables": _variables, "steps": _steps.format(output="|| ',' || s.output")}
+WHOLE = {"variables": _variables, "steps": _steps.format(body="s.body || ',' || s.output")}
 LISTED = {
     "output": "NULL",
     "variables": f"CASE WHEN r.masked THEN {_variables} END",
-    "steps": _steps.format(output=""),
+    "steps": _steps.format(body=_bare),
 }
 
 SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)

@@ -22,8 +22,8 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 
 RUN_TABLES = "executions execution_variables step_results"
-CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL AND status IN ('PENDING', 'RUNNING')
-    AND queued = 0"""
+CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
+    AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
 
 EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
 APPROVAL_PAGES = Listing("approvals")

@@ -27,7 +27,11 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 
-DUE = (ExecutionStatus.PENDING, ExecutionStatus.RUNNING)
+DUE = (
+    ExecutionStatus.PENDING,
+    ExecutionStatus.RUNNING,
+    ExecutionStatus.AWAITING_APPROVAL,
+)
 FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
@@ -111,8 +115,9 @@ def waits(run: Execution) -> bool:
 
 
 def listed(run: Execution) -> Execution:
-    """*run* as a list shows it: without outputs, variables only where they mask something."""
-    bare = {name: evolve(result, output=None) for name, result in run.step_results.items()}
+    """*run* as a list shows it: without what it holds, variables only where they mask something."""
+    results = run.step_results.items()
+    bare = {name: evolve(result, output=None, items=None) for name, result in results}
     variables = run.variables if run.secrets else {}
     return evolve(run, step_results=bare, variables=variables, output=None)
 

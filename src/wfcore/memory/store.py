@@ -6,7 +6,7 @@ gate lets through, and when, is its maker's business.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from attrs import evolve
@@ -164,15 +164,17 @@ class MemoryStore:
             self.disk.settle(_leased(taken, until))
         return taken
 
-    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
-        """Extend the leases that *worker* holds of *ids*; the ids of those."""
+    async def extend(
+        self, worker: str, ids: Collection[str], until: EpochMs
+    ) -> Mapping[str, EpochMs | None]:
+        """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
 
-        def extend() -> frozenset[str]:
+        def extend() -> Mapping[str, EpochMs | None]:
             runs = Overlay(self.disk).all(EXECUTIONS)
-            held = [run.id for run in runs if run.worker == worker and run.id in ids]
+            held = {run.id: run.due_at for run in runs if run.worker == worker and run.id in ids}
             if held:
                 self.disk.settle({LEASES.name: dict.fromkeys(held, until)})
-            return frozenset(held)
+            return held
 
         return await self._gate("extend", worker, extend, writes=True)
 

@@ -60,6 +60,17 @@ class StatusReason:
     approval_id: str | None = None
 
 
+class Awaits(StrEnum):
+    """What a step waits for that has begun without a process of its own."""
+
+    STEPS = "steps"
+    """The steps that it holds."""
+    TIME = "time"
+    """The end of its delay."""
+    CHILD = "child"
+    """The execution that it started."""
+
+
 @frozen(slots=False)
 class StepResult:
     """
@@ -67,7 +78,14 @@ class StepResult:
 
     `started_at` is the first attempt's start. `retry_at`: the last attempt failed, nothing
     of the step runs, and the next attempt starts then. `approval_id`: whom it waits for.
-    `refused`: what the last attempt left and what is no artifact.
+    `refused`: what the last attempt left and what is no artifact. `reason`: why it failed, for
+    programs.
+
+    `awaits`: what a RUNNING step waits for instead of a process, until `until` at most (a
+    delay: exactly). `child_id` is the execution that it started; with an `error` that one has
+    ended badly, and what follows is still to be decided. `items` are those of a loop that has
+    not completed. `steps`: how many steps of the definition are done with when this one has
+    ended.
     """
 
     status: StepStatus
@@ -80,6 +98,12 @@ class StepResult:
     retry_at: EpochMs | None = None
     approval_id: str | None = None
     refused: tuple[RefusedFile, ...] = ()
+    reason: ReasonCode | None = None
+    awaits: Awaits | None = None
+    until: EpochMs | None = None
+    child_id: str | None = None
+    items: Json = None
+    steps: int = 1
 
     @property
     def duration_ms(self) -> DurationMs | None:
@@ -90,8 +114,18 @@ class StepResult:
 
     @property
     def in_flight(self) -> bool:
-        """Whether something outside may be running for it right now."""
-        return self.status is StepStatus.RUNNING and self.retry_at is None
+        """Whether a process may be running for it right now."""
+        return self.status is StepStatus.RUNNING and self.retry_at is None and self.awaits is None
+
+    @property
+    def open_child(self) -> str | None:
+        """The execution that it waits for."""
+        waits = self.status is StepStatus.RUNNING and self.awaits is Awaits.CHILD
+        return self.child_id if waits and self.error is None else None
+
+
+ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
+"""How a step ends by itself."""
 
 
 @frozen(slots=False)
@@ -99,10 +133,12 @@ class Execution:
     """
     One run of one workflow definition.
 
-    `variables` are the inputs merged over the defaults. `due_at` is the instant from which
-    a worker may take it (or, when INTERRUPTED, from which the grace is over); None: nothing
-    to do until somebody says something. `worker` holds the lease, `fence` its number: a
-    write with an older number is refused. `events` is the number of its last event.
+    `variables` are the inputs merged over the defaults. `step_results` are by the step's key:
+    its name, in a loop `loop.<index>.<name>`. `due_at` is the instant from which
+    a worker may take it (while one holds it: at which that one looks again; when INTERRUPTED:
+    from which the grace is over); None: nothing to do until somebody says something. `worker`
+    holds the lease, `fence` its number: a write with an older number is refused. `events` is
+    the number of its last event. `parent_id` and `parent_step`: whose step it is.
     `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
     view would show their values. `granted`: what does not count against its budget: what had
     been spent when people last let it go on beyond the budget, or before it was redriven.
@@ -136,6 +172,8 @@ class Execution:
     key_id: str | None = None
     webhook_id: str | None = None
     callback_url: str | None = None
+    parent_id: str | None = None
+    parent_step: str | None = None
     secrets: tuple[str, ...] = ()
     lane: str | None = None
     chain_depth: int = 0
@@ -144,5 +182,22 @@ class Execution:
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """Names of the steps that may be running somewhere right now."""
+        """Keys of the steps of which a process may be running right now."""
         return tuple(name for name, result in self.step_results.items() if result.in_flight)
+
+    @property
+    def asks(self) -> bool:
+        """Whether an approval of it is open: so may it be while other steps run."""
+        waiting = StepStatus.AWAITING_APPROVAL
+        return any(result.status is waiting for result in self.step_results.values())
+
+    @property
+    def completed_steps(self) -> int:
+        """
+        How many steps of the definition are done with; what a loop holds counts with it. FL-8.
+        """
+        return sum(
+            result.steps
+            for key, result in self.step_results.items()
+            if result.status in ENDED and "." not in key
+        )

@@ -14,6 +14,10 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from wfcore.instants import DurationMs, EpochMs
+from wfcore.model.bounds import Budget as Budget
+from wfcore.model.bounds import Concurrency as Concurrency
+from wfcore.model.bounds import OnExceeded as OnExceeded
+from wfcore.model.bounds import OnLimit as OnLimit
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trigger import TriggerSpec
 
@@ -37,13 +41,6 @@ class Language(StrEnum):
     RUBY = "ruby"
     LUA = "lua"
     COMMAND = "command"
-
-
-class OnExceeded(StrEnum):
-    """What a budget that is spent means for the next call."""
-
-    FAIL = "fail"
-    APPROVE = "approve"
 
 
 class ColumnType(StrEnum):
@@ -256,7 +253,11 @@ class LoopStep:
 
 
 Step: TypeAlias = CodeStep | AiStep | ApprovalStep | DelayStep | ChildStep | ParallelStep | LoopStep
-Container: TypeAlias = ParallelStep | LoopStep
+
+
+def needs_worker(step: Step) -> bool:
+    """Whether something runs for the step, so that a worker must be there all the time."""
+    return isinstance(step, CodeStep | AiStep)
 
 
 def lists_of(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
@@ -279,36 +280,11 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
 
 
 @frozen
-class Budget:
-    """What the AI calls of one execution may use. `max_cost_usd` is a decimal number as text."""
-
-    max_cost_usd: str | None = None
-    max_tokens: int | None = None
-    on_exceeded: OnExceeded = OnExceeded.FAIL
-
-
-@frozen
 class Named:
     """A step that templates can name in a frame. `inside`: the container that holds it there."""
 
     name: str
     inside: str | None = None
-
-
-class OnLimit(StrEnum):
-    """What becomes of a start when as many executions run as may."""
-
-    QUEUE = "queue"
-    SKIP = "skip"
-
-
-@frozen
-class Concurrency:
-    """At most `limit` executions at once, of the whole workflow or of each value of `key`."""
-
-    limit: int
-    key: str | None = None
-    on_limit: OnLimit = OnLimit.QUEUE
 
 
 @frozen

@@ -12,6 +12,9 @@ class Wakeup(Protocol):
     def stop(self, execution_id: str) -> None:
         """That execution was moved from outside: stop what runs for it here."""
 
+    def look(self, execution_id: str) -> None:
+        """There is something to do in that execution: whoever holds it here looks again."""
+
     def timer(self) -> None:
         """A deadline was set or moved: reconsider when to look next."""
 

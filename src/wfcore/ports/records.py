@@ -133,8 +133,8 @@ class ExecutionsView(Protocol):
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
         Newest first. So that a page stays small whatever went in and came out, the rows and
-        their `step_results` carry no `output`, and no `variables` unless `secrets` names
-        some (masking needs their values). Such records must not be `put`.
+        their `step_results` carry no `output` and no `items`, and no `variables` unless
+        `secrets` names some (masking needs their values). Such records must not be `put`.
         """
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -148,8 +148,8 @@ class ExecutionsView(Protocol):
 
     async def next_due(self) -> EpochMs | None:
         """
-        The earliest `due_at` of a PENDING or RUNNING execution that nobody holds. Those that wait
-        in their lane may be left out.
+        The earliest `due_at` of an execution that nobody holds and `Store.claim` may give. Those
+        that wait in their lane may be left out.
         """
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:

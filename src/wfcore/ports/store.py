@@ -1,6 +1,6 @@
 """The store: units of work, views, claims. See `records` for what they hold."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -149,7 +149,8 @@ class Store(Protocol):
         """
         Take up to *limit* due executions for *worker*, atomically.
 
-        Due: PENDING or RUNNING, `due_at` at or before *now*, held by nobody. The account with
+        Due: PENDING, RUNNING or AWAITING_APPROVAL (the time of something else in it is up),
+        `due_at` at or before *now*, held by nobody. The account with
         the fewest held places comes first, within an account the earliest `due_at`. Each is
         returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None,
         leased *until*.
@@ -160,9 +161,12 @@ class Store(Protocol):
         `due_at`, then the smallest id comes first. It does not keep any other from being taken.
         """
 
-    async def extend(self, worker: str, ids: Collection[str], until: EpochMs) -> frozenset[str]:
+    async def extend(
+        self, worker: str, ids: Collection[str], until: EpochMs
+    ) -> Mapping[str, EpochMs | None]:
         """
-        Extend the leases that *worker* holds of *ids*; the ids of those that it does hold.
+        Extend the leases that *worker* holds of *ids*; those that it does hold, each with its
+        `due_at`.
 
         Others that it holds run out: it does not know of them, as when a claim's answer got lost.
         """

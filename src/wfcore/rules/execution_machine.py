@@ -31,18 +31,60 @@ class StepBegun:
 
 
 @frozen
-class StepSkipped:
-    """Its `when` was false."""
+class Entered:
+    """A step that holds steps has begun; a loop with its `items`. Time is up at `until`."""
 
     step_name: str
+    until: EpochMs | None = None
+    items: Json = None
+
+
+@frozen
+class DelayBegun:
+    """A delay has begun; it ends at `until`."""
+
+    step_name: str
+    until: EpochMs
+
+
+@frozen
+class ChildStarted:
+    """The step started an execution; its time is up at `until`."""
+
+    step_name: str
+    child_id: str
+    until: EpochMs | None = None
+
+
+@frozen
+class ChildEnded:
+    """
+    The execution that the step started has ended. `error` None: it COMPLETED. `usage`: what
+    it consumed in all.
+    """
+
+    step_name: str
+    child_id: str
+    output: Json = None
+    error: str | None = None
+    usage: Usage | None = None
+
+
+@frozen
+class StepSkipped:
+    """Its `when` was false. `steps`: how many steps are done with, those it holds included."""
+
+    step_name: str
+    steps: int = 1
 
 
 @frozen
 class StepDone:
-    """The step ended well."""
+    """The step ended well. `steps` as in `StepSkipped`."""
 
     step_name: str
     output: Json = None
+    steps: int = 1
 
 
 @frozen
@@ -72,10 +114,20 @@ class StepRetrying:
 
 @frozen
 class StepFailed:
-    """The step failed for good, and the definition lets the execution go on."""
+    """The step failed for good. `steps` as in `StepSkipped`; 0: it fails what it is in, too."""
 
     step_name: str
     error: str
+    timed_out: bool = False
+    steps: int = 1
+
+
+@frozen
+class Stopped:
+    """What these steps are in has failed: they end with it."""
+
+    step_names: tuple[str, ...]
+    why: str
 
 
 @frozen
@@ -88,10 +140,17 @@ class Broke:
 
 
 @frozen
-class Rested:
-    """Nothing can run before `until`; the lease is given back."""
+class Waited:
+    """Something runs; its worker must look again at `until`."""
 
-    until: EpochMs
+    until: EpochMs | None
+
+
+@frozen
+class Rested:
+    """Nothing can run before `until` (None: before a child ends); the lease is given back."""
+
+    until: EpochMs | None
 
 
 @frozen
@@ -112,10 +171,11 @@ class BudgetReached:
 
 @frozen
 class Paused:
-    """Nothing can run, and an approval is open."""
+    """Nothing can run, and an approval is open. At `until` the time of something is up."""
 
     approval_id: str
     step_name: str
+    until: EpochMs | None = None
 
 
 @frozen
@@ -150,6 +210,11 @@ class CancelAsked:
 
 
 @frozen
+class ParentEnded:
+    """The execution that started it has ended, or its step has."""
+
+
+@frozen
 class LeaseReturned:
     """Its worker stopped or died while nothing of it was in flight: anyone may go on."""
 
@@ -174,13 +239,19 @@ class GraceOver:
 Fact: TypeAlias = (
     Claimed
     | StepBegun
+    | Entered
+    | DelayBegun
+    | ChildStarted
+    | ChildEnded
     | StepSkipped
     | StepDone
     | Spent
     | Refused
     | StepRetrying
     | StepFailed
+    | Stopped
     | Broke
+    | Waited
     | Rested
     | ApprovalOpened
     | BudgetReached
@@ -189,6 +260,7 @@ Fact: TypeAlias = (
     | Rejected
     | Finished
     | CancelAsked
+    | ParentEnded
     | LeaseReturned
     | WorkerLost
     | Resumed
@@ -204,29 +276,46 @@ EXECUTION = Machine(
         Row(S.PENDING,           Claimed,        S.RUNNING,           "EX-2"),
         Row(S.PENDING,           LeaseReturned,  S.PENDING,           "EX-15"),
         Row(S.PENDING,           CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.PENDING,           ParentEnded,    S.CANCELLED,         "FL-6"),
         Row(S.RUNNING,           Claimed,        S.RUNNING,           "EX-15"),
         Row(S.RUNNING,           StepBegun,      S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           Entered,        S.RUNNING,           "FL-1"),
+        Row(S.RUNNING,           DelayBegun,     S.RUNNING,           "FL-5"),
+        Row(S.RUNNING,           ChildStarted,   S.RUNNING,           "FL-6"),
+        Row(S.RUNNING,           ChildEnded,     S.RUNNING,           "FL-6"),
         Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           Spent,          S.RUNNING,           "AI-7"),
         Row(S.RUNNING,           Refused,        S.RUNNING,           "CS-10"),
         Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           Stopped,        S.RUNNING,           "FL-4"),
+        Row(S.RUNNING,           Waited,         S.RUNNING,           "FL-5"),
         Row(S.RUNNING,           Rested,         S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           ApprovalOpened, S.RUNNING,           "EX-4"),
         Row(S.RUNNING,           BudgetReached,  S.RUNNING,           "BU-2"),
+        Row(S.RUNNING,           Approved,       S.RUNNING,           "FL-10"),
+        Row(S.RUNNING,           Rejected,       S.CANCELLED,         "EX-6"),
         Row(S.RUNNING,           Paused,         S.AWAITING_APPROVAL, "EX-4"),
         Row(S.RUNNING,           Finished,       S.COMPLETED,         "EX-8"),
         Row(S.RUNNING,           Broke,          S.FAILED,            "EX-10"),
         Row(S.RUNNING,           CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.RUNNING,           ParentEnded,    S.CANCELLED,         "FL-6"),
         Row(S.RUNNING,           LeaseReturned,  S.RUNNING,           "EX-15"),
         Row(S.RUNNING,           WorkerLost,     S.INTERRUPTED,       "EX-11"),
         Row(S.AWAITING_APPROVAL, Approved,       S.RUNNING,           "EX-5"),
         Row(S.AWAITING_APPROVAL, Rejected,       S.CANCELLED,         "EX-6"),
+        Row(S.AWAITING_APPROVAL, Claimed,        S.RUNNING,           "FL-7"),
+        Row(S.AWAITING_APPROVAL, LeaseReturned,  S.AWAITING_APPROVAL, "EX-15"),
         Row(S.AWAITING_APPROVAL, CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.AWAITING_APPROVAL, ParentEnded,    S.CANCELLED,         "FL-6"),
+        Row(S.INTERRUPTED,       Approved,       S.INTERRUPTED,       "FL-10"),
+        Row(S.INTERRUPTED,       Rejected,       S.CANCELLED,         "EX-6"),
+        Row(S.INTERRUPTED,       ChildEnded,     S.INTERRUPTED,       "FL-6"),
         Row(S.INTERRUPTED,       Resumed,        S.RUNNING,           "EX-12"),
         Row(S.INTERRUPTED,       GraceOver,      S.FAILED,            "EX-13"),
         Row(S.INTERRUPTED,       CancelAsked,    S.CANCELLED,         "EX-7"),
+        Row(S.INTERRUPTED,       ParentEnded,    S.CANCELLED,         "FL-6"),
     ),
 )
 # fmt: on

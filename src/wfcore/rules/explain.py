@@ -12,13 +12,14 @@ from attrs import frozen
 
 from wfcore.instants import EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
+from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.rules.execution import MAX_RESUMES, RESUMABLE, may_resume
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain_end import ended, redrive
 from wfcore.rules.explain_queue import LaneAhead, Queue, in_the_lane, in_the_queue
+from wfcore.rules.scope import name_of
 from wfcore.rules.secrecy import mask_text, secret_values
 
 
@@ -46,7 +47,7 @@ def explain(run: Execution, around: Around, now: EpochMs) -> tuple[Line, ...]:
 
 def is_due(run: Execution, now: EpochMs) -> bool:
     """Whether a worker could take it now. Only then does the queue matter."""
-    takes = run.status in (ExecutionStatus.PENDING, ExecutionStatus.RUNNING)
+    takes = run.status not in EXECUTION.final and run.status is not ExecutionStatus.INTERRUPTED
     return takes and run.worker is None and run.due_at is not None and run.due_at <= now
 
 
@@ -73,12 +74,26 @@ def _steps(run: Execution, around: Around) -> Iterator[Line]:
     for name, result in run.step_results.items():
         if result.status is StepStatus.AWAITING_APPROVAL:
             yield _approval(name, result, around.approvals)
+        elif result.status is StepStatus.RUNNING and result.retry_at is not None:
+            yield _retrying(run, name, result)
         elif result.status is StepStatus.RUNNING:
-            retrying = result.retry_at is not None
-            yield _retrying(run, name, result) if retrying else _running(name, result, around)
+            yield from _running(name, result, around)
 
 
-def _running(name: str, result: StepResult, around: Around) -> Line:
+def _running(name: str, result: StepResult, around: Around) -> Iterator[Line]:
+    """What runs, or what is waited for instead; what holds steps is told of by those."""
+    match result.awaits:
+        case None:
+            yield _working(name, result, around)
+        case Awaits.TIME:
+            end = said(result.until) if result.until is not None else "its end"
+            yield Line(Why.STEP_DELAYED, f"Step '{name}' waits until {end}.", result.until, name)
+        case Awaits.CHILD:
+            text = f"Step '{name}' waits for the end of execution {result.child_id}."
+            yield Line(Why.CHILD_RUNNING, text, result.until, name, execution_id=result.child_id)
+
+
+def _working(name: str, result: StepResult, around: Around) -> Line:
     step = _timed(around.definition, name)
     since = f"Step '{name}' is running, attempt {result.attempts}"
     if step is None or result.attempts > 1:  # only the first attempt's beginning is on record
@@ -166,7 +181,7 @@ def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
 
 def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:
     try:
-        step = definition.step(name) if definition else None
+        step = definition.step(name_of(name)) if definition else None
     except KeyError:
         return None
     return step if isinstance(step, CodeStep | AiStep) else None

@@ -1,5 +1,7 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
+from collections.abc import Callable
+
 from wfcore.errors import TemplateFailed
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
@@ -7,36 +9,39 @@ from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.plan import Render, scope
 from wfcore.rules.release import key_text
 from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.rules.variables import compact
 
 
 def open_approval(
-    run: Execution, step: ApprovalStep, approval_id: str, now: EpochMs, render: Render
+    run: Execution,
+    step: ApprovalStep,
+    key: str,
+    approval_id: str,
+    now: EpochMs,
+    fill: Callable[[Json], Json],
 ) -> Approval:
     """
-    A PENDING approval for *step*, its message and rows rendered now.
+    A PENDING approval for *step*, its message and rows rendered now by *fill*.
 
     Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
     or repeated: a reviewer could not point at such rows.
     """
-    names = scope(run)
     return Approval(
         id=approval_id,
         execution_id=run.id,
         workflow_id=run.workflow_id,
         workflow_owner_id=run.workflow_owner_id,
         owner_id=run.owner_id,
-        step_name=step.name,
+        step_name=key,
         status=ApprovalStatus.PENDING,
-        message=mask_text(as_text(render(step.message, names)), secret_values(run)),
+        message=mask_text(as_text(fill(step.message)), secret_values(run)),
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
         approvers=step.approvers,
-        groups=tuple(_group(spec, render(spec.rows, names)) for spec in step.groups),
+        groups=tuple(_group(spec, fill(spec.rows)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
         required_approvals=step.required_approvals,
         allow_self_approval=step.allow_self_approval,

@@ -1,108 +1,274 @@
 """
 The planner: what comes next in a definition, given what is known. Contract §2 and §4.
 
-It walks the tree of steps; today's trees are sequences. It changes nothing: the moves it
-returns become facts in `rules.proceed`.
+One walk over the tree of steps, from the first one that has not ended. A sequence is walked
+until its first open step, branches and rounds beside one another, and what has ended, was
+skipped, or waits is not entered. It changes nothing: the moves that it returns become facts in
+`rules.proceed`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import evolve
 
 from wfcore.errors import TemplateFailed
 from wfcore.instants import EpochMs
-from wfcore.model.execution import Execution, StepResult, StepStatus
-from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import Definition, Step
+from wfcore.model.execution import Awaits, Execution, ReasonCode, StepResult, StepStatus
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    Definition,
+    DelayStep,
+    LoopStep,
+    ParallelStep,
+    Step,
+    needs_worker,
+)
+from wfcore.rules.limits import MAX_IN_FLIGHT
+from wfcore.rules.moves import (
+    Begin,
+    Break,
+    Complete,
+    Fail,
+    Failure,
+    Judge,
+    Move,
+    Place,
+    Plan,
+    Refuse,
+    Skip,
+)
+from wfcore.rules.scope import round_prefix, scope
 
 Render = Callable[[Json, Mapping[str, Json]], Json]
 """`Templates.render`: a deterministic function, so the planner stays one."""
 
 
-@frozen
-class Begin:
-    """Start this step now (again, where it has a result)."""
-
-    step: Step
-
-
-@frozen
-class Skip:
-    """Its `when` is false."""
-
-    step: Step
-
-
-@frozen
-class Refuse:
-    """The step cannot begin: its `when` failed."""
-
-    step: Step
-    error: str
+def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
+    """
+    The next moves of *run*. Same arguments, same answer; they follow from what has ended, not
+    from the order in which it did. EX-3, DF-8, FL-1 to FL-8, FL-11.
+    """
+    walk = _Walk(definition, run, now, render)
+    way = walk.sequence(definition.steps, "")
+    if isinstance(way, Failure):
+        return Plan((Break(way),))
+    return Plan(
+        _as_many_as_may_run(walk.moves, MAX_IN_FLIGHT - walk.in_flight),
+        way is _Way.ENDED,
+        walk.in_flight,
+        walk.until,
+        walk.deadline,
+        walk.children,
+        walk.question,
+    )
 
 
-@frozen
-class Wait:
-    """Nothing to start. `until`: when a retry is due; None: until something ends."""
-
-    until: EpochMs | None = None
-
-
-@frozen
-class Done:
-    """Every step has ended."""
-
-
-Next: TypeAlias = Begin | Skip | Refuse | Wait | Done
+def _as_many_as_may_run(moves: Sequence[Move], free: int) -> tuple[Move, ...]:
+    """Without the beginnings of processes for which there is no room; they come later. FL-3."""
+    if len(moves) <= free:
+        return tuple(moves)
+    kept: list[Move] = []
+    for move in moves:
+        starts = isinstance(move, Begin) and needs_worker(move.at.step)
+        if not starts or free > 0:
+            kept.append(move)
+        free -= starts
+    return tuple(kept)
 
 
-def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Next:
-    """The next move of *run*. Same arguments, same answer. EX-3, DF-8."""
-    for step in definition.steps:
-        result = run.step_results.get(step.name)
-        if result is None:
-            return _enter(step, run, render)
-        match result.status:
-            case StepStatus.COMPLETED | StepStatus.SKIPPED | StepStatus.FAILED:
+class _Way(Enum):
+    """Where a walk through steps has come to."""
+
+    ENDED = 1
+    OPEN = 2
+
+
+_To: TypeAlias = _Way | Failure
+_PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
+_UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
+
+
+class _Walk:
+    """One walk, and what it has met. Nothing outlives `plan`."""
+
+    def __init__(
+        self, definition: Definition, run: Execution, now: EpochMs, render: Render
+    ) -> None:
+        self._definition = definition
+        self._run = run
+        self._results = run.step_results
+        self._now = now
+        self._render = render
+        self.moves: list[Move] = []
+        self.in_flight = 0
+        self.until: EpochMs | None = None
+        self.deadline: EpochMs | None = None
+        self.children = 0
+        self.question: tuple[str, str] | None = None
+
+    def sequence(self, steps: tuple[Step, ...], prefix: str) -> _To:
+        """One after another: nothing is looked at behind the first step that is open."""
+        for step in steps:
+            result = self._results.get(prefix + step.name)
+            if result is not None and result.status in _PAST:
                 continue
+            way = self._step(Place(step, prefix), result)
+            if way is not _Way.ENDED:
+                return way
+        return _Way.ENDED
+
+    def _step(self, at: Place, result: StepResult | None) -> _To:
+        if result is None:
+            return self._enter(at)
+        match result.status:
+            case StepStatus.RUNNING:
+                return self._running(at, result)
+            case StepStatus.FAILED if at.step.continue_on_error:
+                return _Way.ENDED
+            case StepStatus.FAILED:
+                return Failure(at.key, result.error or "", result.reason is ReasonCode.TIMEOUT)
             case StepStatus.INTERRUPTED:
-                return Begin(step)
-            case StepStatus.RUNNING if result.retry_at is not None:
-                return Begin(step) if result.retry_at <= now else Wait(result.retry_at)
-            case _:
-                return Wait()
-    return Done()
+                return self._move(Begin(at))
+            case StepStatus.AWAITING_APPROVAL:
+                self.question = self.question or (at.key, result.approval_id or "")
+        return _Way.OPEN
+
+    def _enter(self, at: Place) -> _To:
+        """Begin, unless `when` says otherwise. A failing `when` fails the step. DF-8."""
+        if at.step.when is None:
+            return self._move(Begin(at))
+        try:
+            wanted = self._render(at.step.when, scope(self._definition, self._run, at.prefix))
+        except TemplateFailed as failed:
+            return self._move(Refuse(at, f"when: {failed}"))
+        return self._move(Begin(at) if truthy(wanted) else Skip(at))
+
+    def _running(self, at: Place, result: StepResult) -> _To:
+        if result.retry_at is not None:
+            if result.retry_at <= self._now:
+                return self._move(Begin(at))
+            self.until = earliest(self.until, result.retry_at)
+            return _Way.OPEN
+        match result.awaits:
+            case Awaits.STEPS:
+                return self._container(at, result)
+            case Awaits.TIME:
+                return self._delay(at, result)
+            case Awaits.CHILD:
+                return self._child(at, result)
+        self.in_flight += 1
+        return _Way.OPEN
+
+    def _delay(self, at: Place, result: StepResult) -> _To:
+        if self._is_over(result):
+            return self._move(Complete(at, None))
+        self.until = earliest(self.until, result.until)
+        return _Way.OPEN
+
+    def _child(self, at: Place, result: StepResult) -> _To:
+        if result.error is not None:
+            return self._move(Judge(at, result.error))
+        if self._is_over(result):
+            return self._move(Judge(at, timed_out(at.step), timed_out=True))
+        self.children += 1
+        self.deadline = earliest(self.deadline, result.until)
+        return _Way.OPEN
+
+    def _container(self, at: Place, result: StepResult) -> _To:
+        """What it holds; where something of that fails for good, nothing else of it moves. FL-4."""
+        before = len(self.moves)
+        if self._is_over(result):
+            way: _To = Failure(at.key, timed_out(at.step), timed_out=True)
+        else:
+            self.deadline = earliest(self.deadline, result.until)
+            way = self._inside(at, result)
+            if isinstance(way, Failure):
+                way = evolve(way, through=(*way.through, at))
+        if isinstance(way, Failure) and at.step.continue_on_error:
+            del self.moves[before:]
+            return self._move(Fail(at, way))
+        return way
+
+    def _inside(self, at: Place, result: StepResult) -> _To:
+        """Go on with the lanes that have begun, then begin as many more as may run. FL-3."""
+        most, running, waiting = most_at_once(at.step), 0, []
+        for steps, prefix in lanes(at, result):
+            if self._has_ended(steps, prefix):
+                continue
+            if prefix + steps[0].name not in self._results:
+                waiting.append((steps, prefix))
+                if len(waiting) > most and self._run.redrive_of is None:
+                    break  # they begin in order: none behind has begun
+                continue
+            way = self.sequence(steps, prefix)
+            if isinstance(way, Failure):
+                return way
+            running += way is _Way.OPEN
+        for steps, prefix in waiting[: max(most - running, 0)]:
+            self.sequence(steps, prefix)
+        if running or waiting:
+            return _Way.OPEN
+        return self._move(Complete(at, self._output(at, result)))
+
+    def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:
+        """Its last step has ended, so the ones before have: found without walking them."""
+        last = self._results.get(prefix + steps[-1].name)
+        return last is not None and last.status in _PAST
+
+    def _output(self, at: Place, result: StepResult) -> Json:
+        outputs = [last_output(steps, prefix, self._results) for steps, prefix in lanes(at, result)]
+        if isinstance(at.step, ParallelStep):
+            names = (branch.name for branch in at.step.branches)
+            return dict(zip(names, outputs, strict=True))
+        return outputs
+
+    def _is_over(self, result: StepResult) -> bool:
+        return result.until is not None and result.until <= self._now
+
+    def _move(self, move: Move) -> _To:
+        self.moves.append(move)
+        return _Way.OPEN
 
 
-def _enter(step: Step, run: Execution, render: Render) -> Next:
-    """Begin, unless `when` says otherwise. A failing `when` fails the step."""
-    if step.when is None:
-        return Begin(step)
-    try:
-        wanted = render(step.when, scope(run))
-    except TemplateFailed as failed:
-        return Refuse(step, f"when: {failed}")
-    return Begin(step) if truthy(wanted) else Skip(step)
+def lanes(at: Place, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """The sequences of a container that has begun, and what their keys begin with."""
+    match at.step:
+        case ParallelStep(branches=branches):
+            for branch in branches:
+                yield branch.steps, at.prefix
+        case LoopStep(steps=steps) if isinstance(result.items, list | tuple):
+            for index in range(len(result.items)):
+                yield steps, round_prefix(at.key, index)
 
 
-def truthy(value: Json) -> bool:
-    """What counts as yes in `when`: everything but false, null, 0, and what is empty."""
-    return bool(value)
+def most_at_once(step: Step) -> int:
+    """How many branches or rounds may have begun and not ended. FL-3."""
+    if isinstance(step, ParallelStep):
+        return step.max_parallel or len(step.branches)
+    return step.max_parallel if isinstance(step, LoopStep) else 1
 
 
-def scope(run: Execution) -> Mapping[str, Json]:
-    """The names that templates see. A step that has not begun is unknown. Contract §4."""
-    return {
-        "variables": run.variables,
-        "steps": {name: seen(result) for name, result in run.step_results.items()},
-        "execution": {"id": run.id, "workflowId": run.workflow_id},
-    }
+def unfinished(at: Place, results: Mapping[str, StepResult]) -> Iterator[str]:
+    """Keys of everything in a container that has begun and not ended."""
+    container = results.get(at.key)
+    for steps, prefix in lanes(at, container) if container is not None else ():
+        for step in steps:
+            inner = Place(step, prefix)
+            result = results.get(inner.key)
+            if result is not None and result.status in _UNFINISHED:
+                yield inner.key
+                yield from unfinished(inner, results)
 
 
-def seen(result: StepResult) -> JsonObject:
-    """A step's result as templates and the context file show it. Contract §5."""
-    return {"status": result.status.value, "output": result.output}
+def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, StepResult]) -> Json:
+    """The output of the last step that completed; null where none has."""
+    for step in reversed(steps):
+        result = results.get(prefix + step.name)
+        if result is not None and result.status is StepStatus.COMPLETED:
+            return result.output
+    return None
 
 
 def output_of(definition: Definition, run: Execution, render: Render) -> Json:
@@ -112,9 +278,23 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     Raises `TemplateFailed`.
     """
     if definition.has_output:
-        return render(definition.output, scope(run))
-    for step in reversed(definition.steps):
-        result = run.step_results.get(step.name)
-        if result is not None and result.status is StepStatus.COMPLETED:
-            return result.output
-    return None
+        return render(definition.output, scope(definition, run))
+    return last_output(definition.steps, "", run.step_results)
+
+
+def truthy(value: Json) -> bool:
+    """What counts as yes in `when`: everything but false, null, 0, and what is empty."""
+    return bool(value)
+
+
+def timed_out(step: Step) -> str:
+    """The error of a step whose own time is up, as a code step says it. FL-7."""
+    length = 0 if isinstance(step, DelayStep) else (step.timeout_ms or 0) / 1_000
+    return f"ran into its timeout of {length:g} s"
+
+
+def earliest(one: EpochMs | None, other: EpochMs | None) -> EpochMs | None:
+    """The earlier of two instants, of which either may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

@@ -16,7 +16,10 @@ from wfcore.rules.variables import bind
 
 @frozen
 class Start:
-    """Who starts what, how. `told`: what else the first event says of it."""
+    """
+    Who starts what, how. `told`: what else the first event says of it. `secrets`: inputs that
+    are, beside the variables that say so.
+    """
 
     owner_id: str
     source: TriggerSource
@@ -29,6 +32,9 @@ class Start:
     kept: Mapping[str, StepResult] = field(factory=dict)
     chain_depth: int = 0
     told: JsonObject = field(factory=dict)
+    parent_id: str | None = None
+    parent_step: str | None = None
+    secrets: frozenset[str] = frozenset()
 
 
 def accept(
@@ -60,7 +66,9 @@ def accept(
         key_id=start.key_id,
         webhook_id=start.webhook_id,
         callback_url=start.callback_url,
-        secrets=tuple(sorted(definition.secrets)),
+        parent_id=start.parent_id,
+        parent_step=start.parent_step,
+        secrets=tuple(sorted(definition.secrets | start.secrets)),
         chain_depth=start.chain_depth,
         granted=total(start.kept.values()) if start.kept else None,
     )

@@ -219,7 +219,8 @@ class StoreComparison(RuleBasedStateMachine):
         """A worker says that it is alive."""
         kept = self._loop.run(self.store.extend(worker, ids, until))
         state, _ = after(self.state, ())
-        held = {run.id for run in state.all(Execution) if run.worker == worker and run.id in ids}
+        mine = (run for run in state.all(Execution) if run.worker == worker and run.id in ids)
+        held = {run.id: run.due_at for run in mine}
         assert kept == held, f"extended {sorted(kept)}, held are {sorted(held)}"
         state.leases.update(dict.fromkeys(held, until))
         self.past.append(state)

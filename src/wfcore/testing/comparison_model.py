@@ -34,7 +34,11 @@ KEYS: dict[type, tuple[str, ...]] = {
 }
 """The fields that identify a record, where it is not `id`."""
 
-DUE = (ExecutionStatus.PENDING, ExecutionStatus.RUNNING)
+DUE = (
+    ExecutionStatus.PENDING,
+    ExecutionStatus.RUNNING,
+    ExecutionStatus.AWAITING_APPROVAL,
+)
 OVER = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 

@@ -98,6 +98,9 @@ class NotedHints:
     def stop(self, execution_id: str) -> None:
         self.told.append(("stop", execution_id))
 
+    def look(self, execution_id: str) -> None:
+        self.told.append(("look", execution_id))
+
     def timer(self) -> None:
         self.told.append(("timer", None))
 

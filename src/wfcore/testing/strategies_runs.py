@@ -1,14 +1,15 @@
-"""Hypothesis strategies: executions, the facts that move them, sequential definitions."""
+"""Hypothesis strategies: executions, the facts that move them, definitions to walk through."""
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
-from attrs import evolve
 from hypothesis import strategies as st
 
 from wfcore.instants import DurationMs
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import (
+    Awaits,
     Execution,
     ExecutionStatus,
     StepResult,
@@ -28,21 +29,33 @@ YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
 """Templates as `render` in tests understands them: true, false, and one that fails."""
 
 WORK, REVIEW = "work", "review"
-_LIVELY: Mapping[ExecutionStatus, Mapping[str, StepStatus]] = {
+BOTH, SUB = "both", "sub"
+_REVIEW = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+_SUB = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_2")
+_BOTH = builders.step_result(StepStatus.RUNNING, awaits=Awaits.STEPS)
+_LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
     ExecutionStatus.PENDING: {},
-    ExecutionStatus.RUNNING: {WORK: StepStatus.RUNNING, REVIEW: StepStatus.AWAITING_APPROVAL},
-    ExecutionStatus.AWAITING_APPROVAL: {REVIEW: StepStatus.AWAITING_APPROVAL},
-    ExecutionStatus.INTERRUPTED: {WORK: StepStatus.INTERRUPTED},
+    ExecutionStatus.RUNNING: {
+        BOTH: _BOTH,
+        WORK: builders.step_result(StepStatus.RUNNING),
+        REVIEW: _REVIEW,
+        SUB: _SUB,
+    },
+    ExecutionStatus.AWAITING_APPROVAL: {REVIEW: _REVIEW},
+    ExecutionStatus.INTERRUPTED: {
+        BOTH: _BOTH,
+        WORK: builders.step_result(StepStatus.INTERRUPTED),
+        REVIEW: _REVIEW,
+        SUB: _SUB,
+    },
 }
+"""Of each state that is no end, results that such an execution can have."""
 
 
 @cache
 def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
     """An execution in *status*, with step results that such a one can have."""
-    lively = _LIVELY.get(status, {WORK: StepStatus.COMPLETED})
-    results = {name: builders.step_result(held) for name, held in lively.items()}
-    if REVIEW in results:
-        results[REVIEW] = evolve(results[REVIEW], approval_id="appr_1")
+    results = _LIVELY.get(status, {WORK: builders.step_result()})
     ended = status in EXECUTION.final
     return st.builds(
         builders.execution,
@@ -68,30 +81,50 @@ def _refused() -> st.SearchStrategy[tuple[RefusedFile, ...]]:
     return st.lists(st.builds(RefusedFile, texts(), texts()), min_size=1, max_size=2).map(tuple)
 
 
+def items() -> st.SearchStrategy[Json]:
+    """Items of a loop, or none for what is no loop."""
+    return st.none() | st.lists(scalars(), max_size=3)
+
+
 FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.Claimed: st.builds(facts.Claimed),
-    facts.StepBegun: st.builds(facts.StepBegun, st.sampled_from((WORK, "new"))),
-    facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new")),
+    facts.StepBegun: st.builds(facts.StepBegun, st.just("new")),
+    facts.Entered: st.builds(facts.Entered, st.just("new"), st.none() | instants(NOW), items()),
+    facts.DelayBegun: st.builds(facts.DelayBegun, st.just("new"), instants(NOW)),
+    facts.ChildStarted: st.builds(facts.ChildStarted, st.just("new"), st.just("exec_3")),
+    facts.ChildEnded: st.builds(
+        facts.ChildEnded, st.just(SUB), st.just("exec_2"), json_values(), st.none() | texts()
+    ),
+    facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new"), st.integers(1, 3)),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
     facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
     facts.Refused: st.builds(facts.Refused, st.just(WORK), _refused()),
     facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
-    facts.StepFailed: st.builds(facts.StepFailed, st.sampled_from((WORK, "new")), texts()),
+    facts.StepFailed: st.builds(
+        facts.StepFailed,
+        st.sampled_from((BOTH, WORK, SUB, "new")),
+        texts(),
+        st.booleans(),
+        st.integers(0, 2),
+    ),
+    facts.Stopped: st.builds(facts.Stopped, st.sampled_from(((WORK,), (REVIEW, SUB))), texts()),
     facts.Broke: st.builds(
         facts.Broke, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
     ),
-    facts.Rested: st.builds(facts.Rested, instants(NOW)),
+    facts.Waited: st.builds(facts.Waited, st.none() | instants(NOW)),
+    facts.Rested: st.builds(facts.Rested, st.none() | instants(NOW)),
     facts.ApprovalOpened: st.builds(facts.ApprovalOpened, st.just("new"), st.just("appr_2")),
-    facts.BudgetReached: st.builds(
-        facts.BudgetReached, st.sampled_from((WORK, "new")), st.just("appr_2")
+    facts.BudgetReached: st.builds(facts.BudgetReached, st.just("new"), st.just("appr_2")),
+    facts.Paused: st.builds(
+        facts.Paused, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
     ),
-    facts.Paused: st.builds(facts.Paused, st.just("appr_1"), st.just(REVIEW)),
     facts.Approved: st.builds(
         facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values(), st.booleans()
     ),
     facts.Rejected: st.builds(facts.Rejected, st.just(REVIEW), st.just("appr_1"), st.booleans()),
     facts.Finished: st.builds(facts.Finished, json_values()),
     facts.CancelAsked: st.builds(facts.CancelAsked),
+    facts.ParentEnded: st.builds(facts.ParentEnded),
     facts.LeaseReturned: st.builds(facts.LeaseReturned),
     facts.WorkerLost: st.builds(facts.WorkerLost, instants(NOW)),
     facts.Resumed: st.builds(facts.Resumed),
@@ -163,12 +196,23 @@ def sequences(draw: st.DrawFn) -> Definition:
     """A definition of one to five steps of any kind, one after another, with a budget or not."""
     length = draw(st.integers(1, 5))
     steps = [draw(any_step(f"s{number}")) for number in range(length)]
-    output = draw(st.sampled_from((None, None, 7, 7, 7, BOOM)))
-    budget = draw(st.none() | budgets())
-    return builders.definition(*steps, has_output=output is not None, output=output, budget=budget)
+    return builders.definition(*steps, **draw(outputs()))
 
 
 @cache
 def any_step(name: str) -> st.SearchStrategy[Step]:
-    """A step of any kind."""
+    """A step of any kind that holds no others."""
     return code_steps(name) | ai_steps(name) | approval_steps(name)
+
+
+@cache
+def outputs() -> st.SearchStrategy[Mapping[str, Any]]:
+    """The definition's output (none, mostly fine, one that fails), and its budget or none."""
+    values = st.sampled_from((None, None, 7, 7, 7, BOOM))
+    return st.tuples(values, st.none() | budgets()).map(
+        lambda drawn: {
+            "has_output": drawn[0] is not None,
+            "output": drawn[0],
+            "budget": drawn[1],
+        }
+    )

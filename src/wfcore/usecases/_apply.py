@@ -6,13 +6,17 @@ from attrs import evolve
 
 from wfcore.effects import (
     CallBack,
+    CancelChildren,
     DeadlineSet,
     Effect,
+    LogGrew,
+    LookAgain,
     OpenApproval,
     Outcome,
     SetTimers,
     StartStep,
     StopSteps,
+    TellParent,
     WakeRunner,
     WithdrawApprovals,
 )
@@ -23,11 +27,15 @@ from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit
 from wfcore.rules.approval import BY_END, Withdraw, decide
 from wfcore.rules.chain import keys_of, timers_after
+from wfcore.rules.execution import advance
+from wfcore.rules.execution_machine import EXECUTION, ParentEnded
+from wfcore.rules.family import child_end, waits_for
 
 
 async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
     """
-    Put an execution's next record, its events, and what belongs to the same unit.
+    Put an execution's next record, its events, and what belongs to the same unit: also what it
+    means for the execution that started it, and for those that it started. FL-6.
 
     The outcome with the hints that follow from what was collected.
     """
@@ -41,10 +49,14 @@ async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outc
                 unit.approvals.put(approval)
             case CallBack(callback):
                 unit.callbacks.put(callback)
-            case WithdrawApprovals():
-                await _withdraw(unit, outcome.record, now)
+            case WithdrawApprovals(_, steps):
+                await _withdraw(unit, outcome.record, steps, now)
             case SetTimers():
                 hints += await _set_timers(unit, outcome.record)
+            case CancelChildren(ids):
+                hints += await _cancel_children(unit, ids, now)
+            case TellParent(parent_id):
+                hints += await _tell_parent(unit, parent_id, outcome.record, now)
             case _:
                 pass
     return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
@@ -58,13 +70,38 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
     return (DeadlineSet(),) if timers else ()
 
 
-async def _withdraw(unit: Unit, run: Execution, now: EpochMs) -> None:
-    """An ended execution asks nobody any more. AP-5."""
+async def _withdraw(
+    unit: Unit, run: Execution, steps: tuple[str, ...] | None, now: EpochMs
+) -> None:
+    """An ended execution, or an ended step, asks nobody any more. AP-5."""
     if not any(result.approval_id for result in run.step_results.values()):
         return
     for approval in await unit.approvals.of_execution(run.id):
-        if approval.status is ApprovalStatus.PENDING:
+        meant = steps is None or approval.step_name in steps
+        if meant and approval.status is ApprovalStatus.PENDING:
             unit.approvals.put(decide(approval, Withdraw(), BY_END, now).record)
+
+
+async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
+    """Nobody waits for them any more: they end, and what they have started with them. FL-6."""
+    hints: list[Effect] = []
+    for id in ids:
+        child = await unit.executions.get(id)
+        if child is not None and EXECUTION.allows(child.status, ParentEnded):
+            ended = await collect(unit, advance(child, ParentEnded(), now), now)
+            hints += (LogGrew(id), *ended.effects)
+    return hints
+
+
+async def _tell_parent(
+    unit: Unit, parent_id: str, child: Execution, now: EpochMs
+) -> Sequence[Effect]:
+    """The step that started an execution learns of its end in the same unit. FL-6."""
+    parent = await unit.executions.get(parent_id)
+    if parent is None or not waits_for(parent, child.id, child.parent_step):
+        return ()
+    told = await collect(unit, advance(parent, child_end(child), now), now)
+    return (LogGrew(parent_id), *told.effects)
 
 
 def hint(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
@@ -79,6 +116,10 @@ def hint(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[
                 wakeup.runner()
             case StopSteps(id):
                 wakeup.stop(id)
+            case LookAgain(id):
+                wakeup.look(id)
+            case LogGrew(id):
+                wakeup.events(id)
             case DeadlineSet():
                 wakeup.timer()
             case _:

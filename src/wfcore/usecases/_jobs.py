@@ -1,18 +1,20 @@
 """From a begun step to the job that a runner gets: its templates are rendered here."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from attrs import define
 
+from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
 from wfcore.model.execution import Execution
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Definition
 from wfcore.ports.runtime import AiJob, Job, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.budget import allowance
 from wfcore.rules.opening import as_text
-from wfcore.rules.plan import scope
+from wfcore.rules.scope import name_of, prefix_of, scope
 from wfcore.rules.variables import environment
 
 
@@ -27,21 +29,17 @@ class NotRendered(WfError):
         return f"{self.field}: {self.failed}"
 
 
-def job_for(
-    templates: Templates,
-    run: Execution,
-    definition: Definition,
-    step: CodeStep | AiStep,
-    attempt: int,
-) -> Job:
+def job_for(templates: Templates, run: Execution, definition: Definition, begun: StartStep) -> Job:
     """The job of one attempt, under the lease that *run* is held by. Raises `NotRendered`."""
-    names = scope(run)
+    key = begun.step_name
+    step = definition.step(name_of(key))
+    names = scope(definition, run, prefix_of(key))
     if isinstance(step, AiStep):
         return AiJob(
             execution_id=run.id,
             workflow_id=run.workflow_id,
-            step_name=step.name,
-            attempt=attempt,
+            step_name=key,
+            attempt=begun.attempt,
             fence=run.fence,
             step=step,
             system=_rendered(templates, "system", step.system, names),
@@ -49,15 +47,16 @@ def job_for(
             allowance=allowance(definition.budget, run),
             log=run.monitored,
         )
+    assert isinstance(step, CodeStep)
     return StepJob(
         execution_id=run.id,
         workflow_id=run.workflow_id,
-        step_name=step.name,
-        attempt=attempt,
+        step_name=key,
+        attempt=begun.attempt,
         fence=run.fence,
         step=step,
         argv=tuple(_rendered(templates, "command", part, names) for part in step.command),
-        environment=environment(run.variables),
+        environment=environment(cast("JsonObject", names["variables"])),
         context=names,
         log=run.monitored,
     )

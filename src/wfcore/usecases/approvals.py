@@ -167,7 +167,7 @@ async def _decide(
         with read_together("execution", run.id):
             outcome = _told(run, decided, now)
         unit.approvals.put(decided)
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         note(services, unit, f"approval.{asked.verb}", who, approval.id, origin)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

@@ -44,7 +44,7 @@ async def read_execution(services: Services, who: Principal | None, execution_id
     """One execution as it is now. Raises `NotFound`."""
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
-    if run.status is ExecutionStatus.AWAITING_APPROVAL and await settle_execution(services, run):
+    if run.asks and await settle_execution(services, run):
         async with services.store.view() as view:
             return await execution_for(view, who, execution_id)
     return run
@@ -74,7 +74,7 @@ async def cancel_execution(
             outcome = advance(run, CancelAsked(), now)
         except IllegalMove:
             raise AlreadyFinished(f"The execution is {run.status}", run.id) from None
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         note(services, unit, "execution.cancel", who, run.id, origin)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

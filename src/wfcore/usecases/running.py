@@ -5,7 +5,7 @@ A step is recorded as begun before it starts; its end and the next step's beginn
 unit. Every write checks the lease: a worker that lost it changes nothing any more.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -16,16 +16,19 @@ from wfcore.model.artifact import Artifact, RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import AiStep, CodeStep, Definition
+from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, LeftFile, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
+from wfcore.rules.attempts import after_failure
 from wfcore.rules.execution import advance, announce, loss
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
-from wfcore.rules.proceed import after_failure, proceed
+from wfcore.rules.proceed import proceed
+from wfcore.rules.scope import name_of
 from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._children import start_children
 from wfcore.usecases._jobs import NotRendered, job_for
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
@@ -39,6 +42,19 @@ class Lease:
     worker: str
     execution_id: str
     fence: int
+
+
+@frozen
+class Work:
+    """
+    What a worker has to do for an execution that it holds: run these jobs, each once, however
+    often it is told of them; end what it runs of steps that are not `in_flight`, for those were
+    stopped; and `go_on` with it at `look_at`.
+    """
+
+    jobs: tuple[Job, ...] = ()
+    in_flight: frozenset[str] = frozenset()
+    look_at: EpochMs | None = None
 
 
 _MOST_NAMED = 50
@@ -66,9 +82,10 @@ async def next_due(services: Services) -> EpochMs | None:
 
 async def heartbeat(
     services: Services, worker: str, execution_ids: Collection[str]
-) -> frozenset[str]:
+) -> Mapping[str, EpochMs | None]:
     """
-    Extend the leases of what *worker* works on; those of *execution_ids* that it still holds.
+    Extend the leases of what *worker* works on; those of *execution_ids* that it still holds,
+    each with the instant at which it must `go_on` with it.
 
     The others were taken away. What it holds without knowing (the answer to a claim got lost,
     say) is left to run out, and goes on elsewhere.
@@ -77,26 +94,45 @@ async def heartbeat(
     return await services.store.extend(worker, execution_ids, until)
 
 
-@retried
-async def begin(services: Services, lease: Lease) -> Sequence[Job]:
+async def begin(services: Services, lease: Lease) -> Work:
     """
-    Take a claimed execution as far as it goes by itself; the steps to run now. EX-2, EX-15.
+    Take a claimed execution as far as it goes by itself; what to do now. EX-2, EX-15.
 
     Asked again under the same lease (the answer got lost), it records nothing and gives the
     same steps: nothing of a claimed execution is in flight but what this has begun. EX-23.
 
     Raises `LeaseLost`.
     """
+    return await _moved(services, lease, facts.Claimed())
+
+
+async def go_on(services: Services, lease: Lease) -> Work:
+    """
+    Look again at an execution that is held: a delay is over, an approval was decided, the time
+    of something is up. What to do now. FL-7, FL-10. Raises `LeaseLost`.
+    """
+    return await _moved(services, lease)
+
+
+async def _moved(services: Services, lease: Lease, *first: facts.Fact) -> Work:
+    definition, outcome = await _move(services, lease, first)
+    return await _work(services, lease, definition, outcome)
+
+
+@retried
+async def _move(
+    services: Services, lease: Lease, first: tuple[facts.Fact, ...]
+) -> tuple[Definition, Outcome[Execution]]:
     now = services.clock.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
-        if run.in_flight:
-            outcome = _in_flight(run)
-        else:
-            outcome = _proceed(services, run, definition, now, facts.Claimed())
-            outcome = await collect(unit, outcome, now)
+        if first and run.in_flight:
+            return definition, _in_flight(run)
+        outcome = _proceed(services, run, definition, now, *first)
+        if outcome.record is not run:
+            outcome = await _collected(services, unit, outcome, now)
             await unit.commit()
-    return await _handed_over(services, lease, definition, outcome)
+    return definition, outcome
 
 
 async def complete_step(
@@ -107,20 +143,20 @@ async def complete_step(
     *,
     attempt: int | None = None,
     go_on: bool = True,
-) -> Sequence[Job]:
+) -> Work:
     """
-    Record how a step ended, with its artifacts, and what follows; the steps to run now.
+    Record how a step ended, with its artifacts, and what follows; what to do now.
 
     *attempt* says which one ended (None: the one in flight). One whose end is on record is not
-    recorded again (the answer got lost): then these are all steps in flight, and the caller
-    starts those that it has not started yet. EX-23.
+    recorded again (the answer got lost, or the step was stopped): then these are all steps in
+    flight, and the caller starts those that it has not started yet. EX-23.
 
     With *go_on* False no step starts: where one would, another worker goes on with it.
 
     Raises `LeaseLost`: the result is dropped.
     """
     definition, outcome = await _complete(services, lease, step_name, end, attempt, go_on)
-    return await _handed_over(services, lease, definition, outcome)
+    return await _work(services, lease, definition, outcome)
 
 
 @retried
@@ -148,9 +184,17 @@ async def _complete(
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = _handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
-        outcome = await collect(unit, outcome, now)
+        outcome = await _collected(services, unit, outcome, now)
         await unit.commit()
     return definition, outcome
+
+
+async def _collected(
+    services: Services, unit: Unit, outcome: Outcome[Execution], now: EpochMs
+) -> Outcome[Execution]:
+    """The outcome with the hints that follow, and the children that it starts."""
+    outcome = await collect(unit, outcome, now)
+    return await start_children(unit, services.templates.render, outcome, now)
 
 
 @retried
@@ -178,7 +222,7 @@ async def hand_back(services: Services, lease: Lease) -> None:
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
 
@@ -196,7 +240,7 @@ async def break_off(services: Services, lease: Lease) -> None:
         claimed = advance(run, facts.Claimed(), now)
         broken = advance(claimed.record, facts.Broke("Internal error"), now)
         outcome = evolve(broken, events=(*claimed.events, *broken.events))
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
 
@@ -228,17 +272,19 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
 def _proceed(
     services: Services, run: Execution, definition: Definition, now: EpochMs, *first: facts.Fact
 ) -> Outcome[Execution]:
-    def new_approval_id() -> str:
-        return services.ids.new("appr", now)
+    def new_id(prefix: str) -> str:
+        return services.ids.new(prefix, now)
 
-    render = services.templates.render
-    return proceed(run, definition, now, render, new_approval_id, *first)
+    return proceed(run, definition, now, services.templates.render, new_id, *first)
 
 
 def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
     """Only what the facts themselves mean; what would follow is another worker's."""
     outcome = Outcome(run)
     for fact in (*ended, facts.LeaseReturned()):
+        back = isinstance(fact, facts.LeaseReturned)
+        if back and outcome.record.in_flight:
+            break  # other steps run on; with the end of the last one it is given back
         if EXECUTION.allows(outcome.record.status, type(fact)):
             then = advance(outcome.record, fact, now)
             told, effects = outcome.events + then.events, outcome.effects + then.effects
@@ -278,30 +324,32 @@ def _ended(
 ) -> facts.Fact:
     if end.error is None:
         return facts.StepDone(step_name, end.output)
-    step = definition.step(step_name)
-    assert isinstance(step, CodeStep | AiStep)
+    step = definition.step(name_of(step_name))
     error = mask_text(end.error, secret_values(run))
-    attempts = run.step_results[step_name].attempts
     return after_failure(
-        step, attempts, error, now, permanent=end.permanent, timed_out=end.timed_out
+        run, step, step_name, error, now, permanent=end.permanent, timed_out=end.timed_out
     )
 
 
-async def _handed_over(
+async def _work(
     services: Services, lease: Lease, definition: Definition, outcome: Outcome[Execution]
-) -> Sequence[Job]:
-    """The begun steps as jobs; one whose templates cannot be rendered has failed already."""
+) -> Work:
+    """The begun steps as jobs. One whose templates cannot be rendered has failed already."""
+    run = outcome.record
     jobs: list[Job] = []
     for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
-        step = definition.step(begun.step_name)
-        assert isinstance(step, CodeStep | AiStep)
-        run = outcome.record
+        if not _runs(run, begun.step_name, begun.attempt):
+            continue
         try:
-            jobs.append(job_for(services.templates, run, definition, step, begun.attempt))
+            jobs.append(job_for(services.templates, run, definition, begun))
         except NotRendered as failed:
             end = StepEnd(error=str(failed), permanent=True)
-            jobs += await complete_step(services, lease, step.name, end, attempt=begun.attempt)
-    return jobs
+            name, attempt = begun.step_name, begun.attempt
+            definition, then = await _complete(services, lease, name, end, attempt, True)
+            hint(services.wakeup, lease.execution_id, then.effects)
+            return await _work(services, lease, definition, _in_flight(then.record))
+    look_at = run.due_at if run.worker is not None else None
+    return Work(tuple(jobs), frozenset(run.in_flight), look_at)
 
 
 def _artifact(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:

@@ -71,7 +71,7 @@ async def expire(services: Services, approval_id: str) -> bool:
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
         with read_together("execution", run.id):
             outcome = advance(run, rejected, now)
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return True

@@ -175,7 +175,7 @@ async def redrive(
             redrive_of=old.id,
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             chain_depth=old.chain_depth,
-            kept=kept_results(old, definition),
+            kept=kept_results(old, definition, now),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)
         given_up = await _given_up(unit, old, now)

@@ -53,7 +53,7 @@ async def _recover(services: Services, lost: Execution) -> None:
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
         outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
 
@@ -79,7 +79,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
             outcome = advance(run, fact, now)
         except IllegalMove:
             return
-        await collect(unit, outcome, now)
+        outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
 

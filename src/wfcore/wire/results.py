@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from wfcore.model.execution import StepStatus
 
@@ -27,7 +27,10 @@ class RefusedFileView:
 
 @define(eq=False)
 class StepView:
-    """What is known of one step. `duration` in ms, null until it ends."""
+    """
+    What is known of one step. `duration` in ms, null until it ends. `executionId` is there
+    where the step started an execution.
+    """
 
     status: StepStatus
     output: Any
@@ -38,3 +41,4 @@ class StepView:
     attempts: int
     usage: UsageView | None
     refused_artifacts: Sequence[RefusedFileView]
+    execution_id: str | None = field(default=None, metadata={"absent": True})

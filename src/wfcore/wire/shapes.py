@@ -85,6 +85,7 @@ class ExecutionRow:
     error: str | None
     usage: UsageView
     redrive_of: str | None
+    parent_execution_id: str | None
 
 
 @define(eq=False, kw_only=True)

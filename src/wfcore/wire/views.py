@@ -8,6 +8,7 @@ from wfcore.model.approval import Approval, Group, HistoryEntry, Verdict
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import Event
 from wfcore.model.execution import (
+    Awaits,
     Execution,
     ExecutionStatus,
     StatusReason,
@@ -28,7 +29,6 @@ from wfcore.wire.results import RefusedFileView, StepView, UsageView
 from wfcore.wire.starts import concurrency_view, trigger_view
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
-_COUNTED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 
 
 def workflow_view(
@@ -68,7 +68,6 @@ def execution_row(run: Execution) -> shapes.ExecutionRow:
 
 def _row(run: Execution, secrets: tuple[str, ...]) -> dict[str, Any]:
     """What both show of an execution, by field."""
-    current, done = _progress(run)
     return {
         "execution_id": run.id,
         "workflow_id": run.workflow_id,
@@ -76,14 +75,15 @@ def _row(run: Execution, secrets: tuple[str, ...]) -> dict[str, Any]:
         "trigger_source": run.trigger_source,
         "status": run.status,
         "status_reason": _reason(run.status_reason),
-        "current_step": current,
-        "completed_steps": done,
+        "current_step": _current(run),
+        "completed_steps": run.completed_steps,
         "total_steps": run.total_steps,
         "started_at": run.accepted_at,
         "completed_at": run.completed_at,
         "error": _masked(run.error, secrets),
         "usage": _usage(total(run.step_results.values())),
         "redrive_of": run.redrive_of,
+        "parent_execution_id": run.parent_id,
     }
 
 
@@ -111,23 +111,15 @@ def result_view(run: Execution) -> shapes.ResultView:
     )
 
 
-def _progress(run: Execution) -> tuple[str | None, int]:
-    """
-    The first running or awaiting step, and how many steps are done with. EX-22.
-
-    A failed step is done with where the execution goes on without it, that is unless it is
-    the one that the execution failed by.
-    """
-    current, done = None, 0
-    blamed = run.status_reason.step_name if run.status_reason else None
+def _current(run: Execution) -> str | None:
+    """The first step that runs or waits; what only holds it is not meant. EX-22."""
+    holder = None
     for name, result in run.step_results.items():
-        if result.status in _COUNTED:
-            done += 1
-        elif result.status in _NOW_RUNNING:
-            current = current or name
-        elif result.status is StepStatus.FAILED and name != blamed:
-            done += 1
-    return current, done
+        if result.status in _NOW_RUNNING:
+            if result.awaits is not Awaits.STEPS:
+                return name
+            holder = holder or name
+    return holder
 
 
 def _reason(reason: StatusReason | None) -> shapes.StatusReasonView | None:
@@ -155,6 +147,7 @@ def _step(result: StepResult, secrets: tuple[str, ...]) -> StepView:
             RefusedFileView(_masked(file.name, secrets) or "", file.reason)
             for file in result.refused
         ],
+        result.child_id,
     )
 
 

@@ -37,7 +37,7 @@ class ClaimContract:
     """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
 
     async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
-        """PENDING and RUNNING, due, held by nobody: returned exactly as stored."""
+        """What has not ended, is due, and is held by nobody: returned exactly as stored."""
         awaiting, failed = ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.FAILED
         result = {"a": make.step_result(output={"n": 1})}
         await keep(
@@ -45,14 +45,18 @@ class ClaimContract:
             make.execution("late", due_at=at(1)),
             make.execution("idle", due_at=None),
             make.execution("held", worker="other"),
-            make.execution("waits", status=awaiting),
+            make.execution("waits", status=awaiting, due_at=None),
+            make.execution("broken", status=ExecutionStatus.INTERRUPTED),
             make.execution("failed", status=failed),
             make.execution("due", fence=4, step_results=result, variables={"x": 1}),
             make.execution("goes", status=ExecutionStatus.RUNNING, due_at=at(-5)),
+            make.execution("asks", status=awaiting, due_at=at(-4)),
         )
+        async with store.view() as view:
+            assert await view.executions.next_due() == at(-5)
         taken = await store.claim("w1", NOW, UNTIL, MANY, 10)
-        assert ids(taken) == ["goes", "due"]
-        due = taken[1]
+        assert ids(taken) == ["goes", "asks", "due"]
+        due = taken[2]
         assert due == make.execution(
             "due",
             fence=5,
@@ -137,8 +141,9 @@ class ClaimContract:
             assert ids(over) == ["e1", "e2", "e3"]
             assert len(await view.executions.abandoned(EpochMs(UNTIL + 1), 2)) == 2
         everything = ("e1", "e2", "e3", "unknown")
-        assert await store.extend("w1", everything, EpochMs(UNTIL + 10)) == {"e1", "e2"}
-        assert await store.extend("w9", everything, EpochMs(UNTIL + 10)) == frozenset()
+        until = EpochMs(UNTIL + 10)
+        assert await store.extend("w1", everything, until) == {"e1": None, "e2": None}
+        assert await store.extend("w9", everything, until) == {}
         async with store.view() as view:
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e3"]
             assert len(await view.executions.abandoned(EpochMs(UNTIL + 11), 9)) == 3
@@ -148,10 +153,18 @@ class ClaimContract:
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
         await claim(store, "w1", limit=2)
-        assert await store.extend("w1", ("e2",), EpochMs(UNTIL + 10)) == {"e2"}
-        assert await store.extend("w1", (), EpochMs(UNTIL + 10)) == frozenset()
+        assert await store.extend("w1", ("e2",), EpochMs(UNTIL + 10)) == {"e2": None}
+        assert await store.extend("w1", (), EpochMs(UNTIL + 10)) == {}
         async with store.view() as view:
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
+
+    async def test_what_is_held_and_due_is_told_to_its_holder(self, store: Store) -> None:
+        """A `due_at` that is put while a worker holds it comes back from extending the lease."""
+        await keep(store, make.execution("e1"), make.execution("e2"))
+        (first, _) = await store.claim("w1", NOW, UNTIL, MANY, 2)
+        await keep(store, evolve(first, due_at=at(7)))
+        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1": at(7), "e2": None}
+        assert await claim(store, "w2") == []
 
     async def test_a_lease_outlives_puts_of_its_worker_only(self, store: Store) -> None:
         """A put that keeps the worker keeps the lease; one without worker ends it."""
@@ -164,7 +177,7 @@ class ClaimContract:
         async with store.view() as view:
             assert ids(await view.executions.abandoned(UNTIL, 9)) == []
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
-        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1"}
+        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1": None}
         await keep(store, evolve(await read(store, "e1"), worker=None))
         await keep(store, evolve(await read(store, "e1"), worker="w1"))
         async with store.view() as view:

@@ -185,7 +185,7 @@ class DispatcherContract:
         """Of an API execution nothing runs twice, however long the sweep goes on. EX-14."""
         run_id = await site.start()
         (lease,) = await running.claim(site.services, "dead", 1)
-        assert len(await running.begin(site.services, lease)) == 1
+        assert len((await running.begin(site.services, lease)).jobs) == 1
         async with at_work(site, dispatch) as work:
             await site.lose_lease(run_id)
             site.clock.advance(site.services.policy.grace_ms + 1)

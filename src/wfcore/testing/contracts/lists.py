@@ -95,12 +95,13 @@ class ListContract:
         assert (ids(found), found.total) == (expected, len(expected))
 
     async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
-        """Rows have everything but outputs, and variables only where some are secret."""
+        """Rows lack outputs and a loop's items, and variables unless some are secret."""
         secret, plain = samples.EXECUTION, evolve(samples.EXECUTION, id="exec_2", secrets=())
         await keep(store, secret, plain)
         async with store.view() as view:
             found = await view.executions.list(ExecutionFilter(), ALL)
-        bare = {name: evolve(result, output=None) for name, result in secret.step_results.items()}
+        results = secret.step_results.items()
+        bare = {name: evolve(result, output=None, items=None) for name, result in results}
         shown = evolve(secret, version=1, output=None, step_results=bare)
         assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
 

@@ -14,6 +14,7 @@ from wfcore.model.approval import (
 )
 from wfcore.model.callback import CallbackStatus
 from wfcore.model.execution import (
+    Awaits,
     ExecutionStatus,
     ReasonCode,
     StatusReason,
@@ -154,7 +155,17 @@ EXECUTION = make.execution(
         'odd "name" \\': make.step_result(
             StepStatus.AWAITING_APPROVAL, approval_id="appr_1", retry_at=EpochMs(NOW + 9)
         ),
-        "quiet": make.step_result(StepStatus.SKIPPED, usage=Usage(1, 2, None)),
+        "quiet": make.step_result(StepStatus.SKIPPED, usage=Usage(1, 2, None), steps=3),
+        "each": make.step_result(
+            StepStatus.RUNNING,
+            awaits=Awaits.STEPS,
+            until=EpochMs(NOW + 8),
+            items=[AWKWARD, '"items":', {"items": [1]}],
+            error='says "items":[] of itself',
+        ),
+        "each.0.other": make.step_result(
+            StepStatus.FAILED, child_id="exec_9", reason=ReasonCode.TIMEOUT
+        ),
     },
     status_reason=StatusReason(ReasonCode.STEP_FAILED, "fetch", "appr_1"),
     error="step fetch: exit status 1",
@@ -167,6 +178,8 @@ EXECUTION = make.execution(
     resumes=2,
     monitored=True,
     redrive_of="exec_0",
+    parent_id="exec_7",
+    parent_step="each.1.sub",
     key_id="key_1",
     webhook_id="wh_1",
     callback_url="https://example.org/told?t=1",

@@ -4,18 +4,19 @@ The dispatcher of a simulated process: what `adapters_runtime.dispatcher` does, 
 All decisions are the core's; here are only the tasks that wait for steps.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from attrs import define, field
 
 from wfcore.errors import LeaseLost, StoreUnavailable
+from wfcore.instants import EpochMs
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.testing.simulator.asks import Signal, sleep
 from wfcore.testing.simulator.driver import Task
 from wfcore.usecases import running
-from wfcore.usecases.running import Lease
+from wfcore.usecases.running import Lease, Work
 from wfcore.usecases.services import Services
 
 R = TypeVar("R")
@@ -35,13 +36,36 @@ class Host(Protocol):
         """End a task where it stands."""
 
 
+class Turn:
+    """One unit of work at a time: `async with`."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._free = Signal()
+
+    async def __aenter__(self) -> None:
+        while self._taken:
+            await self._free.wait(None)
+        self._taken = True
+
+    async def __aexit__(self, *_: object) -> None:
+        self._taken = False
+        self._free.set()
+
+
 @define(eq=False)
 class Held:
-    """An execution that this process works on, and the tasks that run its steps."""
+    """
+    An execution that this process works on, and the tasks that run its steps.
+
+    `met`: what was ever taken up. `turn`: one unit of work at a time. `look_at`: the alarm.
+    """
 
     lease: Lease
-    begun: set[tuple[str, int]] = field(factory=set)
     steps: dict[tuple[str, int], Task] = field(factory=dict)
+    met: set[tuple[str, int]] = field(factory=set)
+    turn: Turn = field(factory=Turn)
+    look_at: EpochMs | None = None
 
 
 class Dispatcher:
@@ -73,13 +97,17 @@ class Dispatcher:
                 await self.keep_leases()
 
     async def keep_leases(self) -> None:
-        """Extend all leases; stop what was taken away."""
+        """Extend all leases; stop what was taken away, look at what was moved."""
         mine = [id for id, held in self.held.items() if held.steps]
         if mine:
             kept = await running.heartbeat(self._services, self._worker, mine)
+            now = self._services.clock.now()
             for execution_id in mine:
+                due = kept.get(execution_id)
                 if execution_id not in kept:
                     self.stop_steps(execution_id)
+                elif due is not None and due <= now:
+                    self.look(execution_id)
 
     async def _claim_all(self) -> int:
         """Fill the free places; how long to sleep afterwards."""
@@ -104,21 +132,45 @@ class Dispatcher:
 
     async def _drive(self, held: Held) -> None:
         """Take one execution as far as it goes, then let go of it."""
-        try:
-            jobs = await self._stored(lambda: running.begin(self._services, held.lease))
-            self._start(held, jobs)
-        except LeaseLost:
-            pass
+        await self._moved(held, lambda: running.begin(self._services, held.lease))
         self._let_go(held)
 
-    def _start(self, held: Held, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            if (job.step_name, job.attempt) in held.begun:
-                continue
-            held.begun.add((job.step_name, job.attempt))
-            name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
-            work = self._run_step(held, job)
-            held.steps[job.step_name, job.attempt] = self._host.spawn(name, work)
+    async def _moved(self, held: Held, unit: Callable[[], Awaitable[Work]]) -> None:
+        """One unit of work on it, and what it says."""
+        try:
+            async with held.turn:
+                self._take_up(held, await self._stored(unit))
+        except LeaseLost:
+            self._end_steps(held)
+
+    def _take_up(self, held: Held, work: Work) -> None:
+        for (step, attempt), task in list(held.steps.items()):
+            if step not in work.in_flight:
+                self._drop(held, (step, attempt), task)
+        for job in work.jobs:
+            key = (job.step_name, job.attempt)
+            if key not in held.met:
+                held.met.add(key)
+                name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
+                held.steps[key] = self._host.spawn(name, self._run_step(held, job))
+        held.look_at = work.look_at
+        if work.look_at is not None:
+            self._host.spawn(f"{held.lease.execution_id}/alarm", self._alarm(held, work.look_at))
+
+    async def _alarm(self, held: Held, at: EpochMs) -> None:
+        await sleep(max(at - self._services.clock.now(), 0))
+        if held.look_at == at:
+            self.look(held.lease.execution_id)
+
+    def look(self, execution_id: str) -> None:
+        """Somebody, or time, moved an execution that is held here: go on with it."""
+        held = self.held.get(execution_id)
+        if held is not None and held.steps and not self.stopping:
+            self._host.spawn(f"{execution_id}/look", self._look(held))
+
+    async def _look(self, held: Held) -> None:
+        await self._moved(held, lambda: running.go_on(self._services, held.lease))
+        self._let_go(held)
 
     async def _run_step(self, held: Held, job: Job) -> None:
         async def say(stream: str, lines: str) -> None:
@@ -126,17 +178,16 @@ class Dispatcher:
                 lambda: running.log_lines(self._services, held.lease, job.step_name, stream, lines)
             )
 
-        jobs: Sequence[Job] = ()
         try:
             end = await self._runner.run(job, say)
-            jobs = await self._stored(lambda: self._complete(held.lease, job, end))
         except LeaseLost:
             self._end_steps(held)
+        else:
+            await self._moved(held, lambda: self._complete(held.lease, job, end))
         held.steps.pop((job.step_name, job.attempt), None)
-        self._start(held, jobs)
         self._let_go(held)
 
-    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Sequence[Job]:
+    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
         return await running.complete_step(
             self._services,
             lease,
@@ -171,9 +222,12 @@ class Dispatcher:
 
     def _end_steps(self, held: Held) -> None:
         for key, task in list(held.steps.items()):
-            self._host.drop(task)
-            if task.done:
-                del held.steps[key]
+            self._drop(held, key, task)
+
+    def _drop(self, held: Held, key: tuple[str, int], task: Task) -> None:
+        self._host.drop(task)
+        if task.done:
+            held.steps.pop(key, None)
 
     async def stop(self, drain_ms: int) -> None:
         """Claim nothing more, let steps end for *drain_ms*, end the rest and hand them back."""

@@ -1,5 +1,6 @@
 """Recipes from seeds: small worlds, each with a temper of its own."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -17,10 +18,16 @@ VARIABLES: JsonObject = {
 }
 
 
-def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
-    """The recipe of world *seed*, and the chance that plays it for the first time."""
+def recipe_from(
+    seed: int, flow: Callable[[Random, int], JsonObject] | None = None
+) -> tuple[Recipe, Drawn]:
+    """
+    The recipe of world *seed*, and the chance that plays it for the first time. *flow*: how
+    its workflows are made; None: as sequences.
+    """
     random = Random(seed)  # noqa: S311 - chance for worlds, not for secrets
-    flows = tuple(_flow(random, number) for number in range(random.choice((1, 1, 2))))
+    made = flow or _flow
+    flows = tuple(made(random, number) for number in range(random.choice((1, 1, 2))))
     recipe = Recipe(
         seed=seed,
         nodes=random.choice((1, 2, 2, 3)),
@@ -43,11 +50,12 @@ def _temper(random: Random) -> Temper:
 
 def _flow(random: Random, number: int) -> JsonObject:
     count = random.choice((1, 2, 2, 3))
-    steps = [_step(random, f"s{at}") for at in range(count)]
+    steps = [step(random, f"s{at}") for at in range(count)]
     return {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
 
 
-def _step(random: Random, name: str) -> JsonObject:
+def step(random: Random, name: str) -> JsonObject:
+    """A code step or an approval."""
     if random.random() < 0.35:
         return _approval(random, name)
     source = random.choice(

@@ -119,6 +119,8 @@ def _goes_on(before: Execution, after: Execution) -> None:
         old = before.step_results.get(name)
         if old is not None and old.status is StepStatus.COMPLETED:
             require(result == old, "result changed", f"{id}/{name}")
+        elif old is None or not old.in_flight:
+            continue
         elif result.status is StepStatus.COMPLETED and isinstance(result.output, Mapping):
             fence, attempt = result.output.get("fence"), result.output.get("attempt")
             fits = fence in (None, before.fence) and attempt in (None, result.attempts)
@@ -140,16 +142,23 @@ def _says_what_comes_next(world: _After, run: Execution) -> None:
     """The stored record says what must happen next, and what has ended holds nothing."""
     match run.status:
         case ExecutionStatus.PENDING | ExecutionStatus.RUNNING:
-            says = run.worker is not None or run.due_at is not None
+            says = run.worker is not None or run.due_at is not None or _waits_for_child(world, run)
             require(says or _asks(world, run), "forgotten", run.id)
         case ExecutionStatus.INTERRUPTED:
             require(run.worker is None and run.due_at is not None, "forgotten", run.id)
         case ExecutionStatus.AWAITING_APPROVAL:
-            require(run.worker is None, "place kept", run.id)
+            require(run.worker is None or run.due_at is None, "place kept", run.id)
             require(_asks(world, run), "waits for nobody", run.id)
         case _:
             require(run.worker is None and run.due_at is None, "place kept", run.id)
             require(not _asks(world, run), "asks after the end", run.id)
+
+
+def _waits_for_child(world: _After, run: Execution) -> bool:
+    """Whether an execution that *run* started has not ended."""
+    ids = [one.open_child for one in run.step_results.values() if one.open_child]
+    found: list[Execution | None] = [world.get(EXECUTIONS.name, id) for id in ids]
+    return any(child is not None and child.status not in EXECUTION.final for child in found)
 
 
 def _asks(world: _After, run: Execution) -> bool:

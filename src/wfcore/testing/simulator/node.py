@@ -60,7 +60,7 @@ class Node:
         self._hints = 0
         self.frozen_until = 0
         self.worker = f"{self.name}.{self._starts}"
-        self.wakeup = SimWakeup(self._passes, self._stop_steps)
+        self.wakeup = SimWakeup(self._passes, self._stop_steps, self._look)
         shared = self._around.services
         clock = SimClock(self._around.machine)
         self.services = evolve(shared, clock=clock, wakeup=self.wakeup)
@@ -146,6 +146,10 @@ class Node:
     def _stop_steps(self, execution_id: str) -> None:
         if self.up:
             self.dispatcher.stop_steps(execution_id)
+
+    def _look(self, execution_id: str) -> None:
+        if self.up:
+            self.dispatcher.look(execution_id)
 
     def _passes(self, hint: str) -> int:
         """How often a hint arrives. Of a dead process: never."""

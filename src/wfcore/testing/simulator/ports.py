@@ -57,11 +57,17 @@ class SimIds:
 class SimWakeup:
     """The hints of one process. *passes* says how often a hint arrives: 0, 1 or 2 times."""
 
-    def __init__(self, passes: Callable[[str], int], stop: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        passes: Callable[[str], int],
+        stop: Callable[[str], None],
+        look: Callable[[str], None],
+    ) -> None:
         self.runner_due = Signal()
         self.timer_due = Signal()
         self._passes = passes
         self._stop = stop
+        self._look = look
         self._followers: dict[str, Signal] = {}
 
     def runner(self) -> None:
@@ -76,6 +82,10 @@ class SimWakeup:
     def stop(self, execution_id: str) -> None:
         for _ in range(self._passes(f"stop {execution_id}")):
             self._stop(execution_id)
+
+    def look(self, execution_id: str) -> None:
+        for _ in range(self._passes(f"look {execution_id}")):
+            self._look(execution_id)
 
     def events(self, execution_id: str) -> None:
         follower = self._followers.pop(execution_id, None)

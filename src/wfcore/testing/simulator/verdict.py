@@ -21,14 +21,18 @@ PLAN = Plan.PRO
 
 
 def rests(run: Execution) -> bool:
-    """Whether nothing more happens to *run* by itself."""
-    return run.status in EXECUTION.final or run.status is ExecutionStatus.AWAITING_APPROVAL
+    """Whether nothing more happens to *run* by itself, or before another one moves."""
+    if run.status in EXECUTION.final:
+        return True
+    waits = run.asks or any(result.open_child for result in run.step_results.values())
+    return waits and run.worker is None and run.due_at is None
 
 
 def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
     """What is not as it was promised, in words that begin with the kind of the violation."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     yield from _known(runs, promises)
+    yield from _children(runs)
     yield from _decisions(tables[APPROVALS.name], promises)
     yield from _starts(runs, ledger)
     for run in runs.values():
@@ -47,10 +51,23 @@ def _known(runs: Mapping[Any, Execution], promises: Promises) -> Iterator[str]:
         run = runs.get(execution_id)
         if run is None or run.status is not ExecutionStatus.CANCELLED:
             yield f"cancel undone: {execution_id} is {run and run.status}"
-    firsts = [run for run in runs.values() if run.redrive_of is None]
+    firsts = [run for run in runs.values() if run.redrive_of is None and run.parent_id is None]
     for tag, count in Counter(str(run.variables.get("tag")) for run in firsts).items():
         if count > 1:
             yield f"started twice: {count} executions of {tag}"
+
+
+def _children(runs: Mapping[Any, Execution]) -> Iterator[str]:
+    born = [(run.parent_id, run.parent_step) for run in runs.values() if run.parent_id]
+    for (parent_id, step), count in Counter(born).items():
+        parent = runs.get(parent_id)
+        result = parent.step_results.get(step or "") if parent else None
+        if result is None or result.attempts < count:
+            yield f"started twice: {count} executions for {parent_id}/{step}"
+    for run in runs.values():
+        for result in run.step_results.values():
+            if result.open_child is not None and result.open_child not in runs:
+                yield f"forgotten: {run.id} waits for {result.open_child}"
 
 
 def _decisions(stored: Mapping[Any, Approval], promises: Promises) -> Iterator[str]:

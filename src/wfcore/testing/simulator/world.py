@@ -82,7 +82,7 @@ class World:
             tokens=CountingTokens(),
             passwords=PlainPasswords(),
             templates=PathTemplates(),
-            wakeup=SimWakeup(lambda hint: 0, lambda execution_id: None),
+            wakeup=SimWakeup(lambda hint: 0, lambda id: None, lambda id: None),
             signing_key=b"k" * 32,
             policy=POLICY,
         )
@@ -126,12 +126,13 @@ class World:
             if self._clients == 0:
                 self._calm()
             return False
-        if all(rests(run) for run in self.disk.tables[EXECUTIONS.name].values()):
+        runs = self.disk.tables[EXECUTIONS.name].values()
+        if all(map(rests, runs)) and not self.ledger.running:
             return True
         if self.driver.now - self._calm_since > PATIENCE_MS:
-            stuck = [run for run in self.disk.tables[EXECUTIONS.name].values() if not rests(run)]
-            said = ", ".join(f"{run.id} is {run.status} held by {run.worker}" for run in stuck)
-            raise Violation(f"no end: {said}")
+            stuck = [f"{r.id} is {r.status} held by {r.worker}" for r in runs if not rests(r)]
+            said = ", ".join(stuck or map(str, sorted(self.ledger.running)))
+            raise Violation(f"{'no end' if stuck else 'still runs'}: {said}")
         return False
 
     def _calm(self) -> None:

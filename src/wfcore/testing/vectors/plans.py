@@ -95,7 +95,7 @@ def _next(given: Any) -> Any:
         variables=variables,
         step_results={name: _result(said) for name, said in given["stepResults"].items()},
     )
-    outcome = proceed(run, definition, NOW, PathTemplates().render, lambda: "appr_new")
+    outcome = proceed(run, definition, NOW, PathTemplates().render, lambda prefix: f"{prefix}_new")
     after = outcome.record
     return {
         "starts": [one.step_name for one in outcome.effects if isinstance(one, StartStep)],

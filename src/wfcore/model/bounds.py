@@ -1,0 +1,37 @@
+"""What bounds a workflow: how much its executions may spend, how many may run at once."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+
+class OnExceeded(StrEnum):
+    """What a budget that is spent means for the next call."""
+
+    FAIL = "fail"
+    APPROVE = "approve"
+
+
+@frozen
+class Budget:
+    """What the AI calls of one execution may use. `max_cost_usd` is a decimal number as text."""
+
+    max_cost_usd: str | None = None
+    max_tokens: int | None = None
+    on_exceeded: OnExceeded = OnExceeded.FAIL
+
+
+class OnLimit(StrEnum):
+    """What becomes of a start when as many executions run as may."""
+
+    QUEUE = "queue"
+    SKIP = "skip"
+
+
+@frozen
+class Concurrency:
+    """At most `limit` executions at once, of the whole workflow or of each value of `key`."""
+
+    limit: int
+    key: str | None = None
+    on_limit: OnLimit = OnLimit.QUEUE

@@ -1,0 +1,87 @@
+"""
+Which names templates and code see at a place in a definition. Contract §4, §5, §10.
+
+A step sees the results of its own frame and of those around it: a round of a loop is a frame
+inside the one that the loop stands in. The key of a step tells its frame.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+from wfcore.model.execution import ENDED, Execution, StepResult
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Definition, LoopStep, Named
+
+Names = Mapping[str, Json]
+
+
+def round_prefix(loop_key: str, index: int) -> str:
+    """What the keys of all steps in one round of a loop begin with. FL-2."""
+    return f"{loop_key}.{index}."
+
+
+def prefix_of(key: str) -> str:
+    """What the keys in the frame of that step begin with; empty outside of loops."""
+    return key[: key.rfind(".") + 1]
+
+
+def name_of(key: str) -> str:
+    """The name of the step in the definition."""
+    return key[key.rfind(".") + 1 :]
+
+
+def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
+    """
+    The names that templates see where keys begin with *prefix*. FL-2.
+
+    A step that has not begun is unknown, except where what holds it has ended without it.
+    """
+    steps: dict[str, Json] = {}
+    _see(steps, definition.frames[""], run, "")
+    known: dict[str, Json] = {
+        "variables": run.variables,
+        "steps": steps,
+        "execution": {"id": run.id, "workflowId": run.workflow_id},
+    }
+    if not prefix:
+        return known
+    items: dict[str, Json] = {}
+    here, parts = "", prefix.split(".")
+    for name, index in zip(parts[:-1:2], parts[1::2], strict=True):
+        loop = cast("LoopStep", definition.step(name))
+        items[loop.variable] = _item(run.step_results[here + name], int(index))
+        here = round_prefix(here + name, int(index))
+        _see(steps, definition.frames[name], run, here)
+        known["loop"] = {"index": int(index)}
+    return {**items, **known, "variables": {**run.variables, **items}}
+
+
+def seen(result: StepResult) -> JsonObject:
+    """A step's result as templates and the context file show it. Contract §5."""
+    return {"status": result.status.value, "output": result.output}
+
+
+_NEVER_BEGUN: JsonObject = {"status": "SKIPPED", "output": None}
+
+
+def _see(steps: dict[str, Json], frame: tuple[Named, ...], run: Execution, prefix: str) -> None:
+    results = run.step_results
+    for named in frame:
+        result = results.get(prefix + named.name)
+        if result is not None:
+            steps[named.name] = seen(result)
+        elif named.inside is not None and _over(steps, results, prefix + named.inside):
+            steps[named.name] = _NEVER_BEGUN
+
+
+def _over(steps: dict[str, Json], results: Mapping[str, StepResult], container: str) -> bool:
+    """Whether a container has ended, or was never begun because one around it has."""
+    result = results.get(container)
+    if result is not None:
+        return result.status in ENDED
+    return steps.get(name_of(container)) is _NEVER_BEGUN
+
+
+def _item(loop: StepResult, index: int) -> Json:
+    items = loop.items
+    return items[index] if isinstance(items, list | tuple) else None
