@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import socket
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -263,6 +264,24 @@ def test_a_csv_beyond_repair(ann: Caller) -> None:
     id = ann.start(applied(ann, "clean-csv.yaml"), csv="Name\tEmail\tSince\nAda\tnowhere\tnever\n")
     assert ann.rested(id)["error"].startswith("Step 'complain' failed")
     assert "- row 1: 'nowhere' is no address" in artifacts(ann, id)["report.md"].decode()
+
+
+@pytest.mark.usefixtures("curl")
+def test_addresses_beside_one_another(ann: Caller, provider: ModelServer) -> None:
+    """Addresses that are down, also after a second try, are told and end nothing. FL-2, DF-9."""
+    provider.will(*[lambda line: line.send(200 if line.asked.path == "/up" else 503)] * 3)
+    up, down = f"{provider.url}/up", f"{provider.url}/down"
+    with socket.socket() as nobody:  # bound, so that nobody else answers there, and not listening
+        nobody.bind(("127.0.0.1", 0))
+        urls = [up, down, f"http://127.0.0.1:{nobody.getsockname()[1]}/"]
+        id = ann.start(applied(ann, "check-urls.yaml"), urls=urls)
+        result = completed(ann, id)
+    assert result["output"] == {"up": [up], "down": sorted(urls[1:]), "slowest": up}
+    steps = result["stepResults"]
+    asked = [steps[f"checks.{index}.ask"] for index in range(3)]
+    assert [step["status"] for step in asked] == ["COMPLETED", "FAILED", "FAILED"]
+    assert [step["attempts"] for step in asked] == [1, 2, 2]
+    assert asked[0]["output"]["status"] == 200
 
 
 @pytest.mark.parametrize("path", sorted(WORKFLOWS.glob("*.yaml")), ids=lambda path: path.name)
