@@ -24,7 +24,7 @@ def tables() -> str:
 
 def _table(title: str, probes: tuple[Probe, ...]) -> Iterator[str]:
     levels = list(SHORT.values())
-    yield f"### {title}\n"
+    yield f"## {title}\n"
     yield f"| A step tries to | {' | '.join(levels)} |"
     yield "|---|" + "---|" * len(levels)
     for probe in probes:

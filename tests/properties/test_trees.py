@@ -108,7 +108,10 @@ def results_of(walk: Walk):
 
 
 REACHED = {
-    **{f"ends {status}": lambda w, s=status: w.run.status is s for status in EXECUTION.final},
+    **{
+        f"ends {status}": lambda w, s=status: w.run.status is s
+        for status in sorted(EXECUTION.final)
+    },
     **{
         f"{kind.__name__} {status}": lambda w, k=kind, s=status: any(
             isinstance(Lineage.of(w.definition).step(key), k) and one.status is s
