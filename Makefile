@@ -41,7 +41,7 @@ deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 
 docs: .venv/.dev           ## build the documentation; warnings are errors
-	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
 tables: .venv/.dev         ## write afresh what the documentation shows of the tables

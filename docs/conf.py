@@ -19,6 +19,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "wfdocs"]
 nitpicky = True
+suppress_warnings = ["myst.header"]  # a page may leave a level of headings out
 html_theme = "furo"
 html_title = f"wfcore {release}"
 html_static_path = ["_static"]

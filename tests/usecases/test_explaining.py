@@ -5,14 +5,16 @@ from attrs import evolve
 
 from usecases.conftest import World, code, review
 from wfcore.errors import NotFound
-from wfcore.instants import MINUTE, SECOND
+from wfcore.instants import HOUR, MINUTE, SECOND, DurationMs
+from wfcore.model.access import Permission
 from wfcore.model.approval import DecisionSource
 from wfcore.model.explanation import Line, Why
-from wfcore.model.workflow import Concurrency, Retry
+from wfcore.model.workflow import ChildStep, Concurrency, DelayStep, LoopStep, Retry
 from wfcore.rules.approval import Reject
 from wfcore.usecases import approvals, running, sweeping
 from wfcore.usecases.explaining import explain_execution
 from wfcore.usecases.services import Policy
+from wfcore.usecases.workflows import share_workflow
 
 
 async def lines(world: World, who, run_id: str) -> tuple[Line, ...]:
@@ -118,3 +120,42 @@ async def test_who_waits_for_a_limit_is_told_so(world: World) -> None:
     assert limit.text.startswith("Of 'flow' at most 1 execution runs at once, and 1 has not")
     await world.finish(lease, "a")
     assert (await lines(world, ann, late))[0].code is Why.DUE
+
+
+async def test_a_delay_and_a_loop_say_how_far_they_are(world: World) -> None:
+    """XP-1, FL-2, FL-5, FL-7: the rounds that began, the step in one, the end of a delay."""
+    ann = await world.account()
+    loop = LoopStep("each", [1, 2, 3], "one", (code("work"),), timeout_ms=DurationMs(HOUR))
+    id = await world.start(ann, await world.workflow(ann, loop, DelayStep("nap", MINUTE)))
+    lease, (job,) = await world.take()
+    rounds, step, after = await lines(world, ann, id)
+    assert (rounds.code, rounds.step_name) == (Why.STEPS_RUNNING, "each")
+    assert rounds.until == world.clock.now() + HOUR
+    assert rounds.text.startswith("Loop 'each' has begun 1 of 3 rounds; its timeout ends it at")
+    assert (step.code, step.step_name) == (Why.STEP_RUNNING, job.step_name)
+    assert (after.code, after.step_name) == (Why.NEXT_STEP, "nap")
+    while job:
+        (job, *_) = (*await world.finish(lease, job.step_name), None)
+    (delayed,) = await lines(world, ann, id)
+    assert (delayed.code, delayed.until) == (Why.STEP_DELAYED, world.clock.now() + MINUTE)
+
+
+async def test_a_child_is_named_to_those_who_see_it(world: World) -> None:
+    """XP-1, XP-2: whoever sees it learns which it is and how far, others that there is one."""
+    ann, bob, carl = [await world.account(f"{name}@example.org") for name in ("ann", "bob", "carl")]
+    other = await world.workflow(carl, code("work"), name="other")
+    flow = await world.workflow(ann, ChildStep("sub", other), name="outer")
+    services = world.services
+    await share_workflow(services, other, ann.account.id, Permission.EXECUTE)
+    await share_workflow(services, flow, bob.account.id, Permission.EXECUTE)
+    id = await world.start(bob, flow)
+    await world.take()
+    (line,) = await lines(world, bob, id)
+    assert line.code is Why.CHILD_RUNNING
+    assert line.execution_id not in (None, id)
+    assert line.text == (
+        f"Step 'sub' waits for execution {line.execution_id} of 'other', which is PENDING."
+    )
+    (vague,) = await lines(world, ann, id)
+    assert (vague.code, vague.execution_id) == (Why.CHILD_RUNNING, None)
+    assert line.execution_id not in vague.text

@@ -32,6 +32,8 @@ class Why(StrEnum):
     """A delay is not over."""
     CHILD_RUNNING = "CHILD_RUNNING"
     """Another execution that it started has not ended."""
+    STEPS_RUNNING = "STEPS_RUNNING"
+    """A step that holds others: its rounds, or its timeout."""
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     NEXT_STEP = "NEXT_STEP"
     WILL_RESUME = "WILL_RESUME"

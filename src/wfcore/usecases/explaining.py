@@ -11,6 +11,7 @@ from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots, View
+from wfcore.rules.access import sees_execution
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain import Around, explain, is_due
 from wfcore.rules.explain_queue import LaneAhead, Queue
@@ -49,11 +50,19 @@ async def explain_execution(
         around = Around(
             definition=snapshot.definition if snapshot else None,
             approvals=await view.approvals.of_execution(run.id) if asks else (),
+            children=await _children(view, run, who),
             queue=await _queue(services, view, who) if is_due(run, now) else None,
             lane=await _lane(view, run, who),
             serving=serving,
         )
     return Explanation(run, now, explain(run, around, now))
+
+
+async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
+    """The executions that *run* waits for and that *who* sees. XP-2."""
+    ids = (result.open_child for result in run.step_results.values())
+    found = [await view.executions.get(id) for id in ids if id is not None]
+    return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
 
 
 async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead | None:
