@@ -71,6 +71,12 @@ class World:
         (lease,) = await running.claim(self.services, worker, 1)
         return lease, (await running.begin(self.services, lease)).jobs
 
+    def done(self, output: Json = None) -> StepEnd:
+        return StepEnd(output)
+
+    def failed(self, error: str) -> StepEnd:
+        return StepEnd(error=error)
+
     async def finish(
         self,
         lease: running.Lease,

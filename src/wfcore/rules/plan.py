@@ -86,6 +86,7 @@ class _Way(Enum):
 
 
 _To: TypeAlias = _Way | Failure
+_Lane: TypeAlias = tuple[tuple[Step, ...], str, bool]
 _PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
 
@@ -192,30 +193,40 @@ class _Walk:
         return way
 
     def _inside(self, at: Place, result: StepResult) -> _To:
-        """Go on with the lanes that have begun, then begin as many more as may run. FL-3."""
-        most, running, waiting = most_at_once(at.step), 0, []
+        """Go on with the lanes that have begun, and begin as many more as may run. FL-3."""
+        lanes = self._open_lanes(at, result)
+        free = most_at_once(at.step) - sum(begun for *_, begun in lanes)
+        for steps, prefix, begun in lanes:
+            free -= not begun
+            if begun or free >= 0:
+                way = self.sequence(steps, prefix)
+                if isinstance(way, Failure):
+                    return way
+        if lanes:
+            return _Way.OPEN
+        return self._move(Complete(at, self._output(at, result)))
+
+    def _open_lanes(self, at: Place, result: StepResult) -> list[_Lane]:
+        """Those that have not ended, each with whether it has begun; enough of those that not."""
+        most, waiting = most_at_once(at.step), 0
+        found: list[_Lane] = []
         for steps, prefix in lanes(at, result):
             if self._has_ended(steps, prefix):
                 continue
-            if prefix + steps[0].name not in self._results:
-                waiting.append((steps, prefix))
-                if len(waiting) > most and self._run.redrive_of is None:
-                    break  # they begin in order: none behind has begun
-                continue
-            way = self.sequence(steps, prefix)
-            if isinstance(way, Failure):
-                return way
-            running += way is _Way.OPEN
-        for steps, prefix in waiting[: max(most - running, 0)]:
-            self.sequence(steps, prefix)
-        if running or waiting:
-            return _Way.OPEN
-        return self._move(Complete(at, self._output(at, result)))
+            begun = prefix + steps[0].name in self._results
+            found.append((steps, prefix, begun))
+            waiting += not begun
+            if waiting > most and self._run.redrive_of is None:
+                break  # they begin in order: none behind has begun
+        return found
 
     def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:
         """Its last step has ended, so the ones before have: found without walking them."""
         last = self._results.get(prefix + steps[-1].name)
-        return last is not None and last.status in _PAST
+        if last is None:
+            return False
+        tolerated = last.status is StepStatus.FAILED and steps[-1].continue_on_error
+        return last.status in _PAST or tolerated
 
     def _output(self, at: Place, result: StepResult) -> Json:
         outputs = [last_output(steps, prefix, self._results) for steps, prefix in lanes(at, result)]

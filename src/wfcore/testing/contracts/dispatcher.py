@@ -15,70 +15,27 @@ suite says so. Needs pytest-asyncio in auto mode.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import TypeAlias
 
 import pytest
-from attrs import frozen
 
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource
-from wfcore.ports.dispatch import Dispatcher, Wakeup
-from wfcore.ports.runtime import Job, JobRunner, StepEnd
-from wfcore.testing.contracts.dispatching import PATIENCE_S, Site, until
+from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.runtime import StepEnd
+from wfcore.testing.contracts.dispatcher_trees import BesideOneAnother
+from wfcore.testing.contracts.dispatching import (
+    PATIENCE_S,
+    Dispatch,
+    Site,
+    at_work,
+    names,
+    until,
+)
 from wfcore.testing.fakes_running import HeldRunner
 from wfcore.usecases import executions, running, sweeping
-from wfcore.usecases.services import Services
-
-Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Dispatcher]
-"""Makes a dispatcher for a worker of that name."""
 
 
-@frozen
-class Work:
-    """A dispatcher at work, and the runner that it gives steps to."""
-
-    dispatcher: Dispatcher
-    runner: HeldRunner
-
-    @property
-    def runs(self) -> Sequence[tuple[str, str]]:
-        """Execution and step of everything that runs."""
-        return names(self.runner.running)
-
-    async def until_runs(self, *steps: tuple[str, str]) -> None:
-        """Wait until exactly these steps run."""
-        await until(lambda: sorted(self.runs) == sorted(steps))
-
-    async def stop(self, drain_s: float) -> None:
-        async with asyncio.timeout(2 * PATIENCE_S):
-            await self.dispatcher.stop(drain_s)
-
-
-def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
-    """Execution and step of each job."""
-    return [(job.execution_id, job.step_name) for job in jobs]
-
-
-@asynccontextmanager
-async def at_work(
-    site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, worker: str = "w1"
-) -> AsyncIterator[Work]:
-    """A dispatcher that runs until the end of the block, and is stopped then."""
-    held = runner or HeldRunner()
-    dispatcher = dispatch(site.services, held, worker)
-    loop = asyncio.create_task(dispatcher.run())
-    work = Work(dispatcher, held)
-    try:
-        yield work
-    finally:
-        await work.stop(0)
-        async with asyncio.timeout(PATIENCE_S):
-            await loop
-
-
-class DispatcherContract:
+class DispatcherContract(BesideOneAnother):
     """Subclasses give `wakeup` and `dispatch`."""
 
     @pytest.fixture

@@ -1,17 +1,21 @@
 """What the dispatcher's contract acts in: services over memory, and shortcuts to use them."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
 
-from attrs import define, evolve
+from attrs import define, evolve, frozen
 
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.memory import MemoryStore
 from wfcore.model.access import Account, Plan, Principal
+from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.ports.dispatch import Wakeup
+from wfcore.model.workflow import CodeStep, Definition, Language, Step
+from wfcore.ports.dispatch import Dispatcher, Wakeup
+from wfcore.ports.runtime import Job, JobRunner
+from wfcore.rules.approval import Approve
 from wfcore.testing.fakes import (
     CountingIds,
     CountingTokens,
@@ -20,14 +24,19 @@ from wfcore.testing.fakes import (
     PathTemplates,
     PlainPasswords,
 )
-from wfcore.testing.fakes_running import DictFiles, counters_in_memory
-from wfcore.usecases import accounts, executions, starting, sweeping, workflows
+from wfcore.testing.fakes_running import DictFiles, HeldRunner, counters_in_memory
+from wfcore.usecases import accounts, approvals, executions, starting, sweeping, workflows
 from wfcore.usecases.services import Policy, Services
 
 R = TypeVar("R")
 
 PATIENCE_S = 30
 """After so long, what should have come by itself does not come."""
+
+
+def code(name: str) -> CodeStep:
+    """A step that a runner is asked to run."""
+    return CodeStep(name, Language.BASH, ":")
 
 
 @define
@@ -82,15 +91,22 @@ class Site:
 
     async def start(self, steps: int = 1, email: str = "ann@example.org", **how: Any) -> str:
         """Start an execution of so many steps, named s0, s1 and so on; its id."""
+        return await self.start_of(*(code(f"s{n}") for n in range(steps)), email=email, **how)
+
+    async def start_of(self, *steps: Step, email: str = "ann@example.org", **how: Any) -> str:
+        """Start an execution of these steps; its id."""
         account = await self._account(email)
-        flow = tuple(CodeStep(f"s{number}", Language.BASH, ":") for number in range(steps))
-        applied = await workflows.apply_workflow(
-            self.services, account.id, Definition(f"flow {steps}", flow, ())
-        )
+        flow = Definition(f"flow {len(steps)}", steps, ())
+        applied = await workflows.apply_workflow(self.services, account.id, flow)
         who = Principal(account)
-        return (
-            await starting.start_execution(self.services, who, applied.id, {}, **how)
-        ).execution_id
+        started = await starting.start_execution(self.services, who, applied.id, {}, **how)
+        return started.execution_id
+
+    async def approve(self, execution_id: str) -> None:
+        """Approve what the execution asks."""
+        for approval in await approvals.approvals_of(self.services, None, execution_id):
+            asked = approvals.Decide(approval.id, Approve(), DecisionSource.API)
+            await approvals.decide_approval(self.services, None, asked)
 
     async def _account(self, email: str) -> Account:
         try:
@@ -121,3 +137,50 @@ async def until(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not holds():  # noqa: ASYNC110 - polls what has no event
             await asyncio.sleep(0.001)
+
+
+Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Dispatcher]
+"""Makes a dispatcher for a worker of that name."""
+
+
+@frozen
+class Work:
+    """A dispatcher at work, and the runner that it gives steps to."""
+
+    dispatcher: Dispatcher
+    runner: HeldRunner
+
+    @property
+    def runs(self) -> Sequence[tuple[str, str]]:
+        """Execution and step of everything that runs."""
+        return names(self.runner.running)
+
+    async def until_runs(self, *steps: tuple[str, str]) -> None:
+        """Wait until exactly these steps run."""
+        await until(lambda: sorted(self.runs) == sorted(steps))
+
+    async def stop(self, drain_s: float) -> None:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            await self.dispatcher.stop(drain_s)
+
+
+def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
+    """Execution and step of each job."""
+    return [(job.execution_id, job.step_name) for job in jobs]
+
+
+@asynccontextmanager
+async def at_work(
+    site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, worker: str = "w1"
+) -> AsyncIterator[Work]:
+    """A dispatcher that runs until the end of the block, and is stopped then."""
+    held = runner or HeldRunner()
+    dispatcher = dispatch(site.services, held, worker)
+    loop = asyncio.create_task(dispatcher.run())
+    work = Work(dispatcher, held)
+    try:
+        yield work
+    finally:
+        await work.stop(0)
+        async with asyncio.timeout(PATIENCE_S):
+            await loop

@@ -22,6 +22,7 @@ class WakeupContract:
             wakeup.runner()
             wakeup.timer()
             wakeup.stop("exec_unknown")
+            wakeup.look("exec_unknown")
             wakeup.events("exec_unknown")
 
     async def test_resting_ends_with_its_time(self, wakeup: Wakeup) -> None:
