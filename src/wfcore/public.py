@@ -31,7 +31,9 @@ from wfcore.model.approval import Group as Group
 from wfcore.model.approval import Purpose as Purpose
 from wfcore.model.artifact import Artifact as Artifact
 from wfcore.model.bounds import Budget as Budget
+from wfcore.model.bounds import Concurrency as Concurrency
 from wfcore.model.bounds import OnExceeded as OnExceeded
+from wfcore.model.bounds import OnLimit as OnLimit
 from wfcore.model.event import Event as Event
 from wfcore.model.event import EventKind as EventKind
 from wfcore.model.execution import Awaits as Awaits
