@@ -13,7 +13,6 @@ import pytest
 from adapters_runtime import process
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.confine.terms import PROCESS, Terms
-from adapters_runtime.spares import MOST_EACH
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import Lines, alive, job, silent, until
 
@@ -247,27 +246,6 @@ async def test_broken_pipes(runner: CodeStepRunner) -> None:
     assert end.output == f"y\n{128 + signal.SIGPIPE}"
 
 
-async def test_nothing_accumulates(runner: CodeStepRunner, tmp_path: Path) -> None:
-    """After 200 steps there is no process, folder or descriptor more than after the first."""
-
-    async def some(number: int) -> None:
-        jobs = [job("echo x > $WF_ARTIFACTS/a; sleep 60 & echo 1", Language.BASH)] * number
-        ends = await asyncio.gather(*(runner.run(asked, silent) for asked in jobs))
-        assert {end.output for end in ends} == {1}
-
-    await some(20)
-    spawner = runner.spawner_pid
-    assert spawner
-    await until(lambda: len(_children(spawner)) == MOST_EACH, within_s=10)
-    before = (_descriptors(os.getpid()), _descriptors(spawner))
-    for _ in range(10):
-        await some(20)
-    await until(lambda: len(_children(spawner)) == MOST_EACH, within_s=10)
-    await asyncio.sleep(0)
-    assert (_descriptors(os.getpid()), _descriptors(spawner)) == before
-    assert [len(list(own.iterdir())) for own in (tmp_path / "steps").iterdir()] == [0]
-
-
 async def _spares(spawner: int) -> int:
     """How many supervisors wait for a step, when none runs and all are ready."""
     seen: list[int] = []
@@ -286,7 +264,3 @@ def _is_gone(parent: int, child: int) -> bool:
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -85,6 +85,11 @@ class Landlocked(Process):
 
     _as_server = True
 
+    def open(self) -> None:
+        facts = {"same_files": True, "same_user": self._as_server}
+        self._closed = Filter(filters.NO_SOCKETS, **facts).ready()
+        self._open = Filter(filters.SHARED_NETWORK, watched=True, **facts).ready()
+
     def confine(self, folder: str) -> None:
         landlock.restrict(self._rules(folder))
 
@@ -96,9 +101,7 @@ class Landlocked(Process):
     def confine_ahead(self, ask: Callable[[], None]) -> int | None:
         super().confine_ahead(ask)
         self._become()
-        sockets = filters.SHARED_NETWORK if self.kind.network else filters.NO_SOCKETS
-        watched = self.kind.network
-        return Filter(sockets, watched, same_files=True, same_user=self._as_server).install()
+        return (self._open if self.kind.network else self._closed).install()
 
     def _become(self) -> None:
         if os.geteuid() == 0:
@@ -170,6 +173,8 @@ class Namespaced(Process):
             identity.map_own_user(self.user, self.group)
         with _common_umask():
             self._template = Template(self.terms)
+        self._closed = Filter(filters.OWN_NETWORK).ready()
+        self._open = Filter(filters.SHARED_NETWORK, watched=True).ready()
 
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
@@ -192,8 +197,7 @@ class Namespaced(Process):
         identity.become(identity.INSIDE, identity.INSIDE)
         if landlock.version():
             landlock.restrict(self._rules())
-        network = filters.SHARED_NETWORK if self.kind.network else filters.OWN_NETWORK
-        return Filter(network, watched=self.kind.network).install()
+        return (self._open if self.kind.network else self._closed).install()
 
     def admit(self, pid: int) -> None:
         identity.map_user(pid, self.user, self.group)

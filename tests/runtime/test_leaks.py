@@ -1,0 +1,93 @@
+"""After a thousand steps there is nothing more than before."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.confine.terms import LANDLOCK
+from adapters_runtime.ladder import Isolation
+from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import job, silent, until
+
+AT_ONCE = 16
+ROUND = (
+    ("true", Language.BASH),
+    ("echo x > $WF_ARTIFACTS/a", Language.BASH),
+    ("setsid sleep 600 & exit 1", Language.BASH),
+    ("true", Language.BASH),
+    ("import os; os.fork() or os.setsid(); open('left', 'w').close()", Language.PYTHON),
+)
+SETTLED_AFTER = 100
+MEMORY_KB = 4_096
+"""What a process may grow by in between: an allocator's pages, not a leak of 5 KB a step."""
+
+
+async def _steps(runner: CodeStepRunner, number: int) -> None:
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(which: int) -> None:
+        source, language = ROUND[which % len(ROUND)]
+        async with places:
+            end = await runner.run(job(source, language), silent)
+        assert (end.error is None) == ("exit 1" not in source), end.error
+
+    await asyncio.gather(*(one(which) for which in range(number)))
+
+
+async def _facts(spawner: int) -> Mapping[str, int]:
+    """What there is of the server and of the spawner once all is quiet."""
+    quiet: list[int] = []
+
+    def is_quiet() -> bool:
+        quiet.append(len(_children(spawner)))
+        return quiet[-25:].count(quiet[-1]) == 25
+
+    await until(is_quiet, within_s=20)
+    return {
+        "descriptors of the server": len(os.listdir("/proc/self/fd")),
+        "descriptors of the spawner": len(os.listdir(f"/proc/{spawner}/fd")),
+        "its supervisors": quiet[-1],
+        "mounts": _mounts(),
+    }
+
+
+@pytest.mark.parametrize(("number", "forced"), [(1_000, None), (300, LANDLOCK)])
+async def test_nothing_accumulates(
+    tmp_path: Path, files: object, number: int, forced: str | None
+) -> None:
+    """
+    No process, folder, descriptor or mount more after so many steps than after the first, and
+    hardly more memory: at the best level there is, and where folders are on disk. CS-7.
+    """
+    isolation = Isolation(forced=forced, minimum="process")
+    runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art", isolation=isolation)
+    try:
+        await _steps(runner, SETTLED_AFTER)
+        spawner = runner.spawner_pid
+        assert spawner
+        before, memory = await _facts(spawner), _memory_kb(spawner)
+        await _steps(runner, number - SETTLED_AFTER)
+        assert await _facts(spawner) == before
+        assert _memory_kb(spawner) - memory < MEMORY_KB
+        left = [path for own in (tmp_path / "steps").iterdir() for path in own.iterdir()]
+        assert [path for path in left if not path.name.startswith("ahead-")] == []
+    finally:
+        await runner.close()
+    assert list((tmp_path / "steps").iterdir()) == []
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _mounts() -> int:
+    return Path("/proc/self/mountinfo").read_text().count("\n")
+
+
+def _memory_kb(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0])
