@@ -113,7 +113,7 @@ def test_a_plain_folder_goes_at_once_and_another_is_left_whole(tmp_path: Path) -
     """What a step filled is left for the thorough removal; what it left alone is gone."""
     plain, filled = StepFolder.at(f"{tmp_path}/plain"), StepFolder.at(f"{tmp_path}/filled")
     for folder in (plain, filled):
-        fill(LEVEL, make(LEVEL, folder.path), {"main.sh": b":"})
+        fill(LEVEL, make(LEVEL, folder.path), {"main.sh": b":"}, {})
     Path(filled.work, "left").write_text("x")
     assert plain.remove_if_plain()
     assert not os.path.lexists(plain.path)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import signal
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -91,6 +92,20 @@ async def test_horrors(runner: CodeStepRunner, source: str) -> None:
     assert alive(asked.execution_id) == []
     # Also those who are too quick to be looked at.
     await until(lambda: len(_children(spawner)) == spares, within_s=10)
+
+
+async def test_soon_after_the_timeout(runner: CodeStepRunner) -> None:
+    """A step that forks and exits for ever is over half a second after its limit at the latest."""
+    await runner.run(job("1"), silent)
+    took = []
+    for _ in range(3):  # of a busy machine the best counts
+        began = time.monotonic()
+        end = await runner.run(job(FORK_AND_EXIT_FOR_EVER, timeout_ms=300), silent)
+        took.append(time.monotonic() - began)
+        assert end.timed_out
+        if took[-1] <= 0.8:
+            return
+    raise AssertionError(took)
 
 
 @pytest.mark.parametrize("ends", ["", "time.sleep(600)"])

@@ -27,7 +27,7 @@ from adapters_runtime.confine.terms import (
     Kind,
     Terms,
 )
-from adapters_runtime.confine.view import DEVICES, RESOLVING, SETTINGS, SYSTEM, Template, carve
+from adapters_runtime.confine.view import DEVICES, RESOLVING, SYSTEM, Template, carve, settings
 from adapters_runtime.process_tree import Statuses, descendants_of, end_descendants, reap
 
 _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
@@ -86,6 +86,7 @@ class Landlocked(Process):
     _as_server = True
 
     def open(self) -> None:
+        self._settings = settings()
         facts = {"same_files": True, "same_user": self._as_server}
         self._closed = Filter(filters.NO_SOCKETS, **facts).ready()
         self._open = Filter(filters.SHARED_NETWORK, watched=True, **facts).ready()
@@ -110,10 +111,9 @@ class Landlocked(Process):
 
     def _rules(self, folder: str) -> list[tuple[str, int]]:
         read = [f"/{name}" for name in SYSTEM]
-        read += [f"/etc/{name}" for name in (*SETTINGS, "passwd", "group", *RESOLVING)]
-        read += [*self.terms.reads, *self.kind.readable]
-        rules = [(path, landlock.READ) for path in carve(read, self.terms.hidden)]
-        rules += [(path, landlock.READ) for path in self.kind.readable]
+        read += [f"/etc/{name}" for name in (*self._settings, "passwd", "group", *RESOLVING)]
+        named = [*self.terms.reads, *self.kind.readable]
+        rules = [(path, landlock.READ) for path in carve((*read, *named), self.terms.hidden)]
         rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
         rules += [(f"/dev/{name}", landlock.DEVICE) for name in DEVICES]
         rules += [("/proc/self", landlock.READ_FILE | landlock.READ_DIR)]

@@ -6,6 +6,7 @@ it for one step: a few mounts, done before the step's job is known. What is not 
 there: no home, no data folder, no other step. Standard library only.
 """
 
+import glob
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -32,13 +33,19 @@ _words = str.split
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "opt", "nix", "gnu")
 """Of the root folder: programs and libraries."""
 
-SETTINGS = _words("""
+_SETTINGS = _words("""
     alternatives bash.bashrc ca-certificates ca-certificates.conf crypto-policies debian_version
-    fonts gai.conf gitconfig host.conf inputrc java ld.so.cache ld.so.conf ld.so.conf.d locale.alias
-    locale.conf localtime lua magic mime.types nsswitch.conf os-release perl pki profile protocols
-    python3 ruby services ssl/certs ssl/openssl.cnf terminfo timezone
+    fonts gai.conf gitconfig host.conf inputrc java* ld.so.cache ld.so.conf ld.so.conf.d
+    locale.alias locale.conf localtime lua* magic mime.types nsswitch.conf os-release perl pki
+    profile protocols python3* ruby* services ssl/certs ssl/openssl.cnf terminfo timezone
 """)
-"""Of /etc: what programs look up, and nothing secret."""
+
+
+def settings() -> list[str]:
+    """Of /etc: what programs look up, and nothing secret; as far as it is there."""
+    found = (glob.glob(name, root_dir="/etc") for name in _SETTINGS)
+    return [name for names in found for name in names]
+
 
 DEVICES = ("null", "zero", "full", "random", "urandom")
 RESOLVING = ("resolv.conf", "hosts")
@@ -75,9 +82,8 @@ class Template:
         os.mkdir(etc, 0o755)
         for name, text in _USERS.items():
             _write(f"{etc}/{name}", text)
-        for name in SETTINGS:
-            if os.path.lexists(f"/etc/{name}"):
-                _copy_setting(f"/etc/{name}", f"{etc}/{name}")
+        for name in settings():
+            _copy_setting(f"/etc/{name}", f"{etc}/{name}")
         _seal(etc, _READ_ONLY)
 
     def _make_devices(self, dev: str) -> None:
@@ -101,13 +107,14 @@ class Template:
                 _bind(f"{self._base}/{name}", f"{root}/{name}")
         if kind.network:
             self._show_resolving(root)
+        wanted = self._wanted(kind)
+        for path, flags in wanted:
+            if not self._is_hidden(path):
+                _show(path, root + path, flags)
         masks = self._hide(root)
-        for path in _outermost((*self._terms.reads, *kind.readable)):
-            if not self._is_shown(path) and os.path.exists(path):
-                _show(path, root + path, _READ_ONLY)
-        for path in self._terms.writes:
-            if os.path.exists(path):
-                _show(path, root + path, _NO_DEVICES)
+        for path, flags in wanted:
+            if self._is_hidden(path):
+                _show(path, root + path, flags)
         for mask in masks:
             mount("", mask, flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
         self._make_own(root, user, group)
@@ -124,9 +131,18 @@ class Template:
                 mount(source, f"{root}/etc/{name}", flags=MS_BIND)
                 restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
 
+    def _wanted(self, kind: Kind) -> list[tuple[str, int]]:
+        """The paths beyond the system's that are there, and how they are to be mounted."""
+        reads = _outermost((*self._terms.reads, *kind.readable))
+        wanted = [(path, _READ_ONLY) for path in reads if not self._is_shown(path)]
+        wanted += [(path, _NO_DEVICES) for path in self._terms.writes]
+        return [(path, flags) for path, flags in wanted if os.path.exists(path)]
+
     def _is_shown(self, path: str) -> bool:
-        hidden = any(_is_within(path, secret) for secret in self._terms.hidden)
-        return path.split("/")[1] in self._system and not hidden
+        return path.split("/")[1] in self._system and not self._is_hidden(path)
+
+    def _is_hidden(self, path: str) -> bool:
+        return any(_is_within(path, secret) for secret in self._terms.hidden)
 
     def _hide(self, root: str) -> list[str]:
         """Lay something empty over what is hidden; the empty folders."""
@@ -205,16 +221,15 @@ def carve(paths: Iterable[str], hidden: Iterable[str]) -> Iterator[str]:
     """
     *paths*, but a folder with something *hidden* below it as those of its entries that have not.
 
-    For rules that can only allow.
+    For rules that can only allow. What is named although it lies in something hidden is meant.
     """
     hidden = tuple(hidden)
     for path in paths:
-        if any(_is_within(path, secret) for secret in hidden):
-            continue
-        if any(_is_within(secret, path) for secret in hidden):
+        if any(secret != path and _is_within(secret, path) for secret in hidden):
             with suppress(OSError):
-                yield from carve((f"{path}/{name}" for name in os.listdir(path)), hidden)
-        else:
+                below = (f"{path}/{name}" for name in os.listdir(path))
+                yield from carve((one for one in below if one not in hidden), hidden)
+        elif path not in hidden:
             yield path
 
 

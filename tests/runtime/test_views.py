@@ -1,0 +1,139 @@
+"""What a step sees of the file system: what the operator says, and never the data folder."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters_runtime.code_step import CodeStepRunner, StepLimits
+from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE, UID
+from adapters_runtime.confine.view import carve
+from adapters_runtime.ladder import Isolation
+from wfcore.model.workflow import Language
+from wfcore.testing.contracts.steps import job, silent
+
+Made = Callable[..., Any]
+
+
+@pytest.fixture(params=[NAMESPACE, UID, LANDLOCK])
+async def runner_with(
+    request: pytest.FixtureRequest, tmp_path: Path, files: Any
+) -> AsyncIterator[Made]:
+    """A runner at some level, with what the operator says."""
+    _let_pass(tmp_path)
+    async with AsyncExitStack() as stack:
+
+        async def made(**said: Any) -> CodeStepRunner:
+            isolation = Isolation(forced=request.param, **said)
+            runner = CodeStepRunner(
+                tmp_path / "data" / "steps",
+                files,
+                lambda: "art",
+                StepLimits(disk=8 << 20),
+                isolation=isolation,
+            )
+            stack.push_async_callback(runner.close)
+            level = await runner.level()
+            if level.name != request.param:
+                pytest.skip(f"no level {request.param} here: {level.missed}")
+            return runner
+
+        yield made
+
+
+def _let_pass(path: Path) -> None:
+    """Other users come as far as *path*, below folders of the tests' own."""
+    for folder in (path, *path.parents[:2]):
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(0o755)
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder with a file, which everybody may write to."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "file").write_text("there")
+    (folder / "file").chmod(0o666)
+    return folder
+
+
+async def _said(runner: CodeStepRunner, source: str) -> Any:
+    end = await runner.run(job(source, Language.BASH), silent)
+    assert end.error is None, end.error
+    return end.output
+
+
+async def test_nothing_is_seen_unasked(runner_with: Made, shared: Path) -> None:
+    """A folder that nobody named is not there, or closed."""
+    runner = await runner_with()
+    assert await _said(runner, f"cat {shared}/file 2>/dev/null || echo no") == "no"
+
+
+async def test_what_may_be_read(runner_with: Made, shared: Path) -> None:
+    """`reads` are seen where they are, and cannot be changed, whoever may write to them."""
+    runner = await runner_with(reads=(str(shared),))
+    tried = f"cat {shared}/file; (echo x > {shared}/file) 2>/dev/null || echo no"
+    assert await _said(runner, tried) == "thereno"
+    assert (shared / "file").read_text() == "there"
+
+
+async def test_what_may_be_written(runner_with: Made, shared: Path) -> None:
+    """What is written into `writes` is there afterwards."""
+    runner = await runner_with(writes=(str(shared),))
+    await _said(runner, f"echo more >> {shared}/file; echo new > {shared}/new")
+    assert (shared / "file").read_text() == "theremore\n"
+    assert (shared / "new").exists()
+
+
+async def test_a_single_file(runner_with: Made, shared: Path) -> None:
+    """A file alone can be named too; its neighbours stay unseen."""
+    (shared / "other").write_text("x")
+    runner = await runner_with(reads=(f"{shared}/file",))
+    tried = f"cat {shared}/file; cat {shared}/other 2>/dev/null || echo no"
+    assert await _said(runner, tried) == "thereno"
+
+
+async def test_hidden_inside_of_what_is_seen(runner_with: Made, shared: Path) -> None:
+    """What is hidden stays hidden, also below a folder that steps may read."""
+    secrets = shared / "data" / "deep"
+    secrets.mkdir(parents=True)
+    secrets.chmod(0o755)
+    (secrets / "db").write_text("x")
+    runner = await runner_with(reads=(str(shared),), hidden=(str(secrets),))
+    tried = f"cat {shared}/file; cat {secrets}/db 2>/dev/null || echo no"
+    assert await _said(runner, tried) == "thereno"
+
+
+async def test_seen_inside_of_what_is_hidden(runner_with: Made, shared: Path) -> None:
+    """A step's own interpreter or packages may lie in the data folder: only they are seen."""
+    for name in ("packages", "db"):
+        (shared / "data" / name).mkdir(parents=True)
+        (shared / "data" / name / "file").write_text(name)
+    for folder in (shared / "data", *(shared / "data").iterdir()):
+        folder.chmod(0o755)
+    packages = f"{shared}/data/packages"
+    runner = await runner_with(reads=(packages,), hidden=(f"{shared}/data",))
+    tried = f"cat {packages}/file; cat {shared}/data/db/file 2>/dev/null || echo no"
+    assert await _said(runner, tried) == "packagesno"
+
+
+async def test_missing_paths_are_no_trouble(runner_with: Made, tmp_path: Path) -> None:
+    """A path that has gone since is left out."""
+    runner = await runner_with(reads=(f"{tmp_path}/gone",), writes=(f"{tmp_path}/too",))
+    assert await _said(runner, "echo 1") == 1
+
+
+def test_carving(tmp_path: Path) -> None:
+    """A folder around a secret is allowed by its other entries, at any depth."""
+    for path in ("a/secret/x", "a/b", "c"):
+        (tmp_path / path).mkdir(parents=True)
+    root, hidden = str(tmp_path), f"{tmp_path}/a/secret"
+    assert sorted(carve([root], [hidden])) == [f"{root}/a/b", f"{root}/c"]
+    assert list(carve([hidden], [hidden])) == []
+    assert list(carve([f"{hidden}/x"], [hidden])) == [f"{hidden}/x"]
+    assert list(carve([f"{root}/c"], [hidden])) == [f"{root}/c"]
