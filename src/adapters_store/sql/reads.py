@@ -33,7 +33,8 @@ R = TypeVar("R")
 
 READERS = 2
 CACHE_CHARACTERS = 32 * 1024 * 1024
-ENTRY_CHARACTERS = 256 * 1024
+ENTRY_CHARACTERS = 4 * 1024 * 1024
+"""A record that is larger is not remembered: each change then writes all its steps again."""
 
 
 @define(eq=False)
