@@ -50,6 +50,31 @@ steps:
   - {name: three, kind: ai, model: "local:some-model", prompt: Third}
 budget: {maxTokens: 15, maxCostUsd: 5, onExceeded: %s}
 """
+LOOP = """
+steps:
+  - name: each
+    kind: loop
+    items: [a, b, c, d]
+    as: item
+    maxParallel: 1
+    steps:
+      - {name: ask, kind: ai, model: "local:some-model", prompt: "Sort {{ item }}"}
+budget: {maxTokens: 30, onExceeded: approve}
+"""
+BRANCHES = """
+steps:
+  - {name: first, kind: ai, model: "local:some-model", prompt: First}
+  - name: both
+    kind: parallel
+    branches:
+      - name: asked
+        steps:
+          - {name: second, kind: ai, model: "local:some-model", prompt: Second}
+      - name: done
+        steps:
+          - {name: work, kind: code, language: bash, source: echo worked}
+budget: {maxTokens: 15, onExceeded: approve}
+"""
 LEAKY = """
 variables: {token: {type: string, secret: true}}
 steps:
@@ -230,6 +255,31 @@ def test_a_budget_that_people_do_not_extend(ann: Caller, provider: ModelServer) 
     view = ann.view(id)
     assert (view["status"], view["statusReason"]["code"]) == ("CANCELLED", "APPROVAL_REJECTED")
     assert len(provider.asked) == 1
+
+
+def test_a_budget_over_a_loop(ann: Caller, provider: ModelServer) -> None:
+    """Every round is held against the one budget; a yes lets the rounds go on. BU-1, BU-2."""
+    id, approval_id = ann.paused(ann.workflow(LOOP))
+    assert [asked.prompt for asked in provider.asked] == ["Sort a", "Sort b"]
+    approval = ann.get(f"/api/v1/approvals/{approval_id}").json()
+    assert (approval["purpose"], approval["stepName"]) == ("budget", "each.2.ask")
+    assert ann.post(f"/api/v1/approvals/{approval_id}/approve").status_code == 200
+    view = ann.rested(id)
+    assert view["status"] == "COMPLETED", view["error"]
+    assert [asked.prompt for asked in provider.asked] == [f"Sort {item}" for item in "abcd"]
+    assert view["usage"] == {"inputTokens": 48, "outputTokens": 12, "costUsd": "0.072"}
+    assert view["stepResults"]["each.3.ask"]["usage"] == ONCE
+
+
+def test_a_budget_in_a_branch(ann: Caller, provider: ModelServer) -> None:
+    """A branch that waits for more budget does not keep the others waiting. BU-2."""
+    id, approval_id = ann.paused(ann.workflow(BRANCHES))
+    assert ann.view(id)["stepResults"]["work"]["output"] == "worked"
+    assert len(provider.asked) == 1
+    assert ann.post(f"/api/v1/approvals/{approval_id}/approve").status_code == 200
+    result = ann.result(id)
+    assert result["status"] == "COMPLETED", result["error"]
+    assert result["output"] == {"asked": "hello", "done": "worked"}
 
 
 def test_an_unknown_price_under_a_budget(ann: Caller, provider: ModelServer) -> None:
