@@ -1,7 +1,9 @@
 """Walks over tables: ours keep their promises, and a user's own machine is walked alike."""
 
+import re
+
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from kit.orders import OrderWalk, Shipped
@@ -9,7 +11,13 @@ from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
 from wfcore.testing.walks_execution import ExecutionWalk
 
-QUICKLY = settings(max_examples=200, database=None, deadline=None, derandomize=True)
+QUICKLY = settings(
+    max_examples=200,
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate, Phase.shrink],
+)
 
 TestExecutionWalk = ExecutionWalk.TestCase
 TestApprovalWalk = ApprovalWalk.TestCase
@@ -65,9 +73,8 @@ def test_a_failure_is_told_by_the_names_of_the_facts():
 
     with pytest.raises(AssertionError) as failed:
         run_state_machine_as_test(NeverShipped, settings=QUICKLY)
-    told = [line for line in failed.value.__notes__ if "state." in line]
-    calls = [line.split("(")[0] for line in "\n".join(told).splitlines() if "state." in line]
-    assert calls == ["state.begin", "state.paid", "state.shipped", "state.teardown"]
+    told = "\n".join(failed.value.__notes__)
+    assert re.findall(r"fact=(\w+)", told) == ["Paid", "Shipped"], told
 
 
 def test_a_walk_without_a_strategy_for_a_fact_is_refused():

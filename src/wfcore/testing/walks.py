@@ -11,16 +11,16 @@ Random walks over the table of a machine, checked at every step. For any machine
 
     TestOrder = OrderWalk.TestCase
 
-Each fact becomes a rule that Hypothesis may choose wherever the table has a row for it, and a
-fact without a row must be refused. More promises: `check` sees every step, `@invariant()`
-(of `hypothesis.stateful`) every state, further `@rule()`s do what facts do not.
+Wherever the table has a row for a fact, it may happen; where it has none, the fact must be
+refused. More promises: `check` sees every step, `@invariant()` (of `hypothesis.stateful`) every
+state, further `@rule()`s do what facts do not.
 
 `contracts.MachineContract` takes the same class and goes along every row once, not at random.
 """
 
-import re
 from collections.abc import Mapping
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -49,7 +49,16 @@ class MachineWalk(RuleBasedStateMachine):
     refusals: ClassVar[tuple[type[Exception], ...]] = (IllegalMove,)
     """What the fold may raise for a fact that has no row."""
 
+    weights: ClassVar[Mapping[type, int]] = MappingProxyType({})
+    """How much more often than others a type of fact happens, where it may happen at all."""
+
+    begin: ClassVar[Any]
     record: Any
+    patience = 0
+    """How many steps are taken before one that ends everything, where there is another."""
+    taken = 0
+    over = False
+    """Whether the end has been seen to refuse everything."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -58,8 +67,7 @@ class MachineWalk(RuleBasedStateMachine):
         missing = [fact.__name__ for fact in cls.machine.facts if fact not in cls.facts]
         if missing:
             raise TypeError(f"{cls.__name__}.facts lacks: {', '.join(missing)}")
-        for name, found in _rules_of(cls).items():
-            setattr(cls, name, found)
+        cls.begin = _beginning(cls)
 
     def fold(self, record: Any, fact: Any) -> Any:
         """The record after *fact*. Raises one of `refusals` where the table has no row."""
@@ -92,6 +100,19 @@ class MachineWalk(RuleBasedStateMachine):
         allowed = self.machine.allows(self.state(self.record), fact)
         return allowed and self.fitting(fact) is not None
 
+    def welcome(self, fact: type) -> bool:
+        """Whether it is possible, and does not end the walk too early to be of interest."""
+        if not self.possible(fact):
+            return False
+        return self.taken >= self.patience or not self._ends(fact) or self._only_ends()
+
+    def _ends(self, fact: type) -> bool:
+        return self.machine.target(self.state(self.record), fact) in self.machine.final
+
+    def _only_ends(self) -> bool:
+        facts = self.machine.facts
+        return all(self._ends(fact) for fact in facts if self.possible(fact))
+
     def follow(self, fact: Any) -> None:
         """Fold a legal fact into the record and check what came out."""
         before, as_it_was = self.record, deepcopy(self.record)
@@ -101,33 +122,67 @@ class MachineWalk(RuleBasedStateMachine):
         assert self.fold(before, fact) == after, f"{fact!r} twice gave two different records"
         assert before == as_it_was, f"{fact!r} changed the record that it was folded into"
         self.record = after
+        self.taken += 1
         self.check(before, fact, after)
 
-    def stranger(self, fact: Any) -> None:
-        """A fact without a row must be refused, and leave the record as it was."""
+    def stranger(self, *facts: Any) -> None:
+        """Each of these facts, which have no row, must be refused and leave the record alone."""
         as_it_was = deepcopy(self.record)
-        try:
-            self.fold(self.record, fact)
-        except self.refusals:
-            pass
-        else:
-            raise AssertionError(f"{self.state(self.record)} took {fact!r}, which has no row")
-        assert self.record == as_it_was, f"{fact!r} was refused, and changed the record"
+        for fact in facts:
+            try:
+                self.fold(self.record, fact)
+            except self.refusals:
+                pass
+            else:
+                raise AssertionError(f"{self.state(self.record)} took {fact!r}, which has no row")
+        assert self.record == as_it_was, f"{facts!r} were refused, and changed the record"
 
     def strangers(self) -> list[type]:
         """The types of facts that have no row in the record's state."""
         state = self.state(self.record)
         return [fact for fact in self.facts if not self.machine.allows(state, fact)]
 
+    def next_facts(self) -> Facts:
+        """What may happen now, each type of fact as often as its weight says."""
+        welcome = [fact for fact in self.machine.facts if self.welcome(fact)]
+        fitting = [self.fitting(fact) for fact in welcome for _ in range(self.weights.get(fact, 1))]
+        return st.sampled_from([one for one in fitting if one is not None]).flatmap(_same)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def happens(self, fact: Any) -> None:
+        """A fact that has a row here."""
+        self.follow(fact)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def then(self, fact: Any) -> None:
+        """The same once more: so it is chosen more often than anything else."""
+        self.follow(fact)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def and_then(self, fact: Any) -> None:
+        """And once more."""
+        self.follow(fact)
+
+    def goes_on(self) -> bool:
+        """Whether anything may happen to the record."""
+        return hasattr(self, "record") and any(map(self.welcome, self.machine.facts))
+
     @precondition(lambda self: hasattr(self, "record") and bool(self.strangers()))
-    @rule(
-        fact=st.runner().flatmap(
-            lambda walk: st.sampled_from(walk.strangers()).flatmap(walk.facts.__getitem__)
-        )
-    )
-    def refused(self, fact: Any) -> None:
-        """One fact that has no row."""
-        self.stranger(fact)
+    @rule(facts=st.runner().flatmap(lambda walk: walk.some_strangers()))
+    def refused(self, facts: tuple[Any, ...]) -> None:
+        """A fact that has no row here; in a final state, once, one of every type."""
+        self.over = self.state(self.record) in self.machine.final
+        self.stranger(*facts)
+
+    def some_strangers(self) -> st.SearchStrategy[tuple[Any, ...]]:
+        """What `refused` is to try."""
+        kinds = self.strangers()
+        if self.state(self.record) in self.machine.final and not self.over:
+            return st.tuples(*(self.facts[kind] for kind in kinds))
+        return st.sampled_from(kinds).flatmap(lambda kind: st.tuples(self.facts[kind]))
 
 
 class TimedWalk(MachineWalk):
@@ -146,29 +201,13 @@ class TimedWalk(MachineWalk):
         self.now = EpochMs(max(self.now, instant))
 
 
-def _rules_of(walk: type[MachineWalk]) -> Mapping[str, Any]:
-    """The rules that the table and the strategies make, by the name that a trace gives them."""
+def _same(strategy: Facts) -> Facts:
+    return strategy
 
-    def begin(self: MachineWalk, record: Any) -> None:
+
+def _beginning(walk: type[MachineWalk]) -> Any:
+    def begin(self: MachineWalk, record: Any, patience: int) -> None:
         assert self.state(record) is self.machine.initial, "a walk begins in the initial state"
-        self.record = record
+        self.record, self.patience = record, patience
 
-    rules: dict[str, Any] = {"begin": initialize(record=walk.first)(begin)}
-    for fact in walk.machine.facts:
-        rules[_rule_name(fact)] = _following(fact)
-    return rules
-
-
-def _following(fact_type: type) -> Any:
-    def follow(self: MachineWalk, fact: Any) -> None:
-        self.follow(fact)
-
-    follow.__name__ = _rule_name(fact_type)
-    fitting = st.runner().flatmap(lambda walk: walk.fitting(fact_type))
-    return precondition(lambda self: self.possible(fact_type))(rule(fact=fitting)(follow))
-
-
-def _rule_name(fact: type) -> str:
-    """`StepDone` → `step_done`; a name that the walk itself uses gets a trailing underscore."""
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", fact.__name__).lower()
-    return f"{name}_" if hasattr(MachineWalk, name) or name == "begin" else name
+    return initialize(record=walk.first, patience=st.integers(0, 12))(begin)

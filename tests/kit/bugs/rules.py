@@ -1,0 +1,213 @@
+"""Bugs in rules and tables."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from attrs import evolve
+
+from kit.bugs.catching import Bug, patched, vector, walk
+from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
+from wfcore.instants import EpochMs
+from wfcore.machine import Machine, Row
+from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.model.webhook import DisabledReason
+from wfcore.model.window import Window
+from wfcore.rules import api_key, approval, execution, proceed, rate, signature, webhook
+from wfcore.rules.execution_machine import EXECUTION, CancelAsked
+from wfcore.rules.plan import Begin, Skip, plan
+from wfcore.testing import walks_execution
+from wfcore.testing.vectors import mappings
+from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
+from wfcore.testing.walks_execution import ExecutionWalk
+
+A = approval.S
+E = ExecutionStatus
+
+
+def with_rows(machine: Machine[Any], *rows: Row[Any]) -> Machine[Any]:
+    """The machine with further rows, which nobody meant."""
+    return Machine(machine.name, machine.initial, machine.final, (*machine.rows, *rows))
+
+
+DECIDES_TWICE = with_rows(
+    approval.APPROVAL,
+    Row(A.APPROVED, approval.Reject, A.REJECTED, "none"),
+    Row(A.REJECTED, approval.Approve, A.APPROVED, "none"),
+)
+ENDS_TWICE = with_rows(EXECUTION, Row(E.COMPLETED, CancelAsked, E.CANCELLED, "none"))
+
+
+def expired_late(one: approval.Approval, now: EpochMs) -> bool:
+    return one.status is A.PENDING and now > one.expires_at
+
+
+def gap_before_the_end(run: Any, now: Any, said: Any) -> Any:
+    events = NUMBERED(run, now, said)
+    final = {f"execution.{status.lower()}" for status in EXECUTION.final}
+    return tuple(evolve(one, number=one.number + (one.kind in final)) for one in events)
+
+
+NUMBERED = execution._numbered
+ADVANCE = execution.advance
+
+
+def keeps_its_worker(run: Any, fact: Any, now: Any) -> Outcome[Any]:
+    """The end does not give the place back: a slot is leaked."""
+    outcome = ADVANCE(run, fact, now)
+    if outcome.record.status not in EXECUTION.final:
+        return outcome
+    return evolve(outcome, record=evolve(outcome.record, worker=run.worker))
+
+
+def without(*effects: type) -> Any:
+    """The same moves, but these effects are forgotten."""
+
+    def advance(run: Any, fact: Any, now: Any) -> Outcome[Any]:
+        outcome = ADVANCE(run, fact, now)
+        kept = tuple(one for one in outcome.effects if not isinstance(one, effects))
+        return evolve(outcome, effects=kept)
+
+    return advance
+
+
+def cancels_what_had_ended(run: Any, fact: Any, now: Any) -> Outcome[Any]:
+    outcome = ADVANCE(run, fact, now)
+    if outcome.record.status is not E.CANCELLED:
+        return outcome
+    results = {
+        name: evolve(one, status=StepStatus.CANCELLED)
+        for name, one in outcome.record.step_results.items()
+    }
+    return evolve(outcome, record=evolve(outcome.record, step_results=results))
+
+
+def in_place(run: Any, fact: Any, now: Any) -> Outcome[Any]:
+    """What was given is changed instead of copied."""
+    outcome = ADVANCE(run, fact, now)
+    run.step_results.update(outcome.record.step_results)
+    return outcome
+
+
+def last_reason(one: Any, fact: Any, now: Any) -> Any:
+    moved = MOVED(one, fact, now)
+    if moved.disabled_reason is None:
+        return moved
+    return evolve(moved, disabled_reason=DisabledReason.MANUAL)
+
+
+MOVED = webhook.moved
+
+
+@contextmanager
+def sliding_windows() -> Iterator[None]:
+    def sliding(kind: str, now: int, length: int, limit: int | None) -> Window:
+        return Window(kind, EpochMs(now), EpochMs(now + length), limit)
+
+    rate._windows.cache_clear()
+    with mock.patch.object(rate, "_window", sliding):
+        yield
+    rate._windows.cache_clear()
+
+
+class Anything(str):
+    """A checksum that is never found wrong."""
+
+    __hash__ = str.__hash__
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+CHECKSUM = api_key.checksum
+
+
+def empty_for_missing(payload: Any, mapping: Any) -> Any:
+    if mapping is None:
+        return MAP_PAYLOAD(payload, mapping)
+    return {name: payload.get(field, "") for name, field in mapping.items()}
+
+
+MAP_PAYLOAD = mappings.map_payload
+
+
+def never_skips(definition: Any, run: Any, now: Any, render: Any) -> Any:
+    move = plan(definition, run, now, render)
+    return Begin(move.step) if isinstance(move, Skip) else move
+
+
+def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
+    return plan(definition, run, EpochMs(now + 1), render)
+
+
+BUGS = (
+    Bug(
+        "an approval expires a millisecond late",
+        patched(approval, "expired", expired_late),
+        walk(ApprovalWalk),
+    ),
+    Bug(
+        "a decision is applied twice",
+        patched(approval, "APPROVAL", DECIDES_TWICE),
+        walk(ApprovalWalk),
+    ),
+    Bug(
+        "what has ended is cancelled",
+        patched(execution, "EXECUTION", ENDS_TWICE),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "a gap in the numbers before the end",
+        patched(execution, "_numbered", gap_before_the_end),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "the end keeps the worker",
+        patched(walks_execution, "advance", keeps_its_worker),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "the end leaves approvals open",
+        patched(walks_execution, "advance", without(WithdrawApprovals)),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "steps run on after the end",
+        patched(walks_execution, "advance", without(StopSteps)),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "a cancel undoes what had ended",
+        patched(walks_execution, "advance", cancels_what_had_ended),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "a fold changes what it was given",
+        patched(walks_execution, "advance", in_place),
+        walk(ExecutionWalk),
+    ),
+    Bug(
+        "the last reason to disable wins",
+        lambda: mock.patch("wfcore.testing.walks_decisions.moved", last_reason),
+        walk(WebhookWalk),
+    ),
+    Bug(
+        "of a signature one digit is not compared",
+        patched(signature, "same_bytes", lambda a, b: a[1:] == b[1:]),
+        vector("signatures"),
+    ),
+    Bug("windows slide", sliding_windows, vector("windows")),
+    Bug(
+        "the checksum of a key is not compared",
+        patched(api_key, "checksum", lambda *parts: Anything(CHECKSUM(*parts))),
+        vector("keys"),
+    ),
+    Bug(
+        "a missing field overwrites the default",
+        patched(mappings, "map_payload", empty_for_missing),
+        vector("mappings"),
+    ),
+    Bug("a false condition is ignored", patched(proceed, "plan", never_skips), vector("plans")),
+    Bug("a retry comes too early", patched(proceed, "plan", too_early), vector("plans")),
+)

@@ -1,0 +1,292 @@
+"""Bugs in stores, counters and files."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from attrs import evolve
+
+from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sql import desk as sql_desk
+from adapters_store.sqlite import SqliteStore
+from kit.bugs.catching import Bug, patched, promise, walk
+from kit.test_comparison import MemoryComparison, SqliteComparison
+from wfcore.memory import counters, records, runs
+from wfcore.memory import store as memory_store
+from wfcore.memory.overlay import Overlay
+from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, Desk
+from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
+from wfcore.testing.fakes_running import DictFiles
+
+
+def stores(test: str) -> Any:
+    return promise(StoreContract, test, store=MemoryStore)
+
+
+def counting(test: str) -> Any:
+    return promise(CountersContract, test, counters=MemoryCounters)
+
+
+async def sqlite(folder: Path) -> SqliteStore:
+    return await SqliteStore.open(folder / "wfcore.db")
+
+
+def put_whatever(self: Overlay, kind: Any, key: Any, record: Any) -> None:
+    """No version is compared."""
+    self.set(kind, key, evolve(record, version=record.version + 1))
+
+
+def put_over_anything(self: Overlay, kind: Any, key: Any, record: Any) -> None:
+    """A new record replaces the one that is there."""
+    stored = self.get(kind, key)
+    if record.version:
+        self.expect(kind, key, stored is not None and stored.version == record.version)
+    self.set(kind, key, evolve(record, version=record.version + 1))
+
+
+def settle_one_by_one(self: Desk) -> None:
+    """What stands before the loser stays stored."""
+    for change in self.changes:
+        settled = Overlay(self._disk, strict=True)
+        change(settled)
+        self._disk.settle(settled.changes)
+
+
+def collect_at_once(self: Desk, change: Any) -> None:
+    """A write is stored before anybody commits."""
+    change(self.overlay)
+    self._disk.settle(self.overlay.changes)
+
+
+def collect_blindly(self: Desk, change: Any) -> None:
+    """A unit does not see what it has put."""
+    self.changes.append(change)
+
+
+def account_again(self: Any, record: Any) -> None:
+    self.desk.put(ACCOUNTS, record.id, record)
+
+
+async def due_after(self: Any, now: Any, limit: int) -> Any:
+    return await DUE(self, now - 1, limit)
+
+
+DUE = runs.Approvals.due
+
+
+def short(rows: Any, page: Any) -> Any:
+    found = CUT(rows, page)
+    return evolve(found, total=len(found.rows))
+
+
+CUT = runs.cut
+
+
+def same_fence(run: Any, worker: str) -> Any:
+    return evolve(TAKEN(run, worker), fence=run.fence)
+
+
+TAKEN = memory_store._taken
+
+
+async def claim_in_two_steps(
+    self: MemoryStore, worker: str, now: Any, until: Any, slots: Any, limit: int
+) -> Any:
+    """Between looking for what is due and taking it, others look."""
+    late: list[Any] = []
+    with mock.patch.object(self.disk, "settle", late.append):
+        taken = self._claim(worker, now, until, slots, limit)
+    await asyncio.sleep(0)
+    for changes in late:
+        self.disk.settle(changes)
+    return taken
+
+
+class Blind(Counter):  # type: ignore[type-arg]
+    """Who holds how many places is not looked at."""
+
+    def __getitem__(self, key: object) -> int:
+        return 0
+
+
+def put_with_worker(self: Any, record: Any) -> None:
+    """A place that was given back stays taken."""
+    stored = self.desk.overlay.get(EXECUTIONS, record.id)
+    if record.worker is None and stored is not None:
+        record = evolve(record, worker=stored.worker)
+    PUT_RUN(self, record)
+
+
+PUT_RUN = runs.Executions.put
+
+
+def purge_the_head(self: Any, id: str) -> None:
+    self.desk.collect(lambda overlay: overlay.set(EXECUTIONS, id, None))
+
+
+def append_over(self: Any, event: Any) -> None:
+    def change(overlay: Overlay) -> None:
+        log = overlay.get(EVENTS, event.execution_id) or ()
+        others = (one for one in log if one.number != event.number)
+        overlay.set(EVENTS, event.execution_id, (*others, event))
+
+    self.desk.collect(change)
+
+
+def perform_blindly(cursor: Any, writes: Any) -> None:
+    """How many rows a write has touched is not looked at."""
+    for sql, values, _ in writes:
+        cursor.execute(sql, values)
+
+
+def one_too_many(windows: Any, counts: Any) -> tuple[str, ...]:
+    return tuple(
+        window.kind
+        for window, count in zip(windows, counts, strict=True)
+        if window.limit is not None and count > window.limit
+    )
+
+
+def counts_refusals(self: Any, subject: str, windows: Any) -> Any:
+    """A request that one window refuses is counted in the others."""
+    taken = TAKE(self, subject, windows)
+    if not taken.admitted:
+        for window in windows:
+            if window.kind not in taken.full:
+                TAKE(self, subject, (window,))
+    return taken
+
+
+TAKE = counters.Ledger.take
+
+
+def forgets(self: Any, subject: str, windows: Any) -> Any:
+    """What lies before the latest window is forgotten, so a clock set back grants anew."""
+    for key in list(self.counts):
+        if any(key[2] != window.start for window in windows):
+            del self.counts[key]
+    return TAKE(self, subject, windows)
+
+
+async def inclusive(self: Any, storage_key: str, start: int, end: int) -> Any:
+    async for chunk in READ(self, storage_key, start, end + 1):
+        yield chunk
+
+
+READ = DictFiles.read
+UNIQUE = "test_an_email_is_unique"
+BUGS = (
+    Bug(
+        "an update is lost",
+        patched(Overlay, "put", put_whatever),
+        stores("test_a_lost_update_is_stale"),
+    ),
+    Bug(
+        "an update is lost, beside plain dicts",
+        patched(Overlay, "put", put_whatever),
+        walk(MemoryComparison),
+    ),
+    Bug(
+        "an update is lost in SQLite",
+        patched(sql_desk, "perform", perform_blindly),
+        promise(StoreContract, "test_a_lost_update_is_stale", store=sqlite),
+    ),
+    Bug(
+        "an update is lost in SQLite, beside plain dicts",
+        patched(sql_desk, "perform", perform_blindly),
+        walk(SqliteComparison),
+    ),
+    Bug(
+        "a new record replaces an old one",
+        patched(Overlay, "put", put_over_anything),
+        stores("test_a_new_record_must_be_new"),
+    ),
+    Bug(
+        "half of a stale unit is stored",
+        patched(Desk, "_settle", settle_one_by_one),
+        stores("test_a_stale_record_takes_the_whole_unit_down"),
+    ),
+    Bug(
+        "a unit without commit leaves traces",
+        patched(Desk, "collect", collect_at_once),
+        stores("test_nothing_is_visible_without_commit"),
+    ),
+    Bug(
+        "a unit does not see its own writes",
+        patched(Desk, "collect", collect_blindly),
+        stores("test_a_unit_reads_its_own_writes_and_may_write_twice"),
+    ),
+    Bug("an email is given twice", patched(records.Accounts, "put", account_again), stores(UNIQUE)),
+    Bug(
+        "an event number is given twice",
+        patched(runs.Events, "append", append_over),
+        stores("test_an_event_number_is_given_once"),
+    ),
+    Bug(
+        "expired approvals are found a millisecond late",
+        patched(runs.Approvals, "due", due_after),
+        stores("test_approvals_by_status_and_expiry"),
+    ),
+    Bug(
+        "a list knows only its own page",
+        patched(runs, "cut", short),
+        stores("test_pages_cut_the_list_and_know_the_total"),
+    ),
+    Bug(
+        "strangers see approvals",
+        patched(runs, "shown", lambda *_: True),
+        stores("test_approvals_are_visible_to_those_who_may_see_them"),
+    ),
+    Bug(
+        "a claim gives no new fencing number",
+        patched(memory_store, "_taken", same_fence),
+        stores("test_a_claim_takes_what_is_due_and_says_what_it_stored"),
+    ),
+    Bug(
+        "two workers get the same execution",
+        patched(memory_store.MemoryStore, "claim", claim_in_two_steps),
+        stores("test_of_many_workers_each_execution_goes_to_one"),
+    ),
+    Bug(
+        "a flood takes every place",
+        patched(memory_store, "Counter", Blind),
+        stores("test_an_account_may_not_take_the_last_places"),
+    ),
+    Bug(
+        "a slot is leaked",
+        patched(runs.Executions, "put", put_with_worker),
+        stores("test_releasing_frees_the_place"),
+    ),
+    Bug(
+        "more of a lane run at once than may",
+        patched(memory_store, "waiting_in_lanes", lambda *_: frozenset()),
+        stores("test_no_more_are_taken_than_the_limit_allows"),
+    ),
+    Bug(
+        "a purge leaves the log",
+        patched(runs.Executions, "purge", purge_the_head),
+        stores("test_purging_takes_all_that_belongs_to_an_execution"),
+    ),
+    Bug(
+        "one request over the quota",
+        patched(counters, "full_of", one_too_many),
+        counting("test_exactly_the_limit_is_admitted"),
+    ),
+    Bug(
+        "a refusal counts",
+        patched(counters.Ledger, "take", counts_refusals),
+        counting("test_a_refusal_counts_nowhere"),
+    ),
+    Bug(
+        "a clock set back grants anew",
+        patched(counters.Ledger, "take", forgets),
+        counting("test_a_clock_set_back_grants_nothing"),
+    ),
+    Bug(
+        "a range is a byte too long",
+        patched(DictFiles, "read", inclusive),
+        promise(FilesContract, "test_a_range_is_read", files=DictFiles),
+    ),
+)
