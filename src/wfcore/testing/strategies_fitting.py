@@ -25,6 +25,8 @@ STEPS = ("one", "two", "three")
 OVER = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
 """Step states that stay: no fact changes such a result any more."""
 
+_AWAITING = StepStatus.AWAITING_APPROVAL
+_CLOSED = {*OVER, StepStatus.CANCELLED, StepStatus.REJECTED, StepStatus.INTERRUPTED}
 _TEXTS, _OUTPUTS, _TIMES = texts(1), json_values(), instants(NOW)
 _USAGES = values_of(Usage)
 _REFUSED = st.lists(values_of(RefusedFile), min_size=1, max_size=2).map(tuple)
@@ -52,10 +54,6 @@ class Look:
         self.waits = [name for name in self.open if name not in known]
         self.running = [*self.flying, *self.waits, *self.children]
         self.ended = not self.open and not self.again
-
-
-_AWAITING = StepStatus.AWAITING_APPROVAL
-_CLOSED = {*OVER, StepStatus.CANCELLED, StepStatus.REJECTED, StepStatus.INTERRUPTED}
 
 
 def fitting(run: Execution, fact: type) -> Facts | None:

@@ -39,11 +39,14 @@ WAITING: Mapping[type, Mapping[str, StepResult]] = {
 }
 """What waited beside the step of which the worker died, for the facts that answer it."""
 OFTEN = {
+    facts.Claimed: 6,
     facts.StepBegun: 6,
     facts.StepDone: 6,
     facts.ApprovalOpened: 4,
     facts.Paused: 4,
     facts.Finished: 8,
+    facts.CancelAsked: 2,
+    facts.WorkerLost: 2,
 }
 """Most executions get on; else walks would only ever turn back."""
 

@@ -26,7 +26,7 @@ CAUGHT = (AssertionError, ExceptionGroup, pytest.fail.Exception, TimeoutError, W
 """What a suite may say of a bug; anything else is an accident of the planting."""
 SOON_S = 0.7
 QUICKLY = settings(
-    max_examples=100,
+    max_examples=300,
     stateful_step_count=30,
     database=None,
     deadline=None,

@@ -7,7 +7,7 @@ from unittest import mock
 
 from attrs import evolve
 
-from kit.bugs.catching import Bug, patched, vector, walk
+from kit.bugs.catching import Bug, patched, promise, vector, walk
 from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
 from wfcore.instants import EpochMs
 from wfcore.machine import Machine, Row
@@ -16,14 +16,20 @@ from wfcore.model.webhook import DisabledReason
 from wfcore.model.window import Window
 from wfcore.rules import api_key, approval, execution, proceed, rate, signature, webhook
 from wfcore.rules.execution_machine import EXECUTION, CancelAsked
-from wfcore.rules.plan import Begin, Skip, plan
+from wfcore.rules.moves import Begin, Skip
+from wfcore.rules.plan import plan
 from wfcore.testing import walks_execution
+from wfcore.testing.contracts import MachineContract
 from wfcore.testing.vectors import mappings
 from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
 from wfcore.testing.walks_execution import ExecutionWalk
 
 A = approval.S
 E = ExecutionStatus
+
+
+class ExecutionRows(MachineContract):
+    walk = ExecutionWalk
 
 
 def with_rows(machine: Machine[Any], *rows: Row[Any]) -> Machine[Any]:
@@ -132,13 +138,20 @@ def empty_for_missing(payload: Any, mapping: Any) -> Any:
 MAP_PAYLOAD = mappings.map_payload
 
 
-def never_skips(definition: Any, run: Any, now: Any, render: Any) -> Any:
-    move = plan(definition, run, now, render)
-    return Begin(move.step) if isinstance(move, Skip) else move
+def never_skips(*asked: Any) -> Any:
+    found = plan(*asked)
+    moves = (Begin(one.at) if isinstance(one, Skip) else one for one in found.moves)
+    return evolve(found, moves=tuple(moves))
 
 
 def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
     return plan(definition, run, EpochMs(now + 1), render)
+
+
+def one_by_one(*asked: Any) -> Any:
+    """What may run beside one another waits for one another."""
+    found = plan(*asked)
+    return evolve(found, moves=() if found.in_flight else found.moves[:1])
 
 
 BUGS = (
@@ -155,7 +168,9 @@ BUGS = (
     Bug(
         "what has ended is cancelled",
         patched(execution, "EXECUTION", ENDS_TWICE),
-        walk(ExecutionWalk),
+        promise(
+            ExecutionRows, "test_every_fact_without_a_row_is_refused", state=lambda: E.COMPLETED
+        ),
     ),
     Bug(
         "a gap in the numbers before the end",
@@ -210,4 +225,5 @@ BUGS = (
     ),
     Bug("a false condition is ignored", patched(proceed, "plan", never_skips), vector("plans")),
     Bug("a retry comes too early", patched(proceed, "plan", too_early), vector("plans")),
+    Bug("branches run one by one", patched(proceed, "plan", one_by_one), vector("plans")),
 )

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from wfcore.effects import StartStep
+from wfcore.effects import StartChild, StartStep
 from wfcore.instants import EpochMs
-from wfcore.model.execution import ExecutionStatus, StepResult, StepStatus
+from wfcore.model.execution import Awaits, ExecutionStatus, StepResult, StepStatus
 from wfcore.rules.definition import check_definition
 from wfcore.rules.proceed import proceed
 from wfcore.testing import builders
@@ -74,14 +74,67 @@ CASES = {
 }
 
 
+RUNS = {"status": "RUNNING"}
+HOLDS = {**RUNS, "awaits": "steps"}
+BRANCHES = [{"name": "left", "steps": [ONE]}, {"name": "right", "steps": [TWO]}]
+SPLIT = {"name": "split", "kind": "parallel", "branches": BRANCHES}
+ROUNDS = {"name": "each", "kind": "loop", "items": ["a", "b"], "as": "it", "steps": [ONE]}
+PAUSE = {"name": "pause", "kind": "delay", "duration": 1_000}
+CHILD = {"name": "child", "kind": "workflow", "workflow": "Import", "timeout": 60_000}
+TREES = {
+    "branches begin together": at([SPLIT]),
+    "no more branches than may": at([{**SPLIT, "maxParallel": 1}]),
+    "the next branch follows": at([{**SPLIT, "maxParallel": 1}], {"split": HOLDS, "one": done(1)}),
+    "a branch is waited for": at([SPLIT], {"split": HOLDS, "one": done(1), "two": RUNS}),
+    "all branches have ended": at([SPLIT], {"split": HOLDS, "one": done(1), "two": done(2)}),
+    "a branch fails, and the others with it": at(
+        [
+            {
+                **SPLIT,
+                "branches": [
+                    {"name": "left", "steps": [code("one", when="{{ variables.no.gone }}")]},
+                    BRANCHES[1],
+                ],
+            }
+        ]
+    ),
+    "rounds follow one another": at([ROUNDS]),
+    "rounds beside one another": at([{**ROUNDS, "maxParallel": 2}]),
+    "the next round follows": at(
+        [ROUNDS], {"each": {**HOLDS, "items": ["a", "b"]}, "each.0.one": done(1)}
+    ),
+    "all rounds have ended": at(
+        [ROUNDS],
+        {
+            "each": {**HOLDS, "items": ["a", "b"]},
+            "each.0.one": done(1),
+            "each.1.one": done(2),
+        },
+    ),
+    "nothing to go round": at([{**ROUNDS, "items": []}, TWO]),
+    "items that are no list": at([{**ROUNDS, "items": "{{ variables }}"}]),
+    "a delay begins": at([PAUSE, TWO]),
+    "a delay goes on": at([PAUSE, TWO], {"pause": {**RUNS, "awaits": "time", "until": NOW + 1}}),
+    "a delay is over": at([PAUSE, TWO], {"pause": {**RUNS, "awaits": "time", "until": NOW}}),
+    "a child starts": at([CHILD, TWO]),
+    "a child is waited for": at(
+        [CHILD],
+        {"child": {**RUNS, "awaits": "child", "childId": "exec_2", "until": NOW + 60_000}},
+    ),
+}
+
+
 def _result(said: Any) -> StepResult:
-    status = StepStatus(said["status"])
-    retry_at = said.get("retryAt")
+    awaits, retry_at, until = said.get("awaits"), said.get("retryAt"), said.get("until")
     return builders.step_result(
-        status,
+        StepStatus(said["status"]),
         output=said.get("output"),
         retry_at=None if retry_at is None else EpochMs(retry_at),
         approval_id=said.get("approvalId"),
+        awaits=None if awaits is None else Awaits(awaits),
+        until=None if until is None else EpochMs(until),
+        child_id=said.get("childId"),
+        items=said.get("items"),
     )
 
 
@@ -99,6 +152,7 @@ def _next(given: Any) -> Any:
     after = outcome.record
     return {
         "starts": [one.step_name for one in outcome.effects if isinstance(one, StartStep)],
+        "children": [one.workflow for one in outcome.effects if isinstance(one, StartChild)],
         "status": after.status.value,
         "steps": {name: one.status.value for name, one in after.step_results.items()},
         "dueAt": after.due_at,
@@ -107,4 +161,7 @@ def _next(given: Any) -> Any:
     }
 
 
-GROUPS = {"next": ("What happens next.", CASES, _next)}
+GROUPS = {
+    "next": ("What happens next in a sequence.", CASES, _next),
+    "trees": ("What happens next where steps hold steps, or wait for more.", TREES, _next),
+}
