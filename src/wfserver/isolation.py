@@ -1,9 +1,11 @@
 """How well code steps are kept apart here, what that level does not hold, and how to get more."""
 
 import os
+import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from attrs import frozen
 
@@ -45,7 +47,11 @@ _SWITCHES = {
     "/proc/sys/kernel/unprivileged_userns_clone": ("0", "1"),
     "/proc/sys/user/max_user_namespaces": ("0", "10000"),
 }
+_POSTGRES = 5432
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
+
+
+Ports = tuple[tuple[str, int], ...]
 
 
 @frozen
@@ -77,15 +83,30 @@ class IsolationReport:
 def step_isolation(settings: Settings, port: int | None = None) -> Isolation:
     """What the settings say of isolation, for a server that listens on *port*."""
     steps = settings.steps
-    own = () if port is None else (("", port),)
+    own: Ports = () if port is None else (("", port),)
     return Isolation(
         forced=steps.isolation,
         minimum=steps.minimum,
         reads=steps.reads,
         writes=steps.writes,
         hidden=(os.path.realpath(settings.data),),
-        closed=own,
+        closed=(*own, *_store_ports(settings.store)),
     )
+
+
+def _store_ports(url: str | None) -> Ports:
+    """Where the store listens, if it is a server: by every address that its name has now."""
+    parts = urlsplit(url or "")
+    if not parts.scheme.startswith("postgres") or not parts.hostname:
+        return ()
+    port = parts.port or _POSTGRES
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except OSError:  # a name that means nothing to us means nothing to a step
+        return ()
+    addresses = sorted({str(address[0]).partition("%")[0] for *_, address in found})
+    here = any(address.startswith("127.") or address == "::1" for address in addresses)
+    return (*((address, port) for address in addresses), *((("", port),) if here else ()))
 
 
 def report(level: Level, isolation: Isolation) -> IsolationReport:

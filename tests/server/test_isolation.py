@@ -1,0 +1,49 @@
+"""What a server says to its steps' isolation, and what it says of it."""
+
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.ladder import Isolation, Level
+from wfserver.isolation import HOLDS, LACKS, report, step_isolation
+from wfserver.settings import Settings
+
+
+def test_the_data_folder_is_hidden_and_the_own_port_closed(tmp_path: Path) -> None:
+    """No step sees the data folder, by whatever name it was given, nor reaches the server."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    said = step_isolation(Settings(tmp_path / "link"), 8000)
+    assert said.hidden == (f"{tmp_path}/data",)
+    assert said.closed == (("", 8000),)
+
+
+@pytest.mark.parametrize(
+    ("url", "closed"),
+    [
+        (None, ()),
+        ("sqlite:///tmp/x.db", ()),
+        ("memory:", ()),
+        ("postgresql://u:p@192.0.2.7:6000/wf", (("192.0.2.7", 6000),)),
+        ("postgresql://192.0.2.7/wf", (("192.0.2.7", 5432),)),
+        ("postgresql://[2001:db8::1]/wf", (("2001:db8::1", 5432),)),
+        ("postgresql://127.0.0.1/wf", (("127.0.0.1", 5432), ("", 5432))),
+        ("postgresql:///wf", ()),
+        ("postgresql://name.invalid/wf", ()),
+    ],
+)
+def test_the_store_is_closed_too(url: str | None, closed: object) -> None:
+    """A store on the network is closed to steps; one on this machine by every address of it."""
+    assert step_isolation(Settings(Path("/d"), url)).closed == closed
+
+
+@pytest.mark.parametrize("level", LADDER)
+def test_a_report_says_what_is_missing_and_what_to_do(level: str) -> None:
+    """Every level says what it holds; all but the best what they lack, and how to get more."""
+    missed = dict.fromkeys(LADDER[: LADDER.index(level)], "no such thing here")
+    said = report(Level(level, missed), Isolation())
+    assert (said.holds, said.lacks) == (HOLDS[level], LACKS[level])
+    assert bool(said.lacks) == bool(said.cure) == bool(said.missed) == (level != LADDER[0])
+    assert said.refused is (level == "process")
+    assert ("refused" in said.summary) is said.refused
