@@ -1,6 +1,9 @@
 """The level of isolation is what a probe step really finds."""
 
+import asyncio
 import os
+import shutil
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ import pytest
 
 from adapters_runtime import ladder
 from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.confine import landlock
 from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
 from adapters_runtime.ladder import Isolation, find_level
 from wfcore.model.workflow import Language
@@ -35,6 +39,33 @@ async def test_the_strongest_that_can_be_had(tmp_path: Path) -> None:
     assert found.name == LADDER[forced.index(True)]
     assert set(found.missed) == set(LADDER[: forced.index(True)])
     assert all(found.missed.values())
+
+
+def _can_make_namespaces() -> bool:
+    """Whether the system's own tool can, as an ordinary program does."""
+    kinds = ("--user", "--map-root-user", "--mount", "--net", "--ipc", "--uts", "--pid")
+    argv = ["unshare", *kinds, "--fork", "--mount-proc", "true"]
+    return (
+        shutil.which("unshare") is not None
+        and not subprocess.run(argv, capture_output=True, check=False).returncode
+    )
+
+
+CAN = {
+    NAMESPACE: _can_make_namespaces,
+    UID: lambda: os.geteuid() == 0 and landlock.version() > 0,
+    LANDLOCK: lambda: landlock.version() > 0,
+    PROCESS: lambda: True,
+}
+
+
+@pytest.mark.parametrize("level", LADDER)
+async def test_what_the_machine_can_is_had(tmp_path: Path, level: str) -> None:
+    """Where the kernel gives what a level needs, the level is there: our fault if it is not."""
+    if not await asyncio.to_thread(CAN[level]):
+        pytest.skip(f"this machine cannot be put into the level {level}")
+    found = await find_level(level, tmp_path)
+    assert (found.name, found.missed) == (level, {})
 
 
 async def test_a_probe_that_sees_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
