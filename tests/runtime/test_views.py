@@ -46,7 +46,7 @@ async def runner_with(
 
 def _let_pass(path: Path) -> None:
     """Other users come as far as *path*, below folders of the tests' own."""
-    for folder in (path, *path.parents[:2]):
+    for folder in (path, *path.parents[:3]):
         if folder.stat().st_uid == os.geteuid():
             folder.chmod(0o755)
 

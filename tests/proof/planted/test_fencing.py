@@ -11,9 +11,9 @@ from scenarios.site import Site
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize(("planted", "counts"), [("heartless", 2), ("heartless unfenced", 1)])
+@pytest.mark.parametrize(("planted", "counts"), [("heartless", 2)])
 def test_fencing(tmp_path: Path, planted: str, counts: int) -> None:
-    """Without heartbeats the fence still holds; without the fence the old server writes. EX-16."""
+    """Without heartbeats the fence still holds. EX-16."""
     paths = f"{HERE / 'at_start'}:{HERE.parents[1]}"
     settings = {**LEASE, "PYTHONPATH": paths, "PLANTED": planted}
     with closing(Site(tmp_path / "data", settings)) as site:

@@ -7,12 +7,10 @@ import pytest
 from proof.loop import kill_loop
 
 PLANTS = (
-    ("begun_late", 8, {"step twice"}),
     ("requeued", 8, {"step twice", "not interrupted"}),
     ("start_acknowledged_early", 8, {"unknown", "another answer"}),
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
     ("cancel_acknowledged_early", 8, {"cancel undone"}),
-    ("keys_forgotten", 8, {"another answer"}),
     ("steps_outlive", 8, {"alive"}),
     ("gap_before_the_end", 1, {"events"}),
 )
