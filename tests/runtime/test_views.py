@@ -1,6 +1,7 @@
 """What a step sees of the file system: what the operator says, and never the data folder."""
 
 import os
+import stat
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -47,8 +48,10 @@ async def runner_with(
 def _let_pass(path: Path) -> None:
     """Other users come as far as *path*, below folders of the tests' own."""
     for folder in (path, *path.parents[:3]):
-        if folder.stat().st_uid == os.geteuid():
-            folder.chmod(0o755)
+        facts = folder.stat()
+        if facts.st_uid != os.geteuid() or facts.st_mode & stat.S_ISVTX:
+            break  # everybody's, such as /tmp
+        folder.chmod(stat.S_IMODE(facts.st_mode) | 0o055)
 
 
 @pytest.fixture
