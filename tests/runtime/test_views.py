@@ -1,8 +1,7 @@
 """What a step sees of the file system: what the operator says, and never the data folder."""
 
-import os
-import stat
-from collections.abc import AsyncIterator, Callable
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,19 @@ from wfcore.testing.contracts.steps import job, silent
 Made = Callable[..., Any]
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Where other users can pass: pytest closes its own folders, and does so again at any time."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @pytest.fixture(params=[NAMESPACE, UID, LANDLOCK])
 async def runner_with(
     request: pytest.FixtureRequest, tmp_path: Path, files: Any
 ) -> AsyncIterator[Made]:
     """A runner at some level, with what the operator says."""
-    _let_pass(tmp_path)
     async with AsyncExitStack() as stack:
 
         async def made(**said: Any) -> CodeStepRunner:
@@ -43,15 +49,6 @@ async def runner_with(
             return runner
 
         yield made
-
-
-def _let_pass(path: Path) -> None:
-    """Other users come as far as *path*, below folders of the tests' own."""
-    for folder in (path, *path.parents[:3]):
-        facts = folder.stat()
-        if facts.st_uid != os.geteuid() or facts.st_mode & stat.S_ISVTX:
-            break  # everybody's, such as /tmp
-        folder.chmod(stat.S_IMODE(facts.st_mode) | 0o055)
 
 
 @pytest.fixture
