@@ -123,8 +123,10 @@ class Dispatcher:
         """
         Extend all leases; stop what was taken away (cancelled at another process, say), and
         look at what was moved there (approved, say).
+
+        Also of what is only beginning: while the store is slow that may take as long as a lease.
         """
-        mine = {lease.execution_id for lease, held in self._held.items() if held.tasks}
+        mine = {lease.execution_id for lease in self._held}
         if mine:
             kept = await running.heartbeat(self._services, self.worker, mine)
             now = self._services.clock.now()

@@ -29,6 +29,7 @@ COMMANDS = {
     "execution": "Executions: start, list, show, explain, cancel, redrive.",
     "approval": "Approvals: list, show, approve, reject.",
     "audit": "The audit log.",
+    "simulate": "The service in worlds where everything goes wrong, judged.",
     "states": "The tables of states: execution, approval, webhook.",
     "backup": "Write one archive of everything, while the server runs.",
     "restore": "Fill an empty data folder from an archive.",

@@ -7,7 +7,10 @@ import pytest
 from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, Reader, blocks
 
 FOLDERS = ("tutorial", "howto", "explanation")
-PAGES = sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md"))
+PAGES = [
+    *sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md")),
+    DOCS / "simulator.md",
+]
 SHOWN = ("text", "json", "http", "mermaid")
 DONE = ("bash", "python")
 

@@ -1,6 +1,7 @@
 """Running executions: at most once, nothing accepted lost."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,28 @@ async def test_only_what_a_worker_works_on_is_kept_alive(world: World) -> None:
     await sweeping.sweep(world.services)
     lease, _ = await world.take("w2")
     assert lease.execution_id == lost
+
+
+async def test_a_claim_that_took_too_long_begins_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease that is nearly over when its worker hears of it is left to run out. EX-15."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    store_claim = world.services.store.claim
+
+    async def slowly(*args: Any) -> Any:
+        taken = await store_claim(*args)
+        world.clock.advance(8 * SECOND)
+        return taken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.services.store, "claim", slowly)
+        assert not await running.claim(world.services, "slow", 9)
+    world.clock.advance(MINUTE)
+    await sweeping.sweep(world.services)
+    lease, (job,) = await world.take("w2")
+    assert (lease.execution_id, job.attempt) == (run_id, 1)
 
 
 async def test_a_failed_attempt_waits_and_begins_again(world: World) -> None:

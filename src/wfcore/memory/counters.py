@@ -54,18 +54,18 @@ def full_of(windows: Sequence[Window], counts: Sequence[int]) -> tuple[str, ...]
 
 
 class MemoryCounters:
-    """Satisfies `wfcore.ports.counters.Counters` over a dict."""
+    """Satisfies `wfcore.ports.counters.Counters` over a `ledger` in memory."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._ledger = Ledger()
+        self.ledger = Ledger()
         self._used: dict[str, EpochMs] = {}
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """Count one admission in every window, or in none."""
 
         def take() -> Taken:
-            return self._ledger.take(subject, windows)
+            return self.ledger.take(subject, windows)
 
         taken = await self._gate("take", subject, take, writes=True)
         if taken.admitted:
@@ -78,7 +78,7 @@ class MemoryCounters:
 
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*."""
-        self._ledger.trim(before)
+        self.ledger.trim(before)
 
     async def close(self) -> None:
         """Nothing to release."""

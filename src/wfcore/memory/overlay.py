@@ -12,6 +12,7 @@ from attrs import AttrsInstance, evolve, frozen
 
 from wfcore.errors import Stale
 from wfcore.memory.disk import Changes, Disk
+from wfcore.model import evolving
 
 
 class Versioned(AttrsInstance, Protocol):
@@ -63,8 +64,8 @@ class Overlay:
         """Compare the version and set; the stored copy's version is one higher."""
         stored = self.get(kind, key)
         self.expect(kind, key, (stored.version if stored else 0) == record.version)
-        stored_copy = cast("V", evolve(cast("Any", record), version=record.version + 1))
-        self.set(kind, key, stored_copy)
+        copied: Any = evolving.evolve if hasattr(record, "__dict__") else evolve
+        self.set(kind, key, copied(record, version=record.version + 1))
 
     def drop(self, kind: Kind[V], key: Hashable, record: V) -> None:
         """Compare the version and delete."""

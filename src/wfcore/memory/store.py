@@ -6,10 +6,7 @@ gate lets through, and when, is its maker's business.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-
-from attrs import evolve
+from collections.abc import Collection, Mapping, Sequence
 
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import EpochMs
@@ -20,6 +17,7 @@ from wfcore.memory.lanes import waiting_in_lanes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waits
 from wfcore.memory.tables import AUDIT, EXECUTIONS, LEASES, LIMITS, LOGINS, REPLAYS, SESSIONS, Desk
+from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 
@@ -32,6 +30,12 @@ class MemoryUnit:
     def __init__(self, desk: Desk, ended: Collection[str]) -> None:
         self._desk = desk
         self._ended = ended
+
+    async def __aenter__(self) -> "MemoryUnit":
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        """What was not committed leaves no trace."""
 
     @property
     def accounts(self) -> records.Accounts:
@@ -122,15 +126,13 @@ class MemoryStore:
         self.ended: set[str] = set()
         self._gate = gate
 
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[MemoryUnit]:
+    def unit(self) -> MemoryUnit:
         """A unit of work."""
-        yield MemoryUnit(Desk(self.disk, self._gate), self.ended)
+        return MemoryUnit(Desk(self.disk, self._gate), self.ended)
 
-    @asynccontextmanager
-    async def view(self) -> AsyncIterator[MemoryUnit]:
+    def view(self) -> MemoryUnit:
         """A read-only look."""
-        yield MemoryUnit(Desk(self.disk, self._gate), self.ended)
+        return MemoryUnit(Desk(self.disk, self._gate), self.ended)
 
     async def enlist(self, worker: str) -> None:
         """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""

@@ -62,15 +62,17 @@ _TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
 
 
 async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
-    """Take up to *limit* due executions for *worker*. EX-2."""
-    now = services.clock.now()
-    taken = await services.store.claim(
-        worker,
-        now,
-        later(now, services.policy.lease_ms),
-        Slots(services.policy.places),
-        limit,
-    )
+    """
+    Take up to *limit* due executions for *worker*. EX-2.
+
+    None where the store took so long that half of the lease is gone already: what was taken is
+    left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
+    """
+    now, lease_ms = services.clock.now(), services.policy.lease_ms
+    slots = Slots(services.policy.places)
+    taken = await services.store.claim(worker, now, later(now, lease_ms), slots, limit)
+    if services.clock.now() - now > lease_ms // 2:
+        return []
     return [Lease(worker, run.id, run.fence) for run in taken]
 
 

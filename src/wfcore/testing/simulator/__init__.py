@@ -1,0 +1,39 @@
+"""
+The simulator: the real core and the real use cases in small worlds where everything goes wrong.
+
+A world has nodes, a disk, clients and a virtual clock; a seed decides who runs next and which
+call fails, is held up, loses its answer or takes its process along. Every change of the disk
+and the end of each world are judged against what was promised. The same seed, the same trace.
+
+    summary = simulate(range(1, 2_001))
+    for failure in summary.failures:
+        small = shrunk(failure.recipe, failure.broken)
+        print(*play(small, traced=True).trace, sep="\\n")
+
+No event loop, no sleep, no thread; nothing but the core and attrs is needed.
+"""
+
+from wfcore.testing.simulator.campaign import Failure, Summary, as_played, simulate
+from wfcore.testing.simulator.chance import Fault, Kind
+from wfcore.testing.simulator.driver import Violation
+from wfcore.testing.simulator.generate import recipe_from
+from wfcore.testing.simulator.recipe import Act, Recipe
+from wfcore.testing.simulator.shrink import kind_of, shrunk
+from wfcore.testing.simulator.world import Played, play
+
+__all__ = [
+    "Act",
+    "Failure",
+    "Fault",
+    "Kind",
+    "Played",
+    "Recipe",
+    "Summary",
+    "Violation",
+    "as_played",
+    "kind_of",
+    "play",
+    "recipe_from",
+    "shrunk",
+    "simulate",
+]

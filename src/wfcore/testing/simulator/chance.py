@@ -1,10 +1,11 @@
 """
-Who runs next and what goes wrong: drawn from a seed and noted down, or replayed from notes.
+What goes wrong: drawn from a seed and noted down, or replayed from notes.
 
-Turns are noted as a list of numbers (0: whoever waits longest). Faults are noted by their site,
-a task and the number of its call, so that they stay where they are when other things change.
+A fault is noted by its site, a task and the number of its call, so that it stays where it is
+when other things are left out.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from random import Random
@@ -18,6 +19,7 @@ class Kind(StrEnum):
 
     FAIL = "fail"
     LOSE = "lose the answer"
+    LOSE_CLAIM = "lose what was claimed"
     DELAY = "delay"
     CRASH = "crash"
     CRASH_AFTER = "crash after"
@@ -38,7 +40,7 @@ AMOUNTS: Mapping[Kind, Sequence[int]] = {
     Kind.POWER_CUT: (100, 4_000),
     Kind.STORE_DOWN: (100, 1_500, 8_000),
     Kind.READ_ONLY: (100, 1_500, 8_000),
-    Kind.FREEZE: (300, 3_000, 7_000, 16_000),
+    Kind.FREEZE: (300, 7_000, 16_000),
     Kind.CLOCK_JUMP: (-90_000, -5_000, 5_000, 90_000, 400_000),
 }
 """Milliseconds that a fault may last, or jump."""
@@ -46,7 +48,8 @@ AMOUNTS: Mapping[Kind, Sequence[int]] = {
 READ = (Kind.FAIL, Kind.DELAY, Kind.CRASH, Kind.POWER_CUT, Kind.STORE_DOWN, Kind.FREEZE)
 ANYWHERE = (Kind.READ_ONLY, Kind.CLOCK_JUMP, Kind.WAKE)
 AT_READ = frozenset({*READ, *ANYWHERE})
-AT_WRITE = AT_READ | {Kind.LOSE, Kind.CRASH_AFTER}
+AT_COMMIT = AT_READ | {Kind.LOSE, Kind.CRASH_AFTER}
+AT_CLAIM = AT_READ | {Kind.LOSE_CLAIM}
 AT_RUN = frozenset({Kind.DELAY, Kind.CRASH, Kind.CRASH_AFTER, Kind.POWER_CUT, Kind.FREEZE})
 AT_HINT = frozenset({Kind.HINT_LOST, Kind.HINT_TWICE})
 
@@ -67,10 +70,7 @@ Site = str
 
 
 class Chance(Protocol):
-    """Decides everything that the code under simulation does not."""
-
-    def pick(self, count: int) -> int:
-        """A number below *count*."""
+    """Decides what goes wrong."""
 
     def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
         """What goes wrong at call *number* of the task *label*."""
@@ -82,63 +82,76 @@ class Chance(Protocol):
 @frozen
 class Temper:
     """
-    How unruly a world is: which faults, how many calls apart on average, and how often the
-    next turn is anybody's.
+    How unruly a world is. `kinds` of faults, each after `gap` calls that it could meet, on
+    average; `slow`: the labels (a regular expression) of tasks that are held up at every third
+    call.
     """
 
     kinds: frozenset[Kind] = frozenset()
     gap: int = 0
-    unrest: float = 1.0
+    slow: str = ""
+
+
+SLOW_ONE_IN = 3
+SLOW_MS = (300, 2_500, 7_000)
+RARE: Mapping[Kind, float] = {
+    Kind.WAKE: 0.2,
+    Kind.LOSE: 5,
+    Kind.LOSE_CLAIM: 3,
+    Kind.CRASH_AFTER: 5,
+    Kind.HINT_LOST: 6,
+    Kind.HINT_TWICE: 6,
+}
+"""How many times rarer than others the calls are that such a fault can meet."""
 
 
 class Drawn:
-    """Decisions from a seed, noted in `turns` and `faults`."""
+    """Faults from a seed, noted in `faults`."""
 
     def __init__(self, random: Random, temper: Temper) -> None:
-        self.turns: list[int] = []
         self.faults: dict[Site, Fault] = {}
         self._random = random
         self._temper = temper
-        self._left = self._gap()
-
-    def pick(self, count: int) -> int:
-        draw = self._random.random()
-        unrest = self._temper.unrest
-        chosen = int(draw / unrest * count) if draw < unrest else 0
-        self.turns.append(chosen)
-        return chosen
+        self._kinds = sorted(temper.kinds)
+        self._slow = re.compile(temper.slow) if temper.slow else None
+        self._next: Kind | None = None
+        self._left = 0
+        self._draw()
 
     def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
+        slow = self._slow is not None and Kind.DELAY in possible and self._slow.search(label)
+        if slow and self._random.randrange(SLOW_ONE_IN) == 0:
+            return self._noted(label, number, Fault(Kind.DELAY, self._random.choice(SLOW_MS)))
+        if self._next is None or self._next not in possible:
+            return None
         self._left -= 1
         if self._left > 0:
             return None
-        kinds = sorted(self._temper.kinds & possible)
-        if not kinds:
-            return None
-        self._left = self._gap()
-        kind = self._random.choice(kinds)
-        fault = Fault(kind, self._random.choice(AMOUNTS.get(kind, (0,))))
+        fault = Fault(self._next, self._random.choice(AMOUNTS.get(self._next, (0,))))
+        self._draw()
+        return self._noted(label, number, fault)
+
+    def calm(self) -> None:
+        self._next = None
+        self._slow = None
+
+    def _noted(self, label: str, number: int, fault: Fault) -> Fault:
         self.faults[f"{label}#{number}"] = fault
         return fault
 
-    def calm(self) -> None:
-        self._left = 1 << 60
-
-    def _gap(self) -> int:
-        if not self._temper.kinds:
-            return 1 << 60
-        return 1 + int(self._random.expovariate(1 / self._temper.gap))
+    def _draw(self) -> None:
+        """Which fault comes next, and after how many calls that it could meet."""
+        if self._kinds:
+            self._next = self._random.choice(self._kinds)
+            gap = self._temper.gap / RARE.get(self._next, 1)
+            self._left = 1 + int(self._random.expovariate(1 / gap))
 
 
 class Replayed:
-    """Decisions from notes; where they end, the one who waits longest goes on, and all is well."""
+    """Faults from notes; nothing else goes wrong."""
 
-    def __init__(self, turns: Sequence[int], faults: Mapping[Site, Fault]) -> None:
-        self._turns = iter(turns)
+    def __init__(self, faults: Mapping[Site, Fault]) -> None:
         self._faults = dict(faults)
-
-    def pick(self, count: int) -> int:
-        return next(self._turns, 0) % count
 
     def fault(self, label: str, number: int, possible: frozenset[Kind]) -> Fault | None:
         if not self._faults:

@@ -5,7 +5,7 @@ A client sends its request to one process after the other until it hears somethi
 told becomes a promise.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from wfcore.errors import RateLimited, StoreUnavailable, WfError
@@ -18,6 +18,7 @@ from wfcore.model.workflow import Definition
 from wfcore.rules.approval import Approve, Reject
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
+from wfcore.testing.simulator.furnish import BUSY, PEOPLE
 from wfcore.testing.simulator.node import Gone, Node
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Act
@@ -41,11 +42,9 @@ class Scene(Protocol):
     @property
     def promises(self) -> Promises: ...
     @property
-    def who(self) -> Principal: ...
+    def workflow_ids(self) -> Sequence[str]: ...
     @property
-    def workflow_ids(self) -> list[str]: ...
-    @property
-    def webhook_ids(self) -> list[str]: ...
+    def webhook_ids(self) -> Sequence[str]: ...
     def revised(self, flow: int) -> Definition:
         """Another definition under the name of that flow."""
 
@@ -54,12 +53,13 @@ class Scene(Protocol):
 
 
 class Client:
-    """One act of somebody outside. `label` names its requests in the trace."""
+    """One act of somebody outside; its label names the requests in the trace."""
 
-    def __init__(self, scene: Scene, act: Act, label: str) -> None:
+    def __init__(self, scene: Scene, act: Act) -> None:
         self._scene = scene
         self._act = act
-        self._label = label
+        self._label = act.label
+        self._requests = 0
 
     async def act(self) -> None:
         """Wait for the instant and do it; refusals are answers too."""
@@ -97,19 +97,24 @@ class Client:
         for number in range(tries):
             node = nodes[(self._act.node + number) % len(nodes)]
             try:
-                return await self._at(node, door, f"{self._label}.{number + 1}")
+                return await self._at(node, door)
             except StoreUnavailable as unheard:
                 self._scene.driver.say(f"{self._label}: not answered: {unheard.detail}")
                 await sleep(BACK_OFF_MS * (number + 1))
         raise Gone("nobody answered")
 
-    async def _at(self, node: Node, door: Callable[[Services], Awaitable[R]], label: str) -> R:
+    async def _at(self, node: Node, door: Callable[[Services], Awaitable[R]]) -> R:
+        self._requests += 1
         if not node.up:
             raise Gone("connection refused")
         mailbox = Mailbox()
-        node.spawn(label, door(node.services), mailbox.post)
+        node.spawn(f"{self._label}.{self._requests}", door(node.services), mailbox.post)
         answer: R = await mailbox.read()
         return answer
+
+    @property
+    def _who(self) -> Principal:
+        return PEOPLE[self._number("by") % len(PEOPLE)]
 
     @property
     def _workflow_id(self) -> str:
@@ -125,7 +130,7 @@ class Client:
         self._scene.driver.say(f"{self._label}: accepted {started.execution_id} for {tag}")
 
     async def _start(self) -> None:
-        what, who, tag = self._act.what, self._scene.who, str(self._act.what["tag"])
+        what, who, tag = self._act.what, self._who, str(self._act.what["tag"])
         once = Idempotency(tag, "f" * 64) if what.get("keyed") else None
         source = TriggerSource(str(what.get("source", TriggerSource.OPEN_API.value)))
 
@@ -155,7 +160,7 @@ class Client:
         self._started(tag, await self._ask(door, TRIES if once else 1))
 
     async def _decide(self) -> None:
-        who = self._scene.who
+        who = self._who
 
         async def pending(services: Services) -> list[Approval]:
             page = await approvals.list_approvals(services, who, RECENT, ApprovalStatus.PENDING)
@@ -165,17 +170,24 @@ class Client:
         if not waiting:
             return
         approval = waiting[self._number("which") % len(waiting)]
-        yes = self._act.what.get("how") != "reject"
         asked = approvals.Decide(
-            approval.id, Approve() if yes else Reject(), DecisionSource.API, self._label
+            approval.id, self._decision(approval), DecisionSource.API, self._label
         )
 
         async def door(services: Services) -> Approval:
             return await approvals.decide_approval(services, who, asked)
 
         decided = await self._ask(door)
-        self._scene.promises.decision(decided.id, decided.status)
+        self._scene.promises.decision(decided, who.account.email)
         self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
+
+    def _decision(self, approval: Approval) -> Approve | Reject:
+        how = self._act.what.get("how")
+        if how == "reject":
+            return Reject()
+        if how == "edit" and approval.groups:
+            return Approve({group.name: list(group.items[:1]) for group in approval.groups})
+        return Approve()
 
     def _target(self) -> str | None:
         """An execution that somebody was told of: the newest, or an older one."""
@@ -183,7 +195,7 @@ class Client:
         return known[-1 - self._number("which") % len(known)] if known else None
 
     async def _cancel(self) -> None:
-        target, who = self._target(), self._scene.who
+        target, who = self._target(), self._who
         if target is None:
             return
 
@@ -195,7 +207,7 @@ class Client:
         self._scene.driver.say(f"{self._label}: {target} is cancelled")
 
     async def _redrive(self) -> None:
-        target, who = self._target(), self._scene.who
+        target, who = self._target(), self._who
         if target is None:
             return
 
@@ -207,7 +219,7 @@ class Client:
         self._scene.driver.say(f"{self._label}: {again.execution_id} redrives {target}")
 
     async def _look(self) -> None:
-        target, who = self._target(), self._scene.who
+        target, who = self._target(), self._who
 
         async def door(services: Services) -> object:
             if target is None:
@@ -217,7 +229,7 @@ class Client:
         await self._ask(door)
 
     async def _wait(self) -> None:
-        target, who = self._target(), self._scene.who
+        target, who = self._target(), self._who
         if target is None:
             return
 
@@ -227,7 +239,7 @@ class Client:
         await self._ask(door)
 
     async def _apply(self) -> None:
-        owner, definition = self._scene.who.account.id, self._scene.revised(self._number("flow"))
+        owner, definition = self._who.account.id, self._scene.revised(self._number("flow"))
 
         async def door(services: Services) -> object:
             return await workflows.apply_workflow(services, owner, definition)
@@ -236,7 +248,7 @@ class Client:
 
     async def _hook(self) -> None:
         """One more webhook, which the plan may have no room for."""
-        who, new = self._scene.who, webhooks.NewWebhook(self._workflow_id, self._label)
+        who, new = self._who, webhooks.NewWebhook(self._workflow_id, self._label)
 
         async def door(services: Services) -> object:
             return await webhooks.create_webhook(services, who, new)
@@ -245,12 +257,11 @@ class Client:
 
     async def _spend(self) -> None:
         """So many requests at once that the quota is not enough."""
-        who, promises = self._scene.who, self._scene.promises
-        subject = "key:busy"
+        who, promises = self._who, self._scene.promises
 
         async def door(services: Services) -> int:
             now = services.clock.now()
-            await admission.take(services, subject, who.account)
+            await admission.take(services, BUSY, who.account)
             return now - now % MINUTE
 
         for _ in range(self._number("count")):
@@ -258,7 +269,7 @@ class Client:
                 minute = await self._ask(door, 1)
             except (RateLimited, StoreUnavailable):
                 continue
-            promises.admitted[subject, minute] = promises.admitted.get((subject, minute), 0) + 1
+            promises.admitted[BUSY, minute] = promises.admitted.get((BUSY, minute), 0) + 1
 
     async def _stop(self) -> None:
         nodes = self._scene.nodes

@@ -35,6 +35,9 @@ class Host(Protocol):
     def drop(self, task: Task) -> None:
         """End a task where it stands."""
 
+    def name_of(self, execution_id: str) -> str:
+        """What the tasks of that execution are called."""
+
 
 class Turn:
     """One unit of work at a time: `async with`."""
@@ -58,14 +61,17 @@ class Held:
     """
     An execution that this process works on, and the tasks that run its steps.
 
-    `met`: what was ever taken up. `turn`: one unit of work at a time. `look_at`: the alarm.
+    `name`: what they are called, another one for each claim. `met`: what was ever taken up.
+    `turn`: one unit of work at a time. `look_at`: the alarm. `looks`: how often it was looked at.
     """
 
     lease: Lease
+    name: str
     steps: dict[tuple[str, int], Task] = field(factory=dict)
     met: set[tuple[str, int]] = field(factory=set)
     turn: Turn = field(factory=Turn)
     look_at: EpochMs | None = None
+    looks: int = 0
 
 
 class Dispatcher:
@@ -97,8 +103,11 @@ class Dispatcher:
                 await self.keep_leases()
 
     async def keep_leases(self) -> None:
-        """Extend all leases; stop what was taken away, look at what was moved."""
-        mine = [id for id, held in self.held.items() if held.steps]
+        """
+        Extend all leases, of what is only beginning too; stop what was taken away, look at what
+        was moved.
+        """
+        mine = list(self.held)
         if mine:
             kept = await running.heartbeat(self._services, self._worker, mine)
             now = self._services.clock.now()
@@ -126,9 +135,9 @@ class Dispatcher:
 
     def _take(self, lease: Lease) -> None:
         self.stop_steps(lease.execution_id)  # what runs for it here has an older lease
-        held = Held(lease)
+        held = Held(lease, f"{self._host.name_of(lease.execution_id)}:{lease.fence}")
         self.held[lease.execution_id] = held
-        self._host.spawn(lease.execution_id, self._drive(held))
+        self._host.spawn(held.name, self._drive(held))
 
     async def _drive(self, held: Held) -> None:
         """Take one execution as far as it goes, then let go of it."""
@@ -151,11 +160,11 @@ class Dispatcher:
             key = (job.step_name, job.attempt)
             if key not in held.met:
                 held.met.add(key)
-                name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
+                name = f"{held.name}/{job.step_name}.{job.attempt}"
                 held.steps[key] = self._host.spawn(name, self._run_step(held, job))
         held.look_at = work.look_at
         if work.look_at is not None:
-            self._host.spawn(f"{held.lease.execution_id}/alarm", self._alarm(held, work.look_at))
+            self._host.spawn(f"{held.name}/alarm", self._alarm(held, work.look_at))
 
     async def _alarm(self, held: Held, at: EpochMs) -> None:
         await sleep(max(at - self._services.clock.now(), 0))
@@ -166,7 +175,8 @@ class Dispatcher:
         """Somebody, or time, moved an execution that is held here: go on with it."""
         held = self.held.get(execution_id)
         if held is not None and held.steps and not self.stopping:
-            self._host.spawn(f"{execution_id}/look", self._look(held))
+            held.looks += 1
+            self._host.spawn(f"{held.name}/look{held.looks}", self._look(held))
 
     async def _look(self, held: Held) -> None:
         await self._moved(held, lambda: running.go_on(self._services, held.lease))

@@ -1,17 +1,31 @@
 """
-The driver: steps coroutines by hand, lets virtual time pass, and asks chance before each step.
+The driver: steps coroutines by hand, lets virtual time pass, and asks chance before each call.
 
 There is no event loop. A task stops at every await of a port; the driver chooses who goes on,
 carries out what was asked, and may let it fail, hold it up, or lose the answer.
+
+Who goes on is decided by lot. A task's lots depend on its label and on how often it has been
+on, so they are the same when other tasks are left out of the world.
 """
 
 from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
 from typing import Any, Protocol
+from zlib import crc32
+
+from attrs import frozen
 
 from wfcore.errors import StoreUnavailable, WfError
 from wfcore.testing.simulator.asks import Ask, Call, Signal
-from wfcore.testing.simulator.chance import AT_READ, AT_RUN, AT_WRITE, Chance, Fault, Kind
+from wfcore.testing.simulator.chance import (
+    AT_CLAIM,
+    AT_COMMIT,
+    AT_READ,
+    AT_RUN,
+    Chance,
+    Fault,
+    Kind,
+)
 
 MOST_TURNS = 60_000
 LOST = StoreUnavailable("the answer was lost")
@@ -35,6 +49,9 @@ class Abrupt(Protocol):
     def strike(self, fault: Fault, task: "Task") -> None:
         """Let *fault* happen; it met *task*."""
 
+    def disturbed(self, fault: Fault, call: Call) -> None:
+        """*fault* met *call*."""
+
     def refuses(self, call: Call) -> bool:
         """Whether the store cannot carry out *call* now."""
 
@@ -47,7 +64,7 @@ class Task:
 
     __slots__ = (
         *("answer", "ask", "calls", "coroutine", "done", "driver", "error", "group", "label"),
-        *("met", "on_end", "token"),
+        *("lot", "met", "on_end", "token"),
     )
 
     def __init__(
@@ -67,6 +84,7 @@ class Task:
         self.answer: Any = None
         self.error: WfError | None = None
         self.calls = 0
+        self.lot = 0
         self.token = 0
         self.met = False
         self.done = False
@@ -79,17 +97,33 @@ class Task:
             self.driver.ready.append(self)
 
 
+@frozen
+class Order:
+    """
+    Who goes on when several could. `seed` 0: whoever waits longest. Else by lots, of which a
+    task draws a new one in each turn; with few `levels` of them turns are mixed finely, with
+    many somebody may have to wait for long.
+    """
+
+    seed: int = 0
+    levels: int = 2
+
+
 class Driver:
     """Runs tasks in virtual milliseconds from 0. *tick*: how long one call takes."""
 
-    def __init__(self, chance: Chance, tick: int, trace: list[str] | None = None) -> None:
+    def __init__(
+        self, chance: Chance, order: Order, tick: int, trace: list[str] | None = None
+    ) -> None:
         self.chance = chance
+        self._order = order
         self.now = 0
         self.turns = 0
         self.ready: list[Task] = []
         self.current: Task | None = None
         self.abrupt: Abrupt | None = None
         self.trace = trace
+        self._tasks: dict[Task, None] = {}
         self._tick = tick
         self._timers: list[tuple[int, int, int, Task]] = []
         self._parked = 0
@@ -108,6 +142,9 @@ class Driver:
     ) -> Task:
         """Let *coroutine* run beside the others; *on_end* gets its result or its refusal."""
         task = Task(self, label, coroutine, group, on_end)
+        self._tasks[task] = None
+        if self._order.seed:
+            task.lot = crc32(label.encode(), self._order.seed)
         self.ready.append(task)
         return task
 
@@ -116,7 +153,14 @@ class Driver:
         if task is self.current or task.done:
             return
         task.done = True
+        del self._tasks[task]
         task.coroutine.close()
+
+    def close(self) -> None:
+        """End everything that is still there."""
+        self.current = None
+        for task in list(self._tasks):
+            self.drop(task)
 
     def run(self, over: Callable[[], bool]) -> None:
         """Let everybody run until nobody can before time passes, and it is *over*."""
@@ -144,8 +188,7 @@ class Driver:
             self.ready.append(task)
 
     def _turn(self) -> None:
-        ready = self.ready
-        task = ready.pop(self.chance.pick(len(ready)) if len(ready) > 1 else 0)
+        task = self._next()
         if task.done:
             return
         self.turns += 1
@@ -157,6 +200,20 @@ class Driver:
             self._carry_out(task, task.ask)
         else:
             self._resume(task)
+
+    def _next(self) -> Task:
+        """Who goes on: the lowest lot, or whoever waits longest."""
+        ready, order = self.ready, self._order
+        if not order.seed:
+            return ready.pop(0)
+        best, lowest = 0, order.levels
+        for at, task in enumerate(ready):
+            if task.lot % order.levels < lowest:
+                best, lowest = at, task.lot % order.levels
+        task = ready.pop(best)
+        task.lot = (task.lot * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) >> 16
+        task.lot &= 0xFFFFFFFF
+        return task
 
     def _carry_out(self, task: Task, call: Call) -> None:
         if not task.met:
@@ -186,18 +243,19 @@ class Driver:
 
     def _met(self, task: Task, call: Call) -> bool:
         """Whether a fault keeps *call* from going on now."""
-        possible = (AT_WRITE if call.writes else AT_READ) if call.store else AT_RUN
-        fault = self.chance.fault(task.label, task.calls, possible)
+        fault = self.chance.fault(task.label, task.calls, _possible(call))
         if fault is None:
             return False
         if self.trace is not None:
             self.say(f"{task.label}#{task.calls}: {call.name} meets: {fault}")
+        assert self.abrupt is not None
+        self.abrupt.disturbed(fault, call)
         match fault.kind:
             case Kind.FAIL:
                 task.error = StoreUnavailable("the store refused")
                 self._resume(task)
                 return True
-            case Kind.LOSE:
+            case Kind.LOSE | Kind.LOSE_CLAIM:
                 self._apply_unheard(task, call)
                 task.error = task.error or LOST
                 task.ask = None
@@ -209,7 +267,6 @@ class Driver:
                 return True
             case Kind.CRASH_AFTER:
                 self._apply_unheard(task, call)
-        assert self.abrupt is not None
         self.abrupt.strike(fault, task)
         task.met = True
         if not task.done:
@@ -256,6 +313,7 @@ class Driver:
 
     def _end(self, task: Task, result: Any, refusal: WfError | None) -> None:
         task.done = True
+        del self._tasks[task]
         if task.on_end is not None:
             task.on_end(result, refusal)
         elif refusal is not None:
@@ -264,6 +322,18 @@ class Driver:
     def _park(self, task: Task, until: int) -> None:
         self._parked += 1
         heappush(self._timers, (until, self._parked, task.token, task))
+
+
+def at_once(work: Coroutine[Ask, Any, Any]) -> Any:
+    """What *work* returns, carried out without anybody else and without a fault."""
+    answer: Any = None
+    while True:
+        try:
+            ask = work.send(answer)
+        except StopIteration as end:
+            return end.value
+        assert isinstance(ask, Call), "nothing else may be waited for here"
+        answer = ask.apply()
 
 
 class Mailbox:
@@ -285,6 +355,15 @@ class Mailbox:
         if self.refusal is not None:
             raise self.refusal
         return self.result
+
+
+def _possible(call: Call) -> frozenset[Kind]:
+    """The faults that *call* may meet."""
+    if not call.store:
+        return AT_RUN
+    if not call.writes:
+        return AT_READ
+    return AT_COMMIT if call.name == "commit" else AT_CLAIM
 
 
 def _shown(task: Task) -> str:

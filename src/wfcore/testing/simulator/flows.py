@@ -6,6 +6,7 @@ from functools import lru_cache
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition import check_definition
+from wfcore.testing.simulator.ports import SimCalendar
 
 
 def definition_of(flow: JsonObject) -> Definition:
@@ -15,4 +16,5 @@ def definition_of(flow: JsonObject) -> Definition:
 
 @lru_cache(maxsize=4_096)
 def _read(text: str) -> Definition:
-    return check_definition(json.loads(text), lambda template, known: ())
+    calendar = SimCalendar()
+    return check_definition(json.loads(text), lambda template, known: (), calendar.problems)

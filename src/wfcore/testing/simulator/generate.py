@@ -1,124 +1,123 @@
 """Recipes from seeds: small worlds, each with a temper of its own."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from wfcore.model.json import JsonObject
+from attrs import evolve, frozen
+
 from wfcore.testing.simulator.chance import Drawn, Kind, Temper
+from wfcore.testing.simulator.generate_flows import DOINGS, flows_from
 from wfcore.testing.simulator.recipe import Act, Recipe
 
 STORM_MS = 12_000
 """Acts begin within this time."""
-SOURCES = ("open_api", "open_api", "manual")
-VARIABLES: JsonObject = {
-    "tag": {"type": "string"},
-    "yes": {"type": "boolean", "default": True},
-    "no": {"type": "boolean", "default": False},
-}
+GRID_MS = 500
+"""Nearly everything lasts so long, or a multiple of it: so things happen at the same time."""
+SLOW = (
+    *("/sweeper", "/claims", "/heart", ":", "/decide", "/cancel", "/start", "/trigger"),
+    *(r"n1\.\d+/", r"n1\.\d+/sweeper", r"n2\.\d+/sweeper"),
+)
+"""Labels of tasks that may be slow in a world, a whole kind of them or those of one node."""
 
 
-def recipe_from(
-    seed: int, flow: Callable[[Random, int], JsonObject] | None = None
-) -> tuple[Recipe, Drawn]:
+@frozen
+class Weather:
     """
-    The recipe of world *seed*, and the chance that plays it for the first time. *flow*: how
-    its workflows are made; None: as sequences.
+    What goes wrong in a world, and what makes it worst: how many nodes, what steps do, who
+    asks for executions.
     """
+
+    temper: Temper
+    nodes: Sequence[int] = (1, 2, 2, 3)
+    doings: Sequence[str] = DOINGS
+    sources: Sequence[str] = ("open_api", "manual")
+
+
+LONG = ("ok 3000", "ok 9000", "ok 9000", "flaky 1 3000")
+_LONG_WORK: dict[str, Any] = {"nodes": (2, 3), "doings": LONG, "sources": ("manual",)}
+STORMS = (
+    Weather(Temper(frozenset({Kind.CRASH}), 12, "/sweeper"), **_LONG_WORK),
+    Weather(Temper(frozenset({Kind.CRASH}), 30, "/sweeper"), **_LONG_WORK),
+    Weather(Temper(frozenset({Kind.FREEZE}), 10), **_LONG_WORK),
+    Weather(Temper(frozenset({Kind.LOSE}), 8)),
+    Weather(Temper(frozenset({Kind.LOSE, Kind.LOSE_CLAIM, Kind.FAIL}), 12)),
+    Weather(Temper(frozenset({Kind.CRASH_AFTER}), 15)),
+    Weather(Temper(frozenset({Kind.POWER_CUT}), 60)),
+    Weather(Temper(frozenset({Kind.HINT_LOST}), 6)),
+)
+"""One sort of weather each, heavy enough to show what only it can show."""
+
+
+def recipe_from(seed: int) -> tuple[Recipe, Drawn]:
+    """The recipe of world *seed*, and the chance that plays it for the first time."""
     random = Random(seed)  # noqa: S311 - chance for worlds, not for secrets
-    made = flow or _flow
-    flows = tuple(made(random, number) for number in range(random.choice((1, 1, 2))))
+    weather = random.choice(STORMS) if random.random() < 0.3 else Weather(_temper(random))
+    flows = flows_from(random, weather.doings)
     recipe = Recipe(
         seed=seed,
-        nodes=random.choice((1, 2, 2, 3)),
+        nodes=random.choice(weather.nodes),
         locks=random.random() < 0.5,
-        tick=random.choice((0, 1, 1, 7)),
+        storm=random.choice((0, STORM_MS, STORM_MS + 4_000)),
+        tick=random.choice((0, 0, 1, 7)),
+        order=random.choice((0, seed, seed, seed)),
+        levels=random.choice((2, 2, 2, 3, 1_000)),
         flows=flows,
-        acts=_acts(random, len(flows)),
+        acts=_acts(random, weather, len(flows)),
     )
-    return recipe, Drawn(random, _temper(random))
+    return recipe, Drawn(random, weather.temper)
 
 
 def _temper(random: Random) -> Temper:
     """Some worlds know no faults, the others a few kinds each, often or seldom."""
-    unrest = random.choice((0.2, 0.6, 1.0))
+    slow = random.choice(SLOW) if random.random() < 0.4 else ""
     if random.random() < 0.15:
-        return Temper(unrest=unrest)
+        return Temper(slow=slow)
     kinds = frozenset(random.sample(list(Kind), random.choice((1, 2, 3, 5, 8, len(Kind)))))
-    return Temper(kinds, random.choice((8, 20, 50, 120)), unrest)
+    return Temper(kinds, random.choice((6, 15, 40, 100)), slow)
 
 
-def _flow(random: Random, number: int) -> JsonObject:
-    count = random.choice((1, 2, 2, 3))
-    steps = [step(random, f"s{at}") for at in range(count)]
-    return {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
-
-
-def step(random: Random, name: str) -> JsonObject:
-    """A code step or an approval."""
-    if random.random() < 0.35:
-        return _approval(random, name)
-    source = random.choice(
-        ("ok 0", "ok 30", "ok 400", "ok 3000", "ok 9000", "chatty 200", "fail 20", "flaky 1 50")
-    )
-    step: dict[str, Any] = {"name": name, "kind": "code", "language": "bash", "source": source}
-    if source == "ok 9000" and random.random() < 0.3:
-        step["timeout"] = 2_000
-    if source.startswith(("flaky", "fail")) and random.random() < 0.7:
-        delay = random.choice((100, 500, 2_000))
-        step["retry"] = {"attempts": random.choice((2, 3)), "delay": delay}
-    if random.random() < 0.1:
-        step["when"] = random.choice(("{{ variables.no }}", "{{ variables.yes }}"))
-    if random.random() < 0.15:
-        step["continueOnError"] = True
-    return step
-
-
-def _approval(random: Random, name: str) -> JsonObject:
-    timeout = random.choice((1_500, 4_000, 9_000, 60_000))
-    step: dict[str, Any] = {"name": name, "kind": "manual_approval", "timeout": timeout}
-    if random.random() < 0.3:
-        column = {"key": "id", "title": "Id"}
-        group = {"name": "g", "title": "G", "rows": [{"id": 1}, {"id": 2}], "columns": [column]}
-        step["groups"] = [group]
-    return step
-
-
-def _acts(random: Random, flows: int) -> tuple[Act, ...]:
+def _acts(random: Random, weather: Weather, flows: int) -> tuple[Act, ...]:
     acts: list[Act] = []
-    for number in range(random.choice((1, 2, 3, 4, 5))):
-        acts += _starts(random, f"t{number}", random.randrange(flows))
-    for _ in range(random.choice((1, 2, 4, 6))):
+    for number in range(random.choice((2, 3, 5, 7))):
+        acts += _starts(random, weather, f"t{number}", random.randrange(flows))
+    for _ in range(random.choice((1, 3, 6, 9))):
         acts += _more(random, flows)
-    return tuple(sorted(acts, key=lambda act: act.at))
+    acts.sort(key=lambda act: act.at)
+    return tuple(evolve(act, number=number) for number, act in enumerate(acts))
 
 
-def _starts(random: Random, tag: str, flow: int) -> list[Act]:
-    """One start, or the same one asked for twice at about the same time."""
+def _instant(random: Random) -> int:
+    return random.randrange(STORM_MS // GRID_MS) * GRID_MS
+
+
+def _starts(random: Random, weather: Weather, tag: str, flow: int) -> list[Act]:
+    """One start, or the same one asked for twice, or another one, at about the same time."""
     verb = random.choice(("start", "start", "trigger"))
     keyed = random.random() < 0.6
     what: dict[str, Any] = {"tag": tag, "flow": flow, "keyed": keyed}
     if verb == "start":
-        what["source"] = random.choice(SOURCES)
+        what["source"] = random.choice(weather.sources)
         what["monitored"] = random.random() < 0.3
-    at = random.choice((0, random.randrange(STORM_MS)))
+    at = random.choice((0, _instant(random)))
     acts = [Act(at, verb, random.randrange(3), what)]
+    if random.random() < 0.25:
+        other = {**what, "tag": f"{tag}b"}
+        acts.append(Act(at, verb, random.randrange(3), other))
     if keyed and random.random() < 0.4:
-        acts.append(Act(at + random.choice((0, 1, 500)), verb, random.randrange(3), what))
+        acts.append(Act(at + random.choice((0, 1, GRID_MS)), verb, random.randrange(3), what))
     return acts
 
 
 def _more(random: Random, flows: int) -> list[Act]:
-    at, node, which = random.randrange(STORM_MS), random.randrange(3), random.choice((0, 0, 1, 2))
+    at, node, which = _instant(random), random.randrange(3), random.choice((0, 0, 1, 2))
     draw = random.random()
     if draw < 0.4:
-        hows = ("approve", "approve", "reject")
-        first = Act(at, "decide", node, {"which": which, "how": random.choice(hows)})
+        first = Act(at, "decide", node, _decision(random, which))
         if random.random() < 0.5:
             return [first]
-        how = random.choice(hows)
         later = at + random.choice((0, 0, 1, 10))
-        return [first, Act(later, "decide", random.randrange(3), {"which": which, "how": how})]
+        return [first, Act(later, "decide", random.randrange(3), _decision(random, which))]
     if draw < 0.55:
         return [Act(at, "cancel", node, {"which": which})]
     if draw < 0.65:
@@ -132,4 +131,9 @@ def _more(random: Random, flows: int) -> list[Act]:
         return [Act(at, "apply", node, {"flow": random.randrange(flows)})]
     if draw < 0.97:
         return [Act(at, "hook", number, {"flow": 0}) for number in range(4)]
-    return [Act(at, "spend", number, {"count": 160}) for number in range(2)]
+    return [Act(at, "spend", number, {"count": 4}) for number in range(2)]
+
+
+def _decision(random: Random, which: int) -> dict[str, Any]:
+    how = random.choice(("approve", "approve", "edit", "reject"))
+    return {"which": which, "how": how, "by": random.choice((0, 0, 1))}

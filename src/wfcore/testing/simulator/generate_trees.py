@@ -1,46 +1,41 @@
 """Workflows of simulated worlds whose steps hold steps, wait, and start one another."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.generate import VARIABLES, step
-
 DEEPEST = 2
-CHILD = "flow 1"
-"""The name of the workflow that others start."""
+
+Leaf = Callable[[Random, str], dict[str, Any]]
+"""Makes a step of that name that holds no others."""
 
 
-def tree_flow(random: Random, number: int) -> JsonObject:
-    """A workflow of any kinds of steps. All but the one that others start may start that one."""
-    names = iter(f"s{at}" for at in range(1_000))
-    tree = _Tree(random, names, f"flow {number}" != CHILD)
-    return {"name": f"flow {number}", "variables": VARIABLES, "steps": tree.lane(0)}
+class Tree:
+    """Makes steps of every kind, *leaf* those that hold none. *child*: a workflow to start."""
 
-
-class _Tree:
-    def __init__(self, random: Random, names: Any, may_start: bool) -> None:
+    def __init__(self, random: Random, leaf: Leaf, child: str | None) -> None:
         self._random = random
-        self._names = names
-        self._may_start = may_start
+        self._leaf = leaf
+        self._child = child
+        self._names = iter(f"s{at}" for at in range(1_000))
 
-    def lane(self, depth: int) -> list[JsonObject]:
+    def lane(self, depth: int) -> list[dict[str, Any]]:
         """Some steps, one after another."""
         return [self._step(depth) for _ in range(self._random.choice((1, 2, 2)))]
 
-    def _step(self, depth: int) -> JsonObject:
+    def _step(self, depth: int) -> dict[str, Any]:
         random, name = self._random, next(self._names)
         draw = random.random()
         if draw < 0.45 or depth == DEEPEST:
-            return step(random, name)
+            return self._leaf(random, name)
         if draw < 0.55:
-            return {"name": name, "kind": "delay", "duration": random.choice((1, 300, 2_500))}
-        if draw < 0.65 and self._may_start:
+            return {"name": name, "kind": "delay", "duration": random.choice((1, 500, 2_500))}
+        if draw < 0.7 and self._child is not None:
             inputs = {"tag": "{{ execution.id }}"}
-            return {"name": name, "kind": "workflow", "workflow": CHILD, "inputs": inputs}
+            return {"name": name, "kind": "workflow", "workflow": self._child, "inputs": inputs}
         return self._container(name, depth)
 
-    def _container(self, name: str, depth: int) -> JsonObject:
+    def _container(self, name: str, depth: int) -> dict[str, Any]:
         random = self._random
         holder: dict[str, Any] = {"name": name, "maxParallel": random.choice((1, 2, 3))}
         if random.random() < 0.5:
@@ -52,7 +47,7 @@ class _Tree:
             steps = self.lane(depth + 1)
             holder |= {"kind": "loop", "items": items, "as": f"i{depth}", "steps": steps}
         if random.random() < 0.25:
-            holder["timeout"] = random.choice((100, 1_500, 6_000))
+            holder["timeout"] = random.choice((500, 1_500, 6_000))
         if random.random() < 0.4:
             holder["continueOnError"] = True
         return holder

@@ -5,14 +5,17 @@ before it starts, and knows nothing of how the code under simulation came to it.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from wfcore.memory.disk import Changes, Rows
 from wfcore.memory.tables import (
     ACCOUNTS,
     APPROVALS,
+    DEFINITIONS,
     EVENTS,
     EXECUTIONS,
+    LEASES,
+    LIMITS,
     REPLAYS,
     WEBHOOKS,
     WORKFLOWS,
@@ -22,6 +25,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
+from wfcore.model.workflow import DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
@@ -38,12 +42,28 @@ def require(holds: object, kind: str, what: object) -> None:
         raise Violation(f"{kind}: {what}")
 
 
-class Judge:
-    """Satisfies `tables.Watch` and `runner.Judge`. *places*: how many a worker may hold."""
+class Court(Protocol):
+    """What the judge asks of the world."""
 
-    def __init__(self, places: int) -> None:
+    def lost(self, worker: str) -> bool:
+        """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
+
+    def acts(self, worker: str) -> bool:
+        """Whether it is *worker* who does what is done now."""
+
+    def wall(self) -> int:
+        """The wall clock."""
+
+
+class Judge:
+    """
+    Satisfies `memory.disk.Watch` and `runner.Judge`. *places*: how many a worker may hold.
+    """
+
+    def __init__(self, places: int, court: Court) -> None:
         self.tables: Tables = {}
         self._places = places
+        self._court = court
 
     def __call__(self, tables: Tables, changes: Changes) -> None:
         """Raises `Violation` where *changes* to *tables* break a promise."""
@@ -55,6 +75,8 @@ class Judge:
                 check(_After(tables, changes), before, after)
         if EXECUTIONS.name in changes:
             self._no_place_too_many(tables, changes)
+            _no_lane_too_full(tables, changes)
+            self._no_one_robbed(tables, changes)
         if WEBHOOKS.name in changes:
             _no_webhook_too_many(tables, changes)
 
@@ -73,6 +95,20 @@ class Judge:
         held = Counter(run.worker for run in runs.values() if run is not None)
         for worker in sorted(changed):
             require(held[worker] <= self._places, "too many places", f"{worker} {held[worker]}")
+
+    def _no_one_robbed(self, tables: Tables, changes: Changes) -> None:
+        """A worker that lives keeps what it holds, and nothing of it is interrupted. EX-11."""
+        for id, after in changes[EXECUTIONS.name].items():
+            before: Execution | None = tables[EXECUTIONS.name].get(id)
+            if after is None or before is None or before.worker is None or after.worker:
+                continue
+            if after.status in EXECUTION.final or self._court.acts(before.worker):
+                continue
+            lost = self._court.lost(before.worker)
+            if after.status is ExecutionStatus.INTERRUPTED:
+                require(lost, "interrupted for nothing", id)
+            over = (tables[LEASES.name].get(id) or 0) < self._court.wall()
+            require(lost or over, "taken away", f"{id} from {before.worker}")
 
 
 class _After:
@@ -174,9 +210,12 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
-    require(len(after.history) == len(before.history) + 1, "decided twice", after.id)
-    if after.status is ApprovalStatus.PENDING or after.decided_at is None:
+    grown = len(after.history) - len(before.history)
+    if after.status is ApprovalStatus.PENDING:
+        require(grown in (0, 1), "decided twice", after.id)
         return
+    require(grown == 1 and after.decided_at is not None, "decided twice", after.id)
+    assert after.decided_at is not None
     if after.decision_source is DecisionSource.TIMEOUT:
         require(after.decided_at >= after.expires_at, "expired early", after.id)
     elif after.decision_source is not None:
@@ -198,6 +237,36 @@ _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
     WEBHOOKS.name: _anything,
     REPLAYS.name: _anything,
 }
+
+
+def _no_lane_too_full(tables: Tables, changes: Changes) -> None:
+    """
+    Of a workflow with a limit no more executions hold a place than it says, or, where starts
+    over it are refused, no more are there at all. CC-1, CC-4.
+    """
+    limits = tables[LIMITS.name]
+    if not limits:
+        return
+    skips = {id for id in limits if _skips(tables, id)}
+    runs: Mapping[Any, Execution | None] = {**tables[EXECUTIONS.name], **changes[EXECUTIONS.name]}
+    held = Counter(
+        (run.workflow_id, run.lane)
+        for run in runs.values()
+        if run
+        and run.lane
+        and (run.fence or run.workflow_id in skips)
+        and run.status not in EXECUTION.final
+    )
+    for (workflow_id, lane), count in held.items():
+        most = limits.get(workflow_id)
+        require(most is None or count <= most, "lane too full", f"{lane} {count} of {most}")
+
+
+def _skips(tables: Tables, workflow_id: Any) -> bool:
+    revision = tables[WORKFLOWS.name][workflow_id].revision
+    snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][workflow_id, revision]
+    limit = snapshot.definition.concurrency
+    return limit is not None and limit.on_limit is OnLimit.SKIP
 
 
 def _no_webhook_too_many(tables: Tables, changes: Changes) -> None:

@@ -35,6 +35,9 @@ class Surroundings(Protocol):
     def went_down(self, worker: str) -> None:
         """That process is no more."""
 
+    def name_of(self, execution_id: str) -> str:
+        """What the tasks of that execution are called."""
+
 
 class Gone(StoreUnavailable):
     """The connection broke: the process died with the request in it, or was not there."""
@@ -126,6 +129,10 @@ class Node:
         self._around.driver.drop(task)
         if task.done:
             self._tasks.pop(task, None)
+
+    def name_of(self, execution_id: str) -> str:
+        """What the tasks of that execution are called."""
+        return self._around.name_of(execution_id)
 
     async def _sweeps(self) -> None:
         while True:

@@ -1,6 +1,8 @@
 """The small ports of a simulated process: its clock, ids, hints, and files that nobody keeps."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import BinaryIO
 
 from wfcore.errors import NotFound
@@ -43,15 +45,29 @@ class SimClock:
         return now
 
 
+class SimCalendar:
+    """A calendar of fast days: `*/5 * * * *` names every fifth second, in UTC."""
+
+    def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
+        return {}
+
+    def next_local(self, cron: str, after: datetime) -> datetime | None:
+        every = int(cron.split()[0].removeprefix("*/"))
+        return after + timedelta(seconds=every - after.second % every)
+
+    def zone(self, name: str) -> tzinfo:
+        return UTC
+
+
 class SimIds:
-    """Short ids in the order of their making, unique in a world."""
+    """Short ids in the order of their making, unique in a world; each prefix counts alone."""
 
     def __init__(self) -> None:
-        self._count = 0
+        self._counts: Counter[str] = Counter()
 
     def new(self, prefix: str, now: EpochMs) -> str:
-        self._count += 1
-        return f"{prefix}_{self._count:05d}"
+        self._counts[prefix] += 1
+        return f"{prefix}_{self._counts[prefix]:03d}"
 
 
 class SimWakeup:

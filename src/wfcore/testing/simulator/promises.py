@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.testing.simulator.driver import Violation
 
 
@@ -10,12 +10,14 @@ from wfcore.testing.simulator.driver import Violation
 class Promises:
     """
     By tag (a variable of the execution): which executions were acknowledged. By approval: the
-    decision that was. The executions whose cancellation was. `admitted`: by key and window.
+    decision that was, and who said yes before. The executions whose cancellation was.
+    `admitted`: how many requests, by key and window.
     """
 
     started: dict[str, str] = field(factory=dict)
     redriven: dict[str, str] = field(factory=dict)
     decided: dict[str, ApprovalStatus] = field(factory=dict)
+    assents: set[tuple[str, str]] = field(factory=set)
     cancelled: set[str] = field(factory=set)
     admitted: dict[tuple[str, int], int] = field(factory=dict)
     answered: int = 0
@@ -28,8 +30,11 @@ class Promises:
         if first != execution_id:
             raise Violation(f"another answer: {tag} was {first}, is {execution_id}")
 
-    def decision(self, approval_id: str, status: ApprovalStatus) -> None:
-        """A decision was acknowledged. Raises `Violation` for a second one."""
-        if approval_id in self.decided:
-            raise Violation(f"decided twice: {approval_id}")
-        self.decided[approval_id] = status
+    def decision(self, approval: Approval, by: str) -> None:
+        """A decision, or a yes, was acknowledged. Raises `Violation` for a second decision."""
+        if approval.status is ApprovalStatus.PENDING:
+            self.assents.add((approval.id, by))
+            return
+        if approval.id in self.decided:
+            raise Violation(f"decided twice: {approval.id}")
+        self.decided[approval.id] = approval.status

@@ -1,7 +1,7 @@
 """A world as data: what there is, who does what when, what goes wrong, who runs next."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import field, frozen
@@ -22,6 +22,12 @@ class Act:
     verb: str
     node: int = 0
     what: JsonObject = field(factory=dict)
+    number: int = 0
+
+    @property
+    def label(self) -> str:
+        """How the trace names it; the same when other acts are left out."""
+        return f"{self.verb}{self.number}"
 
 
 @frozen
@@ -30,18 +36,21 @@ class Recipe:
     Everything that a simulated world is made of; the same recipe gives the same trace.
 
     `locks`: the store learns at once that a process died. `durable`: a commit is safe before
-    it is answered. `tick`: how long a call takes, in ms. `turns` and `faults` are what chance
-    decided (see `chance`); of a world that was never played they are None and empty.
+    it is answered. `storm`: so long things go wrong at least, and until every act is over.
+    `tick`: how long a call takes. `order`, `levels`: who goes on when several could, see
+    `driver.Order`. `faults`: what goes wrong; empty before the first play. Times are in ms.
     """
 
     seed: int
     nodes: int = 1
     locks: bool = True
     durable: bool = True
+    storm: int = 5_000
     tick: int = 1
+    order: int = 0
+    levels: int = 2
     flows: tuple[JsonObject, ...] = ()
     acts: tuple[Act, ...] = ()
-    turns: tuple[int, ...] | None = None
     faults: Mapping[Site, Fault] = field(factory=dict)
 
     def to_json(self) -> str:
@@ -51,11 +60,13 @@ class Recipe:
             "nodes": self.nodes,
             "locks": self.locks,
             "durable": self.durable,
+            "storm": self.storm,
             "tick": self.tick,
+            "order": self.order,
+            "levels": self.levels,
             "flows": self.flows,
-            "acts": [[act.at, act.verb, act.node, act.what] for act in self.acts],
+            "acts": [[a.at, a.verb, a.node, a.what, a.number] for a in self.acts],
             "faults": {site: [one.kind.value, one.amount] for site, one in self.faults.items()},
-            "turns": _packed(self.turns or ()),
         }
         return json.dumps(document, indent=1, sort_keys=False) + "\n"
 
@@ -65,26 +76,8 @@ class Recipe:
         document: dict[str, Any] = json.loads(text)
         document["flows"] = tuple(document["flows"])
         document["acts"] = tuple(Act(*act) for act in document["acts"])
-        document["turns"] = _unpacked(document["turns"])
         faults: Mapping[str, Any] = document["faults"]
         document["faults"] = {
             site: Fault(Kind(kind), amount) for site, (kind, amount) in faults.items()
         }
         return cls(**document)
-
-
-def _packed(turns: Sequence[int]) -> str:
-    """Turns as short text: one character each, `+` and two digits above 9."""
-    while turns and turns[-1] == 0:
-        turns = turns[:-1]
-    return "".join(str(turn) if turn < 10 else f"+{min(turn, 99):02d}" for turn in turns)
-
-
-def _unpacked(text: str) -> tuple[int, ...]:
-    found: list[int] = []
-    at = 0
-    while at < len(text):
-        wide = text[at] == "+"
-        found.append(int(text[at + 1 : at + 3] if wide else text[at]))
-        at += 3 if wide else 1
-    return tuple(found)

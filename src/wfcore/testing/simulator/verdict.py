@@ -5,27 +5,42 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
-from wfcore.model.access import Plan
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
+from wfcore.testing.simulator.furnish import PLAN
 from wfcore.testing.simulator.judge import Tables
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.runner import Ledger
+from wfcore.testing.simulator.verdict_starts import pending, wrong_starts
 
+ENDED = EXECUTION.final
 ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
-PLAN = Plan.PRO
-"""What the accounts of simulated worlds have paid for."""
+BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION})
 
 
 def rests(run: Execution) -> bool:
     """Whether nothing more happens to *run* by itself, or before another one moves."""
-    if run.status in EXECUTION.final:
+    if run.status in ENDED:
         return True
     waits = run.asks or any(result.open_child for result in run.step_results.values())
     return waits and run.worker is None and run.due_at is None
+
+
+def restless(tables: Tables, ledger: Ledger) -> Iterator[str]:
+    """What still has to happen, in words."""
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
+    stopped = {run.lane for run in runs.values() if rests(run) and run.status not in ENDED}
+    for run in runs.values():
+        queues = run.lane is not None and run.fence == 0 and run.lane in stopped
+        if not rests(run) and not queues:
+            yield f"{run.id} is {run.status} held by {run.worker}"
+    yield from pending(tables)
+    for attempt in sorted(ledger.running):
+        if attempt[0] in runs and rests(runs[attempt[0]]):
+            yield f"{attempt} still runs"
 
 
 def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
@@ -34,6 +49,7 @@ def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
     yield from _known(runs, promises)
     yield from _children(runs)
     yield from _decisions(tables[APPROVALS.name], promises)
+    yield from wrong_starts(tables)
     yield from _starts(runs, ledger)
     for run in runs.values():
         yield from _history(run, tables[EVENTS.name].get(run.id, ()))
@@ -52,7 +68,8 @@ def _known(runs: Mapping[Any, Execution], promises: Promises) -> Iterator[str]:
         if run is None or run.status is not ExecutionStatus.CANCELLED:
             yield f"cancel undone: {execution_id} is {run and run.status}"
     firsts = [run for run in runs.values() if run.redrive_of is None and run.parent_id is None]
-    for tag, count in Counter(str(run.variables.get("tag")) for run in firsts).items():
+    asked = [run for run in firsts if run.trigger_source not in BY_ITSELF]
+    for tag, count in Counter(str(run.variables["tag"]) for run in asked).items():
         if count > 1:
             yield f"started twice: {count} executions of {tag}"
 
@@ -75,6 +92,10 @@ def _decisions(stored: Mapping[Any, Approval], promises: Promises) -> Iterator[s
         approval = stored.get(approval_id)
         if approval is None or approval.status is not status:
             yield f"decision undone: {approval_id} was {status}, is {approval and approval.status}"
+    for approval_id, by in sorted(promises.assents):
+        approval = stored.get(approval_id)
+        if approval is None or by not in {entry.by for entry in approval.history}:
+            yield f"decision undone: {by} said yes to {approval_id}"
 
 
 def _starts(runs: Mapping[Any, Execution], ledger: Ledger) -> Iterator[str]:
@@ -85,13 +106,11 @@ def _starts(runs: Mapping[Any, Execution], ledger: Ledger) -> Iterator[str]:
             yield f"ghost: {attempt} ran, and nobody knows it"
         elif step not in run.step_results or run.step_results[step].attempts < number:
             yield f"not recorded: {attempt}"
-    for attempt in sorted(ledger.running):
-        yield f"still runs: {attempt}"
 
 
 def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:
     kinds = [event.kind for event in log]
-    if run.status in EXECUTION.final and kinds[-1:] != [f"execution.{run.status.lower()}"]:
+    if run.status in ENDED and kinds[-1:] != [f"execution.{run.status.lower()}"]:
         yield f"events: {run.id} is {run.status} and ends with {kinds[-1:]}"
     if run.trigger_source in ONCE and EventKind.EXECUTION_INTERRUPTED in kinds:
         later = kinds[kinds.index(EventKind.EXECUTION_INTERRUPTED) :]

@@ -5,25 +5,34 @@ from collections.abc import Sequence
 from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
-from wfcore.instants import SECOND, DurationMs, EpochMs
+from wfcore.instants import SECOND, DurationMs
 from wfcore.memory import Disk, MemoryCounters, MemoryStore
-from wfcore.memory.tables import ACCOUNTS, DEFINITIONS, EXECUTIONS, WEBHOOKS, WORKFLOWS
-from wfcore.model.access import Plan, Principal
+from wfcore.memory.tables import EXECUTIONS
+from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
-from wfcore.testing import builders as make
+from wfcore.rules.held_time import HOLD_MS
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
 from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
 from wfcore.testing.simulator.clients import Client
-from wfcore.testing.simulator.driver import Driver, Task, Violation
+from wfcore.testing.simulator.driver import Driver, Order, Task, Violation
 from wfcore.testing.simulator.flows import definition_of
+from wfcore.testing.simulator.furnish import furnish, stop_schedules, use_up_quota
+from wfcore.testing.simulator.generate_flows import NOBODY
 from wfcore.testing.simulator.judge import Judge
 from wfcore.testing.simulator.node import Node
-from wfcore.testing.simulator.ports import BIRTH, NoFiles, SimClock, SimIds, SimWakeup, WallClock
+from wfcore.testing.simulator.ports import (
+    NoFiles,
+    SimCalendar,
+    SimClock,
+    SimIds,
+    SimWakeup,
+    WallClock,
+)
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.runner import Ledger
-from wfcore.testing.simulator.verdict import PLAN, rests, wrong
+from wfcore.testing.simulator.verdict import restless, wrong
 from wfcore.usecases.services import Policy, Services
 
 POLICY = Policy(
@@ -31,6 +40,8 @@ POLICY = Policy(
     grace_ms=DurationMs(8 * SECOND),
     places=3,
 )
+DISTURBING = frozenset({Kind.FREEZE, Kind.STORE_DOWN, Kind.READ_ONLY, Kind.CLOCK_JUMP})
+"""What may keep a living worker from extending its leases, whatever call it meets."""
 PATIENCE_MS = 240 * SECOND
 """How long after the last fault everything that was accepted may take to come to rest."""
 
@@ -52,30 +63,34 @@ class World:
     """Everything that nodes and clients share. Satisfies what they ask of it."""
 
     def __init__(self, recipe: Recipe, chance: Chance, trace: list[str] | None) -> None:
-        self.driver = Driver(chance, recipe.tick, trace)
+        order = Order(recipe.order, recipe.levels)
+        self.driver = Driver(chance, order, recipe.tick, trace)
         self.driver.abrupt = self
-        self.judge = Judge(POLICY.places)
+        self.judge = Judge(POLICY.places, self)
         self.disk = Disk(durable=recipe.durable, watch=self.judge)
         self.judge.tables = self.disk.tables
         self.store = MemoryStore(DriverGate(store=True), self.disk)
+        self.counters = MemoryCounters(DriverGate(store=True))
         self.machine = WallClock(self.driver)
         self.ledger = Ledger()
         self.promises = Promises()
-        self.who = Principal(make.account("acc_1", plan=PLAN, created_at=EpochMs(BIRTH)))
-        self.workflow_ids = [f"wf_{number}" for number in range(len(recipe.flows))]
-        self.webhook_ids = [f"wh_{number}" for number in range(len(recipe.flows))]
+        self.workflow_ids: Sequence[str] = ()
+        self.webhook_ids: Sequence[str] = ()
         self.services = self._services()
         self.nodes = [Node(f"n{number + 1}", self) for number in range(recipe.nodes)]
         self._recipe = recipe
         self._clients = len(recipe.acts)
-        self._calm_since: int | None = None
+        self._names: dict[str, str] = {}
+        self._patience_until: int | None = None
         self._down_until = 0
         self._read_only_until = 0
+        self._held_up = 0
+        self._disturbed_until = 0
 
     def _services(self) -> Services:
         return Services(
             store=self.store,
-            counters=MemoryCounters(DriverGate(store=True)),
+            counters=self.counters,
             files=NoFiles(),
             clock=SimClock(self.machine),
             ids=SimIds(),
@@ -85,35 +100,21 @@ class World:
             wakeup=SimWakeup(lambda hint: 0, lambda id: None, lambda id: None),
             signing_key=b"k" * 32,
             policy=POLICY,
+            calendar=SimCalendar(),
         )
 
     def play(self) -> None:
         """Let it happen. Raises `Violation`."""
-        self._furnish()
+        things = furnish(self.disk, self.services, self._recipe.flows)
+        self.workflow_ids, self.webhook_ids = things.workflow_ids, things.webhook_ids
+        self.promises.admitted.update(use_up_quota(self.counters))
         for node in self.nodes:
             node.start()
-        for number, act in enumerate(self._recipe.acts):
-            label = f"{act.verb}{number}"
-            self.driver.spawn(label, Client(self, act, label).act(), None, self._client_ended)
+        for act in self._recipe.acts:
+            self.driver.spawn(act.label, Client(self, act).act(), None, self._client_ended)
         self.driver.run(self._over)
         for found in wrong(self.disk.tables, self.promises, self.ledger):
             raise Violation(found)
-
-    def _furnish(self) -> None:
-        """What was there before anybody came."""
-        tables = self.disk.tables
-        tables[ACCOUNTS.name][self.who.account.id] = evolve(self.who.account, version=1)
-        for number, flow in enumerate(self._recipe.flows):
-            workflow = make.workflow(self.workflow_ids[number], name=str(flow["name"]), version=1)
-            tables[WORKFLOWS.name][workflow.id] = workflow
-            snapshot = make.snapshot(workflow.id, definition=definition_of(flow), version=1)
-            tables[DEFINITIONS.name][workflow.id, 1] = snapshot
-            hook = make.webhook(
-                self.webhook_ids[number], workflow_id=workflow.id, owner_id="acc_hooks", version=1
-            )
-            tables[WEBHOOKS.name][hook.id] = hook
-        owner = make.account("acc_hooks", plan=Plan.ENTERPRISE, version=1)
-        tables[ACCOUNTS.name][owner.id] = owner
 
     def _client_ended(self, result: object, refusal: WfError | None) -> None:
         if refusal is not None:
@@ -122,24 +123,39 @@ class World:
 
     def _over(self) -> bool:
         """Asked whenever time is about to pass: first the calm after the storm, then the end."""
-        if self._calm_since is None:
-            if self._clients == 0:
+        if self._patience_until is None:
+            if self._clients == 0 and self.driver.now >= self._recipe.storm:
                 self._calm()
             return False
-        runs = self.disk.tables[EXECUTIONS.name].values()
-        if all(map(rests, runs)) and not self.ledger.running:
-            return True
-        if self.driver.now - self._calm_since > PATIENCE_MS:
-            stuck = [f"{r.id} is {r.status} held by {r.worker}" for r in runs if not rests(r)]
-            said = ", ".join(stuck or map(str, sorted(self.ledger.running)))
-            raise Violation(f"{'no end' if stuck else 'still runs'}: {said}")
-        return False
+        stuck = tuple(restless(self.disk.tables, self.ledger))
+        if stuck and self.driver.now > self._patience_until:
+            raise Violation(f"no end: {', '.join(stuck)}")
+        return not stuck
 
     def _calm(self) -> None:
-        """Nothing goes wrong any more; whoever is down comes back."""
+        """Nothing goes wrong any more; whoever is down comes back. A clock stays as it is."""
         self.driver.say("calm")
-        self._calm_since = self.driver.now
+        stop_schedules(self.disk)
+        self._patience_until = self.driver.now + PATIENCE_MS + self._held_up
         self.driver.chance.calm()
+
+    def acts(self, worker: str) -> bool:
+        """Whether it is *worker* who does what is done now."""
+        task = self.driver.current
+        return task is not None and task.label.startswith(f"{worker}/")
+
+    def wall(self) -> int:
+        """The wall clock."""
+        return self.machine.wall()
+
+    def lost(self, worker: str) -> bool:
+        """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
+        if self.driver.now < self._disturbed_until:
+            return True
+        return not any(
+            node.up and node.worker == worker and not node.dispatcher.stopping
+            for node in self.nodes
+        )
 
     def revised(self, flow: int) -> Definition:
         """The flow's definition with another description."""
@@ -159,6 +175,18 @@ class World:
         self.driver.say(f"{worker}: down")
         if self._recipe.locks:
             self.store.ended.add(worker)
+
+    def name_of(self, execution_id: str) -> str:
+        """
+        What the tasks of an execution are called: its tag, which stays the same when others
+        are left out, or its id where the tag is another one's already.
+        """
+        if execution_id not in self._names:
+            run: Execution = self.disk.tables[EXECUTIONS.name][execution_id]
+            tag = str(run.variables.get("tag", ""))
+            taken = not tag or tag == NOBODY or tag in self._names.values()
+            self._names[execution_id] = execution_id if taken else tag
+        return self._names[execution_id]
 
     def refuses(self, call: Call) -> bool:
         """Whether the store cannot carry out *call* now."""
@@ -185,11 +213,19 @@ class World:
                 task.group.frozen_until = now + amount
             case Kind.CLOCK_JUMP:
                 self.machine.jumped += amount
+                self._held_up += max(-amount, 0) + HOLD_MS
             case Kind.WAKE:
                 for node in self.nodes:
                     node.wake()
             case _:
                 raise AssertionError(fault)
+
+    def disturbed(self, fault: Fault, call: Call) -> None:
+        """Note whether, now and for a while after *fault* is over, leases may run out."""
+        if call.name != "extend" and fault.kind not in DISTURBING:
+            return
+        over = self.driver.now + abs(fault.amount) + 2 * POLICY.lease_ms
+        self._disturbed_until = max(self._disturbed_until, over)
 
     def _crash(self, node: Node, down_ms: int) -> None:
         if node.up:
@@ -212,7 +248,7 @@ def play(recipe: Recipe, chance: Chance | None = None, *, traced: bool = False) 
     A defect (anything that is raised and is no refusal) is a violation too.
     """
     trace: list[str] | None = [] if traced else None
-    decided = chance or Replayed(recipe.turns or (), recipe.faults)
+    decided = chance or Replayed(recipe.faults)
     world = World(recipe, decided, trace)
     broken: str | None = None
     try:
@@ -222,6 +258,8 @@ def play(recipe: Recipe, chance: Chance | None = None, *, traced: bool = False) 
     except Exception as defect:  # whatever it is, it is the code's under simulation
         broken = f"defect: {defect!r}"
     world.driver.say(f"broken: {broken}" if broken else "every promise was kept")
+    world.driver.trace = None
+    world.driver.close()
     return Played(
         recipe,
         broken,

@@ -1,0 +1,82 @@
+"""What is there before anybody comes: people, workflows, webhooks, a nearly used up quota."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from wfcore.instants import MINUTE, EpochMs
+from wfcore.memory import Disk, MemoryCounters
+from wfcore.memory.counters import Count
+from wfcore.memory.tables import ACCOUNTS, SHARES, TIMERS, TRIGGERS, WEBHOOKS
+from wfcore.model.access import Permission, Plan, Principal
+from wfcore.model.json import JsonObject
+from wfcore.model.trigger import TriggerKind
+from wfcore.rules.limits import REQUESTS
+from wfcore.testing import builders as make
+from wfcore.testing.simulator.driver import at_once
+from wfcore.testing.simulator.flows import definition_of
+from wfcore.testing.simulator.ports import BIRTH
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows import apply_workflow
+
+PLAN = Plan.PRO
+"""What the people of simulated worlds have paid for."""
+PEOPLE = (
+    Principal(make.account("acc_ann", plan=PLAN)),
+    Principal(make.account("acc_bob", plan=PLAN)),
+)
+"""The first owns all workflows, the second may EDIT them."""
+HOOKS_OWNER = make.account("acc_hooks", plan=Plan.ENTERPRISE)
+"""Owns the webhooks that are triggered, so that they leave others room."""
+BUSY = "key:busy"
+"""The subject of a quota of which little is left."""
+SPARE = 5
+"""How many requests it has left in a minute."""
+
+
+@frozen
+class Furnished:
+    """Ids by the number of the flow."""
+
+    workflow_ids: Sequence[str]
+    webhook_ids: Sequence[str]
+
+
+def furnish(disk: Disk, services: Services, flows: Sequence[JsonObject]) -> Furnished:
+    """Put everything where it belongs."""
+    owner, editor = (one.account for one in PEOPLE)
+    for account in (owner, editor, HOOKS_OWNER):
+        disk.tables[ACCOUNTS.name][account.id] = evolve(account, version=1)
+    workflow_ids: list[str] = []
+    webhook_ids: list[str] = []
+    for number, flow in enumerate(flows):
+        applied: Any = apply_workflow(services, owner.id, definition_of(flow))
+        workflow_id = at_once(applied).id
+        workflow_ids.append(workflow_id)
+        share = make.share(workflow_id, editor.id, permission=Permission.EDIT, version=1)
+        disk.tables[SHARES.name][workflow_id, editor.id] = share
+        hook = make.webhook(
+            f"wh_{number}", workflow_id=workflow_id, owner_id=HOOKS_OWNER.id, version=1
+        )
+        disk.tables[WEBHOOKS.name][hook.id] = hook
+        webhook_ids.append(hook.id)
+    return Furnished(workflow_ids, webhook_ids)
+
+
+def use_up_quota(counters: MemoryCounters) -> dict[tuple[str, int], int]:
+    """What a busy key has used of its first minutes, so that a few requests more overrun it."""
+    used = REQUESTS[PLAN][0] - SPARE
+    first = BIRTH - BIRTH % MINUTE
+    minutes = range(first, first + 3 * MINUTE, MINUTE)
+    for start in minutes:
+        counters.ledger.counts[BUSY, "minute", start] = Count(used, EpochMs(start + MINUTE))
+    return dict.fromkeys(((BUSY, start) for start in minutes), used)
+
+
+def stop_schedules(disk: Disk) -> None:
+    """Schedules would go on for ever: their authors leave them out now."""
+    triggers, timers = disk.tables[TRIGGERS.name], disk.tables[TIMERS.name]
+    ids = [one.id for one in triggers.values() if one.kind is TriggerKind.SCHEDULE]
+    left = [one.id for one in timers.values() if one.trigger_id in ids]
+    disk.settle({TRIGGERS.name: dict.fromkeys(ids), TIMERS.name: dict.fromkeys(left)})

@@ -1,0 +1,99 @@
+"""Workflows for simulated worlds: small definitions of every kind, drawn at random."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from wfcore.model.json import JsonObject
+from wfcore.testing.simulator.generate_trees import Tree
+
+NOBODY = "nobody's"
+"""The tag of what started by itself."""
+VARIABLES: JsonObject = {
+    "tag": {"type": "string", "default": NOBODY},
+    "yes": {"type": "boolean", "default": True},
+    "no": {"type": "boolean", "default": False},
+}
+DOINGS = (
+    *("ok 0", "ok 500", "ok 500", "ok 3000", "ok 9000"),
+    *("chatty 500", "fail 0", "flaky 1 500", "flaky 2 0"),
+)
+"""What steps do; see `runner`."""
+
+
+def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObject, ...]:
+    """One to three workflows of steps that do *doings*; the later ones may start by themselves."""
+    count = random.choice((1, 2, 2, 3))
+    child = f"flow {count - 1}" if count > 1 else None
+    return tuple(_flow(random, number, child, doings) for number in range(count))
+
+
+def _flow(random: Random, number: int, child: str | None, doings: Sequence[str]) -> JsonObject:
+    def leaf(random: Random, name: str) -> dict[str, Any]:
+        return _step(random, name, doings)
+
+    if random.random() < 0.35:
+        steps = Tree(random, leaf, child if child != f"flow {number}" else None).lane(0)
+    else:
+        steps = [leaf(random, f"s{at}") for at in range(random.choice((1, 2, 2, 3)))]
+    flow: dict[str, Any] = {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
+    if number and random.random() < 0.75:
+        flow["triggers"] = _triggers(random, number)
+    if random.random() < 0.25:
+        flow["concurrency"] = {
+            "limit": random.choice((1, 2)),
+            "onLimit": random.choice(("queue", "skip")),
+        }
+    if any(step["kind"] == "ai" for step in steps) and random.random() < 0.6:
+        most = random.choice((10, 15, 45))
+        flow["budget"] = {"maxTokens": most, "onExceeded": random.choice(("fail", "approve"))}
+    return flow
+
+
+def _triggers(random: Random, number: int) -> Sequence[JsonObject]:
+    if random.random() < 0.3:
+        return [{"kind": "SCHEDULE", "cron": f"*/{random.choice((3, 5))} * * * *"}]
+    chain: dict[str, Any] = {
+        "kind": "DELAYED_COMPLETION",
+        "workflow": f"flow {random.randrange(number)}",
+        "delaySeconds": random.choice((0, 0, 1, 4)),
+    }
+    if random.random() < 0.4:
+        chain["maxRuns"] = random.choice((1, 2))
+    return [chain]
+
+
+def _step(random: Random, name: str, doings: Sequence[str]) -> dict[str, Any]:
+    draw = random.random()
+    if draw < 0.3:
+        return _approval(random, name)
+    step: dict[str, Any] = {"name": name}
+    doing = random.choice(doings)
+    if draw < 0.45:
+        step |= {"kind": "ai", "model": "sim:model", "prompt": doing}
+    else:
+        step |= {"kind": "code", "language": "bash", "source": doing}
+    if doing == "ok 9000" and random.random() < 0.3:
+        step["timeout"] = 2_000
+    if doing.startswith(("flaky", "fail")) and random.random() < 0.7:
+        delay = random.choice((500, 2_000))
+        step["retry"] = {"attempts": random.choice((2, 3)), "delay": delay}
+    if random.random() < 0.1:
+        step["when"] = random.choice(("{{ variables.no }}", "{{ variables.yes }}"))
+    if random.random() < 0.15:
+        step["continueOnError"] = True
+    return step
+
+
+def _approval(random: Random, name: str) -> dict[str, Any]:
+    timeout = random.choice((1_500, 4_000, 9_000, 60_000))
+    step: dict[str, Any] = {"name": name, "kind": "manual_approval", "timeout": timeout}
+    if random.random() < 0.4:
+        column = {"key": "id", "title": "Id"}
+        group = {"name": "g", "title": "G", "rows": [{"id": 1}, {"id": 2}], "columns": [column]}
+        step["groups"] = [group]
+    if random.random() < 0.25:
+        step["requiredApprovals"] = 2
+    if random.random() < 0.2:
+        step["reminders"] = [500, 1_000]
+    return step

@@ -1,0 +1,191 @@
+"""
+Bugs to plant: each puts one mistake of the kind that people make into a port or a use case.
+
+A plant gets pytest's monkeypatch and changes things for the length of one test. Those of what
+runs stand here, those of what is asked for in `planted_requests`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.errors import LeaseLost
+from wfcore.memory import Disk, MemoryStore
+from wfcore.memory import store as memory_store
+from wfcore.memory.overlay import Overlay
+from wfcore.memory.tables import EXECUTIONS
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.ports.store import Slots
+from wfcore.rules import execution, execution_machine
+from wfcore.rules.execution import advance
+from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.usecases import _apply, running, sweeping
+from wfcore.usecases.running import Lease
+from wfcore.usecases.services import Services
+
+
+def version_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """A put stores whatever it is given: updates get lost."""
+
+    def put(self: Overlay, kind: Any, key: Any, record: Any) -> None:
+        self.set(kind, key, evolve(record, version=record.version + 1))
+
+    patch.setattr(Overlay, "put", put)
+
+
+def fence_unchecked(patch: pytest.MonkeyPatch) -> None:
+    """A worker writes without asking whether its lease still holds."""
+
+    async def leased(unit: Any, lease: Lease) -> Execution:
+        run: Execution | None = await unit.executions.get(lease.execution_id)
+        if run is None or run.status not in (ExecutionStatus.PENDING, ExecutionStatus.RUNNING):
+            raise LeaseLost(lease.execution_id)
+        return run
+
+    patch.setattr(running, "_leased", leased)
+
+
+def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
+    """A claim looks first and takes afterwards; in between others look too."""
+
+    async def claim(
+        self: MemoryStore, worker: str, now: Any, until: Any, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        def look() -> Sequence[Execution]:
+            runs = self.disk.tables[EXECUTIONS.name].values()
+            due = [run for run in runs if memory_store.waits(run) and (run.due_at or 0) <= now]
+            return due[:limit]
+
+        found = await self._gate("look", worker, look)
+        taken = [memory_store._taken(run, worker) for run in found]
+        leased = memory_store._leased(taken, until)
+        await self._gate("claim", worker, lambda: self.disk.settle(leased), writes=True)
+        return taken
+
+    patch.setattr(MemoryStore, "claim", claim)
+
+
+def requeued_after_death(patch: pytest.MonkeyPatch) -> None:
+    """What a dead worker had begun goes back into the queue."""
+    patch.setattr(sweeping, "loss", lambda run, now, grace: execution_machine.LeaseReturned())
+
+
+def resumed_for_everybody(patch: pytest.MonkeyPatch) -> None:
+    """Recovery resumes interrupted executions, whoever asked for them."""
+    patch.setattr(execution, "_resumable", lambda run: True)
+
+
+def acknowledged_before_durable(patch: pytest.MonkeyPatch) -> None:
+    """A commit is answered before it is on the disk: a power cut takes it back."""
+    make = Disk.__init__
+
+    def careless(self: Disk, **more: Any) -> None:
+        make(self, **{**more, "durable": False})
+
+    patch.setattr(Disk, "__init__", careless)
+
+
+def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
+    """A step starts before its beginning is stored."""
+    record = running.begin
+
+    async def begin(services: Services, lease: Lease) -> Any:
+        async with services.store.unit() as unit:
+            run, definition = await running._held(unit, lease)
+        now = services.clock.now()
+        outcome = running._proceed(services, run, definition, now, execution_machine.Claimed())
+        if outcome.record.in_flight:
+            return await running._handed_over(services, lease, definition, outcome)
+        return await record(services, lease)
+
+    patch.setattr(running, "begin", begin)
+
+
+def late_results_count(patch: pytest.MonkeyPatch) -> None:
+    """A step that ends after the cancel is recorded all the same."""
+    held = running._leased
+
+    async def leased(unit: Any, lease: Lease) -> Execution:
+        run: Execution | None = await unit.executions.get(lease.execution_id)
+        if run is not None and run.status is ExecutionStatus.CANCELLED:
+            return run
+        return await held(unit, lease)
+
+    targets: Any = execution_machine.EXECUTION._targets
+    cancelled, facts = ExecutionStatus.CANCELLED, execution_machine
+    ends = (facts.StepDone, facts.StepFailed, facts.StepRetrying, facts.Broke, facts.Spent)
+    for fact in (*ends, facts.Claimed):
+        patch.setitem(targets, (cancelled, fact), cancelled)
+    patch.setattr(running, "_leased", leased)
+    patch.setattr(running, "_runs", lambda run, step, attempt: True)
+    patch.setattr(Dispatcher, "stop_steps", lambda self, execution_id: None)
+
+
+def place_is_kept(patch: pytest.MonkeyPatch) -> None:
+    """An execution that has ended keeps its worker, and the worker one place less."""
+    collect = _apply.collect
+
+    async def keeping(unit: Any, outcome: Any, now: Any) -> Any:
+        before = await unit.executions.get(outcome.record.id)
+        if before is not None and outcome.record.completed_at:
+            outcome = evolve(outcome, record=evolve(outcome.record, worker=before.worker))
+        return await collect(unit, outcome, now)
+
+    patch.setattr(running, "collect", keeping)
+
+
+def nobody_polls(patch: pytest.MonkeyPatch) -> None:
+    """A dispatcher that nobody wakes never looks: a lost hint is lost work."""
+    look = Dispatcher._claim_all
+
+    async def claims(self: Dispatcher) -> int:
+        await look(self)
+        return 10**9
+
+    patch.setattr(Dispatcher, "_claim_all", claims)
+
+
+def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks for executions whose worker has died."""
+
+    async def recover(services: Services) -> int:
+        return 0
+
+    patch.setattr(sweeping, "recover", recover)
+
+
+def heartless(patch: pytest.MonkeyPatch) -> None:
+    """Leases are never extended: long steps are taken for lost."""
+
+    async def keep(self: Dispatcher) -> None:
+        """Do nothing."""
+
+    patch.setattr(Dispatcher, "keep_leases", keep)
+
+
+def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
+    """Recovery takes an execution away although somebody else has claimed it meanwhile."""
+
+    async def recover(services: Services, lost: Execution) -> None:
+        now = services.clock.now()
+        async with services.store.unit() as unit:
+            run = await unit.executions.get(lost.id)
+            if run is None or run.worker is None:
+                return
+            outcome = advance(run, execution.loss(run, now, services.policy.grace_ms), now)
+            await _apply.collect(unit, outcome, now)
+            await unit.commit()
+
+    patch.setattr(sweeping, "_recover", sweeping.retried(recover))
+
+
+def end_recorded_again(patch: pytest.MonkeyPatch) -> None:
+    """An end whose answer got lost is recorded a second time."""
+    patch.setattr(running, "_runs", lambda run, step, attempt: True)
+
+
+def beginning_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A beginning whose answer got lost is not found again: its step never starts."""
+    patch.setattr(running, "_in_flight", lambda run: running.Outcome(run))

@@ -1,0 +1,67 @@
+"""
+Mistakes that this service once made, planted again: each was found by the simulator.
+
+The world that shows each of them, made small, lies in `kept`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from simulator.planted import beginning_forgotten, end_recorded_again
+from simulator.planted_requests import key_read_twice
+from wfcore.instants import later
+from wfcore.ports.store import Slots
+from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.usecases import approvals, running, settling
+from wfcore.usecases.running import Lease
+from wfcore.usecases.services import Services
+
+
+def torn_reads(patch: pytest.MonkeyPatch) -> None:
+    """An approval and its execution, read one after the other, are taken for one moment."""
+
+    @contextmanager
+    def apart(kind: str, id: str) -> Iterator[None]:
+        yield
+
+    patch.setattr(approvals, "read_together", apart)
+    patch.setattr(settling, "read_together", apart)
+
+
+def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
+    """What is only beginning is not kept alive, however long that takes."""
+
+    async def keep(self: Dispatcher) -> None:
+        mine = [id for id, held in self.held.items() if held.steps]
+        if mine:
+            kept = await running.heartbeat(self._services, self._worker, mine)
+            for execution_id in mine:
+                if execution_id not in kept:
+                    self.stop_steps(execution_id)
+
+    patch.setattr(Dispatcher, "keep_leases", keep)
+
+
+def late_claims_begin(patch: pytest.MonkeyPatch) -> None:
+    """What was claimed is begun, also under a lease that ended before the answer came."""
+
+    async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
+        now = services.clock.now()
+        until = later(now, services.policy.lease_ms)
+        slots = Slots(services.policy.places)
+        taken = await services.store.claim(worker, now, until, slots, limit)
+        return [Lease(worker, run.id, run.fence) for run in taken]
+
+    patch.setattr(running, "claim", claim)
+
+
+ONCE = (
+    key_read_twice,
+    torn_reads,
+    end_recorded_again,
+    beginning_forgotten,
+    only_steps_keep_leases,
+    late_claims_begin,
+)

@@ -1,0 +1,180 @@
+"""Bugs to plant in what clients ask for: starts, decisions, cancels, quotas. See `planted`."""
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from wfcore.errors import AlreadyFinished, IllegalMove, Stale
+from wfcore.memory import MemoryCounters
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import ExecutionStatus
+from wfcore.ports.counters import Taken, Window
+from wfcore.rules import execution_machine
+from wfcore.rules.approval import BY_TIMEOUT, Approve, Expire, decide, expired
+from wfcore.rules.execution import advance
+from wfcore.usecases import _apply, approvals, executions, settling, starting, webhooks
+from wfcore.usecases.services import Services
+
+
+def second_decision_acknowledged(patch: pytest.MonkeyPatch) -> None:
+    """Whoever lost the race for a decision is told that it has won."""
+    once = approvals._decide.__wrapped__  # type: ignore[attr-defined]
+
+    async def decides(services: Services, who: Any, asked: Any, origin: Any) -> Any:
+        try:
+            return await once(services, who, asked, origin)
+        except Stale:
+            async with services.store.view() as view:
+                approval = await view.approvals.get(asked.approval_id)
+            yes = isinstance(asked.decision, Approve)
+            return evolve(
+                approval, status=ApprovalStatus.APPROVED if yes else ApprovalStatus.REJECTED
+            )
+
+    patch.setattr(approvals, "_decide", decides)
+
+
+def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
+    """An expiry looks once whether somebody decided, and writes without looking again."""
+
+    async def expire(services: Services, approval_id: str) -> bool:
+        now = services.clock.deadline_now()
+        async with services.store.view() as view:
+            approval = await view.approvals.get(approval_id)
+        if approval is None or not expired(approval, now):
+            return False
+        async with services.store.unit() as unit:
+            current = await unit.approvals.get(approval_id)
+            run = await unit.executions.get(approval.execution_id)
+            assert run is not None
+            assert current is not None
+            over = decide(approval, Expire(), BY_TIMEOUT, now).record
+            unit.approvals.put(evolve(over, version=current.version))
+            rejected = execution_machine.Rejected(approval.step_name, approval.id, timed_out=True)
+            if run.status is ExecutionStatus.AWAITING_APPROVAL:
+                await _apply.collect(unit, advance(run, rejected, now), now)
+            await unit.commit()
+        return True
+
+    patch.setattr(settling, "expire", settling.retried(expire))
+
+
+def approvals_outlive(patch: pytest.MonkeyPatch) -> None:
+    """A cancelled execution leaves its question open."""
+
+    async def withdraw(unit: Any, run: Any, now: Any) -> None:
+        """Do nothing."""
+
+    patch.setattr(_apply, "_withdraw", withdraw)
+
+
+def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
+    """A cancel that met somebody faster writes what it had decided before."""
+
+    async def cancel(services: Services, who: Any, execution_id: str, origin: Any = None) -> Any:
+        now = services.clock.now()
+        async with services.store.view() as view:
+            run = await executions.execution_for(view, who, execution_id)
+        try:
+            outcome = advance(run, execution_machine.CancelAsked(), now)
+        except IllegalMove:
+            raise AlreadyFinished("over", run.id) from None
+        while True:
+            async with services.store.unit() as unit:
+                current = await unit.executions.get(execution_id)
+                assert current is not None
+                told = [
+                    evolve(event, number=current.events + number)
+                    for number, event in enumerate(outcome.events, start=1)
+                ]
+                number = current.events + len(told)
+                record = evolve(outcome.record, version=current.version, events=number)
+                again = evolve(outcome, record=record, events=tuple(told))
+                await _apply.collect(unit, again, now)
+                try:
+                    await unit.commit()
+                except Stale:
+                    continue
+                return record
+
+    patch.setattr(executions, "cancel_execution", cancel)
+
+
+def events_get_lost(patch: pytest.MonkeyPatch) -> None:
+    """The last event of a cancel is not stored."""
+    collect = _apply.collect
+
+    async def collecting(unit: Any, outcome: Any, now: Any) -> Any:
+        return await collect(unit, evolve(outcome, events=outcome.events[:-1]), now)
+
+    patch.setattr(executions, "collect", collecting)
+
+
+def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
+    """The idempotency key is stored after the execution, in another unit."""
+    accept = starting._accept
+
+    async def accepts(
+        services: Services,
+        unit: Any,
+        workflow: Any,
+        start: Any,
+        now: Any,
+        asked: Any,
+        *more: Any,
+    ) -> Any:
+        started = await accept(services, unit, workflow, start, now, None, *more)
+        if asked is not None:
+            async with services.store.unit() as after:
+                after.replays.put(asked.stands_for(started.execution_id, now))
+                await after.commit()
+        return started
+
+    patch.setattr(starting, "_accept", accepts)
+
+
+def key_read_twice(patch: pytest.MonkeyPatch) -> None:
+    """The idempotency key is looked up, and read again when it is stored."""
+    accept = starting._accept
+
+    async def accepts(
+        services: Services,
+        unit: Any,
+        workflow: Any,
+        start: Any,
+        now: Any,
+        asked: Any,
+        *more: Any,
+    ) -> Any:
+        if asked is not None:
+            found = await unit.replays.get(asked.scope, asked.idempotency.key)
+            asked = evolve(asked, found=found)
+        return await accept(services, unit, workflow, start, now, asked, *more)
+
+    patch.setattr(starting, "_accept", accepts)
+
+
+def quota_in_two_steps(patch: pytest.MonkeyPatch) -> None:
+    """A quota is looked at first and counted afterwards."""
+
+    async def take(
+        self: MemoryCounters, subject: str, asked: tuple[Window, ...], now: Any
+    ) -> Taken:
+        counts = await self._gate("look", subject, lambda: self.ledger.look(subject, asked))
+        if any(w.limit is not None and n >= w.limit for w, n in zip(asked, counts, strict=True)):
+            return Taken(tuple(window.kind for window in asked), counts)
+        free = [evolve(window, limit=None) for window in asked]
+        return await self._gate("take", subject, lambda: self.ledger.take(subject, free))
+
+    patch.setattr(MemoryCounters, "take", take)
+
+
+def room_unclaimed(patch: pytest.MonkeyPatch) -> None:
+    """The plan's number of webhooks is counted, and not held against others who count."""
+
+    async def counts(unit: Any, owner: Any, webhook_id: str) -> None:
+        others = await unit.webhooks.all_of_owner(owner.id)
+        webhooks.rules.require_room(owner.plan, others)
+
+    patch.setattr(webhooks, "_claim_room", counts)

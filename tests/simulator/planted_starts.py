@@ -1,0 +1,75 @@
+"""Bugs to plant in what starts by itself, and in limits of concurrency. See `planted`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from wfcore.memory import store as memory_store
+from wfcore.memory.lanes import Lanes
+from wfcore.memory.starts import Timers
+from wfcore.memory.tables import TIMERS
+from wfcore.model.trigger import Timer
+from wfcore.usecases import _apply, firing, running
+from wfcore.usecases.services import Services
+
+
+def timer_fires_before_it_goes(patch: pytest.MonkeyPatch) -> None:
+    """A timer is deleted in a unit of its own, after what it started was stored."""
+    fire = firing._fire
+
+    async def fires(services: Services, unit: Any, timer: Timer, *more: Any) -> Any:
+        unit._desk.changes.clear()
+        unit._desk.overlay.changes.clear()
+        fired = await fire(services, unit, timer, *more)
+        async with services.store.unit() as after:
+            after.timers.delete(timer)
+            await after.commit()
+        return fired
+
+    patch.setattr(firing, "_fire", fires)
+
+
+def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
+    """A completion is stored first, and the timers of its chains afterwards."""
+    late: list[Any] = []
+
+    async def set_timers(unit: Any, run: Any) -> Sequence[Any]:
+        late.append(run)
+        return ()
+
+    complete, set_at_once = running.complete_step, _apply._set_timers
+
+    async def completes(services: Services, *args: Any, **more: Any) -> Any:
+        jobs = await complete(services, *args, **more)
+        while late:
+            async with services.store.unit() as unit:
+                await set_at_once(unit, late.pop())
+                await unit.commit()
+        return jobs
+
+    patch.setattr(_apply, "_set_timers", set_timers)
+    patch.setattr(running, "complete_step", completes)
+
+
+def timer_id_by_chance(patch: pytest.MonkeyPatch) -> None:
+    """The next timer of a schedule is stored without asking whether it is there."""
+
+    def put(self: Timers, record: Timer) -> None:
+        self.desk.collect(lambda overlay: overlay.set(TIMERS, record.id, record))
+
+    def delete(self: Timers, record: Timer) -> None:
+        self.desk.collect(lambda overlay: overlay.set(TIMERS, record.id, None))
+
+    patch.setattr(Timers, "put", put)
+    patch.setattr(Timers, "delete", delete)
+
+
+def lanes_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A claim does not ask how many of a workflow run already."""
+    patch.setattr(memory_store, "waiting_in_lanes", lambda runs, limits: frozenset())
+
+
+def room_is_only_looked_at(patch: pytest.MonkeyPatch) -> None:
+    """With `onLimit: skip` two starts that both see room are both stored."""
+    patch.setattr(Lanes, "require_room", lambda self, lane, at_once: None)

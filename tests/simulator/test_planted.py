@@ -1,0 +1,55 @@
+"""The simulator bites: each planted bug is found, soon, and as what it is."""
+
+from collections.abc import Callable
+
+import pytest
+
+from simulator import planted, planted_requests, planted_starts
+from wfcore.testing.simulator import kind_of, simulate
+
+WORLDS = 500
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+PLANTS: tuple[tuple[Plant, set[str]], ...] = (
+    (planted.version_unchecked, {"lost update", "decided twice", "result changed"}),
+    (planted.fence_unchecked, {"late result", "result changed", "started twice", "forgotten"}),
+    (planted.claim_in_two_steps, {"lost update", "too many places", "lane too full"}),
+    (planted.requeued_after_death, {"started twice"}),
+    (planted.resumed_for_everybody, {"began again"}),
+    (planted.acknowledged_before_durable, {"unknown", "decision undone", "cancel undone", "ghost"}),
+    (planted.begun_is_not_recorded, {"not recorded"}),
+    (planted.late_results_count, {"after the end", "result changed"}),
+    (planted.place_is_kept, {"place kept"}),
+    (planted.nobody_polls, {"no end"}),
+    (planted.recovery_is_forgotten, {"no end"}),
+    (planted.heartless, {"interrupted for nothing"}),
+    (planted.recovered_without_looking, {"interrupted for nothing", "taken away"}),
+    (planted.end_recorded_again, {"result changed", "late result"}),
+    (planted.beginning_forgotten, {"interrupted for nothing", "no end"}),
+    (planted_requests.second_decision_acknowledged, {"decided twice", "decision undone"}),
+    (planted_requests.expiry_overrides, {"decided twice"}),
+    (planted_requests.approvals_outlive, {"asks after the end"}),
+    (planted_requests.retried_without_reading, {"after the end", "result changed", "fence"}),
+    (planted_requests.events_get_lost, {"events"}),
+    (planted_requests.key_in_a_unit_of_its_own, {"started twice", "another answer"}),
+    (planted_requests.key_read_twice, {"started twice", "another answer"}),
+    (planted_requests.quota_in_two_steps, {"quota overrun"}),
+    (planted_requests.room_unclaimed, {"too many webhooks"}),
+    (planted_starts.timer_fires_before_it_goes, {"started twice"}),
+    (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),
+    (planted_starts.timer_id_by_chance, {"started twice"}),
+    (planted_starts.lanes_are_ignored, {"lane too full"}),
+    (planted_starts.room_is_only_looked_at, {"lane too full", "too many in lane"}),
+)
+"""Each mistake, and the kinds of violations that it may be found as."""
+
+
+@pytest.mark.parametrize(("plant", "found_as"), PLANTS, ids=[one.__name__ for one, _ in PLANTS])
+def test_a_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, plant: Plant, found_as: set[str]
+) -> None:
+    """Within 500 worlds some promise is broken by a service with this bug."""
+    plant(monkeypatch)
+    found = simulate(range(1, WORLDS + 1)).failures
+    assert found, "no world broke a promise"
+    assert kind_of(found[0].broken) in found_as, found[0].broken

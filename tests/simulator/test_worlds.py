@@ -1,0 +1,78 @@
+"""Two thousand worlds without a broken promise, and the same world whenever it is asked for."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from wfcore.testing.simulator import Kind, Recipe, as_played, play, recipe_from, simulate
+
+WORLDS = 2_000
+CHUNK = 500
+LEAST_PER_SECOND = 150
+"""Executions that one core must manage."""
+
+DIGEST = """
+import hashlib
+from wfcore.testing.simulator import play, recipe_from
+digest = hashlib.sha256()
+for seed in range(1, 41):
+    digest.update("\\n".join(play(*recipe_from(seed), traced=True).trace).encode())
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.parametrize("first", range(1, WORLDS, CHUNK))
+def test_no_world_breaks_a_promise(first: int) -> None:
+    """Whatever goes wrong, all promises are kept; and enough went wrong to mean something."""
+    started = time.process_time()
+    summary = simulate(range(first, first + CHUNK))
+    assert [(failure.seed, failure.broken) for failure in summary.failures] == []
+    assert summary.executions / (time.process_time() - started) > LEAST_PER_SECOND
+    assert summary.executions > 2 * CHUNK
+    assert summary.answered > 5 * CHUNK
+    assert {kind.value for kind in Kind} == summary.faults.keys()
+    assert min(summary.faults.values()) > 20
+    assert set(summary.coverage.missing) <= UNREACHED, "what can happen does happen"
+
+
+UNREACHED = {"execution: RUNNING Refused"}
+"""Rows that no simulated world leads along."""
+
+
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_a_seed_is_always_the_same_world(seed: int) -> None:
+    """The same seed gives the same trace, line by line."""
+    first, second = (play(*recipe_from(seed), traced=True).trace for _ in range(2))
+    assert first == second
+    assert len(first) > 3
+
+
+def test_a_trace_does_not_depend_on_how_python_hashes() -> None:
+    """Other processes with other hash seeds see the same worlds, byte for byte."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for hash_seed in ("0", "1", "4711")
+    ]
+    digests = {process.communicate()[0].strip() for process in processes}
+    assert all(process.returncode == 0 for process in processes)
+    assert len(digests) == 1
+    assert len(digests.pop()) == hashlib.sha256().digest_size * 2
+
+
+@pytest.mark.parametrize("seed", range(1, 40))
+def test_a_played_world_can_be_replayed(seed: int) -> None:
+    """What chance decided is in the recipe: from its text alone the same trace comes out."""
+    recipe, chance = recipe_from(seed)
+    trace = play(recipe, chance, traced=True).trace
+    kept = Recipe.from_json(as_played(recipe, chance).to_json())
+    assert kept == as_played(recipe, chance)
+    assert play(kept, traced=True).trace == trace
