@@ -237,7 +237,8 @@ class Dispatcher:
     async def _go_on(self, held: _Held) -> None:
         async with held.turn:
             held.looks = False
-            work = await self._stored(lambda: running.go_on(self._services, held.lease))
+            look = running.go_on
+            work = await self._stored(lambda: look(self._services, held.lease, held.met))
             self._take_up(held, work)
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:

@@ -97,7 +97,7 @@ def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
         now = services.clock.now()
         outcome = running._proceed(services, run, definition, now, execution_machine.Claimed())
         if outcome.record.in_flight:
-            return await running._handed_over(services, lease, definition, outcome)
+            return await running._work(services, lease, definition, outcome)
         return await record(services, lease)
 
     patch.setattr(running, "begin", begin)

@@ -32,14 +32,16 @@ def torn_reads(patch: pytest.MonkeyPatch) -> None:
 
 def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
     """What is only beginning is not kept alive, however long that takes."""
+    keep_all = Dispatcher.keep_leases
 
     async def keep(self: Dispatcher) -> None:
-        mine = [id for id, held in self.held.items() if held.steps]
-        if mine:
-            kept = await running.heartbeat(self._services, self._worker, mine)
-            for execution_id in mine:
-                if execution_id not in kept:
-                    self.stop_steps(execution_id)
+        beginning = {id: held for id, held in self.held.items() if not held.steps}
+        for id in beginning:
+            del self.held[id]
+        try:
+            await keep_all(self)
+        finally:
+            self.held.update(beginning)
 
     patch.setattr(Dispatcher, "keep_leases", keep)
 
@@ -57,6 +59,11 @@ def late_claims_begin(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "claim", claim)
 
 
+def looks_forget(patch: pytest.MonkeyPatch) -> None:
+    """What a look began, whose answer got lost, is not found by the next one."""
+    patch.setattr(running, "_unmet", lambda outcome, met: outcome)
+
+
 ONCE = (
     key_read_twice,
     torn_reads,
@@ -64,4 +71,5 @@ ONCE = (
     beginning_forgotten,
     only_steps_keep_leases,
     late_claims_begin,
+    looks_forget,
 )

@@ -63,7 +63,7 @@ def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
 def approvals_outlive(patch: pytest.MonkeyPatch) -> None:
     """A cancelled execution leaves its question open."""
 
-    async def withdraw(unit: Any, run: Any, now: Any) -> None:
+    async def withdraw(*_: Any) -> None:
         """Do nothing."""
 
     patch.setattr(_apply, "_withdraw", withdraw)

@@ -142,12 +142,14 @@ async def test_a_delay_beside_a_process_is_looked_at_in_time(world: World) -> No
     assert work.look_at == world.clock.now() + SECOND
     held = await running.heartbeat(world.services, "w1", [lease.execution_id])
     assert held == {lease.execution_id: work.look_at}
-    early = await running.go_on(world.services, lease)
+    early = await running.go_on(world.services, lease, {("a", 1)})
     assert (early.jobs, early.look_at) == ((), work.look_at)
     world.clock.advance(SECOND)
-    late = await running.go_on(world.services, lease)
+    late = await running.go_on(world.services, lease, {("a", 1)})
     assert [job.step_name for job in late.jobs] == ["b"]
     assert (late.in_flight, late.look_at) == ({"a", "b"}, None)
+    again = await running.go_on(world.services, lease, {("a", 1)})
+    assert again == late, "the answer to the look may have got lost: EX-23"
 
 
 async def test_two_questions_are_open_at_once(world: World) -> None:
@@ -178,7 +180,7 @@ async def test_a_decision_while_something_runs_is_for_the_worker(world: World) -
     assert (run.status, run.worker, run.due_at) == (S.RUNNING, "w1", world.clock.now())
     assert ("look", run_id) in world.hints.told
     assert not await running.claim(world.services, "w2", 1)
-    work = await running.go_on(world.services, lease)
+    work = await running.go_on(world.services, lease, {("a", 1)})
     assert ([job.step_name for job in work.jobs], work.look_at) == (["b"], None)
     assert a.step_name == "a"
 

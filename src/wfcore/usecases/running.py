@@ -105,20 +105,20 @@ async def begin(services: Services, lease: Lease) -> Work:
 
     Raises `LeaseLost`.
     """
-    return await _moved(services, lease, facts.Claimed())
+    definition, outcome = await _move(services, lease, (facts.Claimed(),))
+    return await _work(services, lease, definition, outcome)
 
 
-async def go_on(services: Services, lease: Lease) -> Work:
+async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int]] = ()) -> Work:
     """
     Look again at an execution that is held: a delay is over, an approval was decided, the time
-    of something is up. What to do now. FL-7, FL-10. Raises `LeaseLost`.
+    of something is up. What to do now. FL-7, FL-10.
+
+    The jobs are those of all steps in flight but the attempts that the worker has *met*: what
+    an earlier look began, whose answer got lost, is among them. EX-23. Raises `LeaseLost`.
     """
-    return await _moved(services, lease)
-
-
-async def _moved(services: Services, lease: Lease, *first: facts.Fact) -> Work:
-    definition, outcome = await _move(services, lease, first)
-    return await _work(services, lease, definition, outcome)
+    definition, outcome = await _move(services, lease, ())
+    return await _work(services, lease, definition, _unmet(outcome, met))
 
 
 @retried
@@ -256,6 +256,14 @@ def _in_flight(run: Execution) -> Outcome[Execution]:
     """What was begun under the present lease and has not ended, as if it was begun now."""
     begun = (StartStep(name, run.step_results[name].attempts) for name in run.in_flight)
     return Outcome(run, effects=tuple(begun))
+
+
+def _unmet(outcome: Outcome[Execution], met: Collection[tuple[str, int]]) -> Outcome[Execution]:
+    """The same, with every step in flight among those to start but what was *met*."""
+    others = [one for one in outcome.effects if not isinstance(one, StartStep)]
+    begun = (one for one in _in_flight(outcome.record).effects if isinstance(one, StartStep))
+    unmet = [one for one in begun if (one.step_name, one.attempt) not in met]
+    return evolve(outcome, effects=(*others, *unmet))
 
 
 async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:

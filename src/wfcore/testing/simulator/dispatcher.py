@@ -179,7 +179,7 @@ class Dispatcher:
             self._host.spawn(f"{held.name}/look{held.looks}", self._look(held))
 
     async def _look(self, held: Held) -> None:
-        await self._moved(held, lambda: running.go_on(self._services, held.lease))
+        await self._moved(held, lambda: running.go_on(self._services, held.lease, held.met))
         self._let_go(held)
 
     async def _run_step(self, held: Held, job: Job) -> None:
