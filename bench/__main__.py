@@ -100,6 +100,7 @@ def spawn_rows(report: Report) -> None:
             report.most(f"{what}, beyond it", over, "ms", OVERHEAD_MS, against)
     report.ratio("Python steps / bare spawns", found.steps, found.spawns, "/s", 3)
     report.most(f"waiting interpreters, {found.level}", found.idle_mb, "MB", 60)
+    report.plain("programs and libraries they map", f"{found.mapped_mb:.0f} MB")
 
 
 def kit_rows(report: Report) -> None:

@@ -7,7 +7,6 @@ started with `python -I main.py`: its own environment, its own `__main__`, and n
 a start would not have brought. Standard library only.
 """
 
-import atexit
 import ctypes
 import gc
 import io
@@ -18,6 +17,8 @@ import time
 from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
+
+from adapters_runtime.leaving import leave, take_apart
 
 _fresh: frozenset[str] = frozenset()
 _places: tuple[str, ...] = ()
@@ -46,13 +47,12 @@ def run(job: dict[str, Any]) -> NoReturn:
     packages = job["env"].get("PYTHONPATH")
     sys.path[:] = (packages, *_places) if packages else _places
     main = _become_main(path)
-    gc.unfreeze()
     gc.enable()
     status = _status_of(main, path)
+    del main
     if status == _INTERRUPTED:
         _end_interrupted()
-    ctypes.pythonapi.Py_Exit(ctypes.c_int(status))  # threads, exit functions, open files
-    raise AssertionError("still here")
+    leave(status, _fresh)
 
 
 def _show(*words: str) -> None:
@@ -137,8 +137,7 @@ def _said(error: BaseException, trace: TracebackType | None) -> int:
 
 def _end_interrupted() -> NoReturn:
     """As an interpreter that lets nobody doubt what ended it."""
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
+    take_apart(_fresh)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
     raise AssertionError("still here")

@@ -7,7 +7,7 @@ started interpreter sooner, since that is memory. Pure: the time is an argument.
 only.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -19,30 +19,40 @@ QUIET_S = 20.0
 """After so long without a step a pool shrinks to one."""
 IDLE_S = 300.0
 """After so long it is given up."""
+LARGE_IDLE_S = 60.0
+"""After so long, one of spares that hold a started interpreter."""
 
 
 class _Pool(Generic[S]):
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, idle_s: float) -> None:
         self.spares: list[S] = []
         self.wanted = 1
         self.used_at = now
+        self.idle_s = idle_s
 
 
 class Spares(Generic[K, S]):
-    """Spares by kind. *always*: the kind that is held ready from the start, and never given up."""
+    """
+    Spares by kind. *always*: the kind that is held ready from the start, and never given up.
+    *is_large*: whether spares of a kind take much memory.
+    """
 
-    def __init__(self, always: K) -> None:
+    def __init__(self, always: K, is_large: Callable[[K], bool] = lambda _: False) -> None:
         self._always = always
-        self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0)}
+        self._is_large = is_large
+        self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0, IDLE_S)}
 
     def take(self, kind: K, now: float) -> S | None:
         """A spare of *kind*; None where there is none, which asks for more of them."""
-        pool = self._pools.pop(kind, None) or _Pool(now)
-        self._pools[kind] = pool  # the latest used is last
-        if not pool.spares and now - pool.used_at < QUIET_S:
+        known = self._pools.pop(kind, None)
+        pool = self._pools[kind] = known or self._new_pool(kind, now)  # the latest used is last
+        if known and not pool.spares and now - pool.used_at < QUIET_S:
             pool.wanted = min(pool.wanted + 1, MOST_EACH)
         pool.used_at = now
         return pool.spares.pop() if pool.spares else None
+
+    def _new_pool(self, kind: K, now: float) -> _Pool[S]:
+        return _Pool(now, LARGE_IDLE_S if self._is_large(kind) else IDLE_S)
 
     def add(self, kind: K, spare: S) -> None:
         """Hold *spare* ready."""
@@ -68,7 +78,7 @@ class Spares(Generic[K, S]):
             quiet = now - pool.used_at
             if quiet >= QUIET_S:
                 pool.wanted = 1
-            is_old = len(self._pools) > MOST_KINDS or quiet >= IDLE_S
+            is_old = len(self._pools) > MOST_KINDS or quiet >= pool.idle_s
             if is_old and kind != self._always:
                 del self._pools[kind]
                 pool.wanted = 0
@@ -79,7 +89,7 @@ class Spares(Generic[K, S]):
     def next_look_s(self, now: float) -> float | None:
         """After how long something may have become surplus; None: never."""
         waits = [
-            (QUIET_S if pool.wanted > 1 else IDLE_S) - (now - pool.used_at)
+            (QUIET_S if pool.wanted > 1 else pool.idle_s) - (now - pool.used_at)
             for kind, pool in self._pools.items()
             if kind != self._always or pool.wanted > 1
         ]

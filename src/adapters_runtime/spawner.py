@@ -74,7 +74,9 @@ class _Spawner:
         self._poll.register(control, select.POLLIN)
         self._server_there = True
         self._steps_ended = False
-        self._spares: Spares[Kind, _Supervisor] = Spares(Kind())
+        self._spares: Spares[Kind, _Supervisor] = Spares(
+            Kind(), is_large=lambda kind: kind.ahead is not None
+        )
 
     def run(self) -> None:
         """Serve until the server is gone and the last supervisor has ended."""

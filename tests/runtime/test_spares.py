@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.spares import IDLE_S, MOST_EACH, MOST_KINDS, QUIET_S, Spares
+from adapters_runtime.spares import (
+    IDLE_S,
+    LARGE_IDLE_S,
+    MOST_EACH,
+    MOST_KINDS,
+    QUIET_S,
+    Spares,
+)
 
 
 def filled(spares: Spares[str, int], made: list[int]) -> None:
@@ -27,6 +34,19 @@ def test_what_is_used_is_made_again() -> None:
     spares.take("node", 1.0)
     filled(spares, made)
     assert spares.take("node", 2.0) is not None
+
+
+def test_what_is_large_goes_sooner() -> None:
+    """One spare is enough for steps one by one; large ones are given up after a minute."""
+    spares, made = Spares[str, int]("usual", is_large=lambda kind: kind == "node"), []
+    for kind in ("node", "lua"):
+        spares.take(kind, 1.0)
+    filled(spares, made)
+    assert len(list(spares)) == 3
+    assert spares.next_look_s(1.0) == LARGE_IDLE_S
+    assert len(spares.surplus(1.0 + LARGE_IDLE_S)) == 1
+    assert spares.take("node", 100.0) is None
+    assert spares.take("lua", 100.0) is not None
 
 
 def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:
