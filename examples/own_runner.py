@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import define, frozen
 
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.wakeups import Wakeups
@@ -22,8 +22,10 @@ from wfcore import (
     Job,
     Json,
     Language,
+    LanguageState,
     Plan,
     Principal,
+    Say,
     StepEnd,
     StepJob,
     apply_workflow,
@@ -32,7 +34,6 @@ from wfcore import (
     start_execution,
     wait_for_rest,
 )
-from wfcore.ports.runtime import LanguageState, Say
 
 SECOND = 1_000
 
@@ -71,16 +72,20 @@ class FunctionRunner:
         return await self._called(function, job, say)
 
     async def _called(self, function: Function, job: StepJob, say: Say) -> StepEnd:
-        call = Call(job.argv[1:], job.context, _saying(say) if job.log else _silence)
+        heard = Heard(say if job.log else _nobody)
+        call = Call(job.argv[1:], job.context, heard.line)
         seconds = job.step.timeout_ms / SECOND
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return StepEnd(await function(call))
+                end = StepEnd(await function(call))
         except Exception as error:
+            end = StepEnd(error=f"{type(error).__name__}: {error}")
             if limit.expired():
-                return StepEnd(error=f"timed out after {seconds} s", timed_out=True)
-            return StepEnd(error=f"{type(error).__name__}: {error}")
+                end = StepEnd(error=f"timed out after {seconds} s", timed_out=True)
+        if heard.failure is not None:
+            raise heard.failure  # the listener's, and none of the step's
+        return end
 
     def languages(self) -> Mapping[Language, LanguageState]:
         """Functions only."""
@@ -94,11 +99,23 @@ class FunctionRunner:
         """Nothing outlives its step."""
 
 
-def _saying(say: Say) -> Callable[[str], Awaitable[None]]:
-    return lambda line: say("stdout", f"{line}\n")
+@define
+class Heard:
+    """Passes lines on, and keeps what went wrong with whoever listens."""
+
+    say: Say
+    failure: Exception | None = None
+
+    async def line(self, text: str) -> None:
+        """One line of the step's output."""
+        try:
+            await self.say("stdout", f"{text}\n")
+        except Exception as failure:
+            self.failure = failure
+            raise
 
 
-async def _silence(line: str) -> None:
+async def _nobody(stream: str, lines: str) -> None:
     """Nobody wants to hear it."""
 
 

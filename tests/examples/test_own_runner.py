@@ -1,4 +1,4 @@
-"""A step runner that calls functions: the port's promises as far as no process is needed."""
+"""A step runner that calls functions keeps what is promised of any, and says its own well."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from examples.loading import example
 from wfcore.model.json import Json
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner
-from wfcore.testing.contracts import RunnerContract
+from wfcore.testing.contracts import CallContract, RunnerContract
 from wfcore.testing.contracts.steps import Lines, job, silent
 
 own = example("own_runner")
@@ -18,8 +18,49 @@ def command(*argv: str, **more):
     return job(language=Language.COMMAND, argv=argv, **more)
 
 
+async def gives(call) -> Json:
+    return {"n": [1, "ü"]}
+
+
+async def gives_nothing(call) -> Json:
+    return None
+
+
+async def fails(call) -> Json:
+    raise ValueError("no")
+
+
+async def waits(call) -> Json:
+    await call.say("waiting")
+    await asyncio.Event().wait()
+
+
+async def speaks(call) -> Json:
+    await call.say("one")
+    await call.say("two")
+
+
+DEEDS = {
+    "gives": gives,
+    "gives nothing": gives_nothing,
+    "fails": fails,
+    "waits": waits,
+    "speaks": speaks,
+}
+
+
+class TestFunctionsAreSteps(CallContract):
+    @pytest.fixture
+    def runner(self) -> StepRunner:
+        return own.FunctionRunner(DEEDS)
+
+    @pytest.fixture
+    def does(self):
+        return lambda deed: command(deed, log=True)
+
+
 class TestFunctionRunner:
-    """What the shipped contract says of languages and commands, and the rest in its words."""
+    """What the shipped contract says of languages and commands, and what is special here."""
 
     test_missing_interpreter = RunnerContract.test_missing_interpreter
     test_missing_command = RunnerContract.test_missing_command
@@ -88,19 +129,24 @@ class TestFunctionRunner:
             await running
         assert ended == ["wait"]
 
-    async def test_many_at_once(self, runner: StepRunner) -> None:
-        """Steps that run at once do not mix."""
-        ends = await asyncio.gather(
-            *(runner.run(command("echo", str(number)), silent) for number in range(20))
-        )
-        outputs = [end.output["arguments"] for end in ends]  # type: ignore[index,call-overload]
-        assert outputs == [[str(number)] for number in range(20)]
+    async def test_a_listener_that_failed_once_is_not_forgotten(self) -> None:
+        """Whatever the function makes of it: when nobody could listen, the caller learns why."""
 
-    async def test_languages_and_close(self, runner: StepRunner) -> None:
-        """Every language has a word, with a cure where it cannot run; closing twice is fine."""
+        async def insists(call) -> Json:
+            try:
+                await call.say("hello")
+            except ZeroDivisionError:
+                return "never mind"
+            return "heard"
+
+        async def fail(stream: str, lines: str) -> None:
+            raise ZeroDivisionError
+
+        runner = own.FunctionRunner({"insists": insists})
+        with pytest.raises(ZeroDivisionError):
+            await runner.run(command("insists", log=True), fail)
+
+    async def test_functions_are_commands(self, runner: StepRunner) -> None:
+        """No other language runs here."""
         states = runner.languages()
-        assert set(states) == set(Language)
         assert [one for one in Language if states[one].available] == [Language.COMMAND]
-        assert all(states[one].cure for one in Language if not states[one].available)
-        await runner.close()
-        await runner.close()
