@@ -54,6 +54,8 @@ from wfcore.model.trigger import Chain as Chain
 from wfcore.model.trigger import Schedule as Schedule
 from wfcore.model.usage import Usage as Usage
 from wfcore.model.webhook import Webhook as Webhook
+from wfcore.model.window import Taken as Taken
+from wfcore.model.window import Window as Window
 from wfcore.model.workflow import AiStep as AiStep
 from wfcore.model.workflow import ApprovalStep as ApprovalStep
 from wfcore.model.workflow import Branch as Branch
@@ -77,6 +79,7 @@ from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
 from wfcore.ports.environments import Environments as Environments
 from wfcore.ports.files import ArtifactFiles as ArtifactFiles
+from wfcore.ports.files import StoredFile as StoredFile
 from wfcore.ports.models import Answer as Answer
 from wfcore.ports.models import AnswerLost as AnswerLost
 from wfcore.ports.models import Finish as Finish
@@ -89,7 +92,9 @@ from wfcore.ports.models import Question as Question
 from wfcore.ports.runtime import AiJob as AiJob
 from wfcore.ports.runtime import Job as Job
 from wfcore.ports.runtime import JobRunner as JobRunner
+from wfcore.ports.runtime import LanguageState as LanguageState
 from wfcore.ports.runtime import LeftFile as LeftFile
+from wfcore.ports.runtime import Say as Say
 from wfcore.ports.runtime import StepEnd as StepEnd
 from wfcore.ports.runtime import StepJob as StepJob
 from wfcore.ports.runtime import StepRunner as StepRunner
@@ -111,6 +116,8 @@ from wfcore.rules.execution import advance as advance
 from wfcore.rules.execution_machine import EXECUTION as EXECUTION
 from wfcore.rules.explain import Around as Around
 from wfcore.rules.explain import explain as explain
+from wfcore.rules.held_time import HeldTime as HeldTime
+from wfcore.rules.held_time import held_time as held_time
 from wfcore.rules.proceed import proceed as proceed
 from wfcore.rules.rate import verdict as verdict
 from wfcore.rules.rate import windows as windows

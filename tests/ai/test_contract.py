@@ -1,12 +1,14 @@
-"""What every way to ask models promises, of the fake and of both wire protocols."""
+"""What models and their prices promise, of the fakes, both wire protocols and the price list."""
 
 import pytest
 from attrs import frozen
 
+from adapters_runtime.ai.prices import PriceList
+from adapters_runtime.ai.providers import providers_from
 from model_server import ModelServer, cuts, hangs, refuses, says
 from wfcore.ports.models import Finish
-from wfcore.testing.contracts import ModelsContract
-from wfcore.testing.models import ScriptedModels
+from wfcore.testing.contracts import ModelsContract, PricesContract
+from wfcore.testing.models import MODEL, FixedPrices, ScriptedModels
 
 FINISHES = {
     "local": {Finish.LENGTH: "length", Finish.DECLINED: "content_filter"},
@@ -66,3 +68,19 @@ class TestMessages(ModelsContract):
     @pytest.fixture
     def peer(self, server: ModelServer) -> WirePeer:
         return WirePeer(server, "anthropic")
+
+
+class TestFixedPrices(PricesContract):
+    known, unknown = MODEL, "scripted:other"
+
+    @pytest.fixture
+    def prices(self) -> FixedPrices:
+        return FixedPrices()
+
+
+class TestPriceList(PricesContract):
+    known, unknown = "openai:gpt-5-mini", "openai:no-such-model"
+
+    @pytest.fixture
+    def prices(self) -> PriceList:
+        return PriceList({}, providers_from({"OPENAI_API_KEY": "k"}))

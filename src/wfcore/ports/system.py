@@ -18,7 +18,7 @@ class Clock(Protocol):
 
         The wall clock, except for 5 minutes after it jumped by more than 60 s against the
         monotonic one: then the time as if it had not jumped, so that a wrong clock does not
-        reject what people were still asked.
+        reject what people were still asked. `rules.held_time` says it of any two clocks.
         """
 
 

@@ -7,6 +7,7 @@ contracts, strategies and walks, nothing for builders, fakes, vectors and the si
 that is shipped to run never imports any of it.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from wfcore.testing.contracts.files import FilesContract as FilesContract
     from wfcore.testing.contracts.machine import MachineContract as MachineContract
     from wfcore.testing.contracts.models import ModelsContract as ModelsContract
+    from wfcore.testing.contracts.prices import PricesContract as PricesContract
     from wfcore.testing.contracts.runner import RunnerContract as RunnerContract
     from wfcore.testing.contracts.runner_calls import CallContract as CallContract
     from wfcore.testing.contracts.store import StoreContract as StoreContract
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from wfcore.testing.fakes_running import counters_in_memory as counters_in_memory
     from wfcore.testing.fakes_running import in_turn as in_turn
     from wfcore.testing.fakes_running import store_in_memory as store_in_memory
+    from wfcore.testing.models import FixedPrices as FixedPrices
     from wfcore.testing.models import ScriptedModels as ScriptedModels
     from wfcore.testing.strategies import instants as instants
     from wfcore.testing.strategies import json_values as json_values
@@ -67,6 +70,7 @@ _HOMES = {
     "contracts.files": ("FilesContract",),
     "contracts.machine": ("MachineContract",),
     "contracts.models": ("ModelsContract",),
+    "contracts.prices": ("PricesContract",),
     "contracts.runner": ("RunnerContract",),
     "contracts.runner_calls": ("CallContract",),
     "contracts.store": ("StoreContract",),
@@ -92,7 +96,7 @@ _HOMES = {
         "in_turn",
         "store_in_memory",
     ),
-    "models": ("ScriptedModels",),
+    "models": ("FixedPrices", "ScriptedModels"),
     "strategies": ("instants", "json_values", "key_texts", "payloads"),
     "strategies_definition": ("definitions",),
     "strategies_written": ("written",),
@@ -102,6 +106,11 @@ _HOMES = {
     "walks_execution": ("ExecutionWalk",),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_SPEAKING = ("contracts", "comparison", "walks", "walks_decisions", "walks_execution")
+"""Modules whose assertions users read."""
+
+if (_pytest := sys.modules.get("pytest")) is not None:  # a failure then shows what was compared
+    _pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SPEAKING))
 
 
 def __getattr__(name: str) -> Any:

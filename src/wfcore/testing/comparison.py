@@ -94,7 +94,7 @@ class StoreComparison(RuleBasedStateMachine):
     """Subclasses give `open`: a new, empty store, whose files (if any) are below the folder."""
 
     async def open(self, folder: Path) -> Store:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
 
     def __init__(self) -> None:
         super().__init__()

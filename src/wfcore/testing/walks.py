@@ -32,6 +32,8 @@ from wfcore.machine import Machine
 from wfcore.testing.builders import NOW
 
 Facts = st.SearchStrategy[Any]
+NAMED = ("machine", "first", "facts")
+"""What every walk must name."""
 
 
 class MachineWalk(RuleBasedStateMachine):
@@ -60,9 +62,15 @@ class MachineWalk(RuleBasedStateMachine):
     over = False
     """Whether the end has been seen to refuse everything."""
 
+    def __init__(self) -> None:
+        lacking = [name for name in NAMED if not hasattr(self, name)]
+        if lacking:
+            raise TypeError(f"{type(self).__name__} does not name {', '.join(lacking)}")
+        super().__init__()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not all(hasattr(cls, name) for name in ("machine", "first", "facts")):
+        if not all(hasattr(cls, name) for name in NAMED):
             return
         missing = [fact.__name__ for fact in cls.machine.facts if fact not in cls.facts]
         if missing:
@@ -71,7 +79,7 @@ class MachineWalk(RuleBasedStateMachine):
 
     def fold(self, record: Any, fact: Any) -> Any:
         """The record after *fact*. Raises one of `refusals` where the table has no row."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.fold must fold a fact into a record")
 
     def state(self, record: Any) -> Any:
         """The state of a record in the machine's sense: its `status`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -16,6 +17,7 @@ from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from kit.bugs.catching import Bug, patched, promise
 from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.ports.models import Answer
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules import execution
 from wfcore.testing.contracts import (
@@ -24,6 +26,7 @@ from wfcore.testing.contracts import (
     DispatcherContract,
     IdsContract,
     PasswordsContract,
+    PricesContract,
     TemplatesContract,
     WakeupContract,
 )
@@ -31,6 +34,7 @@ from wfcore.testing.contracts.dispatching import Site
 from wfcore.testing.contracts.steps import job
 from wfcore.testing.fakes import PlainPasswords
 from wfcore.testing.fakes_running import ScriptedRunner
+from wfcore.testing.models import MODEL, FixedPrices
 from wfcore.usecases import running
 
 RUNNING = StepStatus.RUNNING
@@ -72,6 +76,14 @@ async def claims_without_end(services: Any, worker: str, limit: int) -> Any:
 
 
 CLAIM = running.claim
+
+
+class KnownPrices(PricesContract):
+    known, unknown = MODEL, "scripted:other"
+
+
+async def free(self: Any, model: str, answer: Answer) -> Decimal:
+    return Decimal(0)
 
 
 async def gives_up(self: Any, write: Any) -> Any:
@@ -200,6 +212,11 @@ BUGS = (
             "test_a_whole_template_keeps_the_type",
             templates=MiniJinjaTemplates,
         ),
+    ),
+    Bug(
+        "what nobody has a price for costs nothing",
+        patched(FixedPrices, "cost", free),
+        promise(KnownPrices, "test_an_unknown_price_is_none", prices=FixedPrices),
     ),
     Bug(
         "a failed step is an exception",

@@ -11,6 +11,7 @@ from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract
+from wfcore.testing.contracts.prices import PricesContract
 from wfcore.testing.contracts.runner import RunnerContract
 from wfcore.testing.contracts.runner_calls import CallContract
 from wfcore.testing.contracts.store import StoreContract
@@ -36,6 +37,7 @@ __all__ = [
     "MachineContract",
     "ModelsContract",
     "PasswordsContract",
+    "PricesContract",
     "RunnerContract",
     "StoreContract",
     "TemplatesContract",

@@ -5,6 +5,7 @@ import asyncio
 from wfcore.instants import DAY, MINUTE, EpochMs
 from wfcore.ports.counters import Counters, Taken, Window
 from wfcore.testing.builders import NOW
+from wfcore.testing.contracts.awaited import Awaited
 
 
 def minute(limit: int | None, start: int = NOW) -> Window:
@@ -19,7 +20,7 @@ def day(limit: int | None, start: int = NOW) -> Window:
     return Window("day", begin, EpochMs(begin + DAY), limit)
 
 
-class CountersContract:
+class CountersContract(Awaited):
     """Subclasses give a fixture `counters`: empty counters that are closed afterwards."""
 
     async def test_exactly_the_limit_is_admitted(self, counters: Counters) -> None:

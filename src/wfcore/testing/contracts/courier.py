@@ -18,6 +18,7 @@ from typing import Protocol
 import pytest
 
 from wfcore.ports.callbacks import Answer, Courier
+from wfcore.testing.contracts.awaited import Awaited
 
 HEADERS = {"webhook-id": "msg_1", "webhook-signature": "v1,abc="}
 
@@ -40,7 +41,7 @@ class Peer(Protocol):
         """It closes the connection of the next request without a word."""
 
 
-class CourierContract:
+class CourierContract(Awaited):
     """Everything that `wfcore.ports.callbacks.Courier` promises and one peer can see."""
 
     async def test_body_and_headers_arrive_as_they_are(self, courier: Courier, peer: Peer) -> None:

@@ -22,6 +22,7 @@ from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.runtime import StepEnd
+from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.dispatcher_trees import BesideOneAnother
 from wfcore.testing.contracts.dispatching import (
     PATIENCE_S,
@@ -35,7 +36,7 @@ from wfcore.testing.fakes_running import HeldRunner
 from wfcore.usecases import executions, running, sweeping
 
 
-class DispatcherContract(BesideOneAnother):
+class DispatcherContract(Awaited, BesideOneAnother):
     """Subclasses give `wakeup` and `dispatch`."""
 
     @pytest.fixture

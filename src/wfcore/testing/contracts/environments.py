@@ -18,6 +18,7 @@ import pytest
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Needs
 from wfcore.ports.environments import Environments
+from wfcore.testing.contracts.awaited import Awaited
 
 
 async def never_asked() -> Collection[Needs]:
@@ -25,7 +26,7 @@ async def never_asked() -> Collection[Needs]:
     raise AssertionError("asked what is in use, where nothing is idle")
 
 
-class EnvironmentsContract:
+class EnvironmentsContract(Awaited):
     """
     Subclasses give a fixture `environments` without any environment, two needs that can be
     installed, and one that cannot, whose first package is named in the words of the failure.
@@ -37,7 +38,7 @@ class EnvironmentsContract:
 
     def grow_old(self, environments: Environments) -> None:
         """Let everything that is there look as if nobody had used it for a year."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}.grow_old must age what is there")
 
     async def test_what_was_prepared_is_found(self, environments: Environments) -> None:
         """Before there is nothing, afterwards always the same place, another for other needs."""

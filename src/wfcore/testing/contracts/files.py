@@ -7,6 +7,7 @@ import pytest
 
 from wfcore.errors import NotFound
 from wfcore.ports.files import ArtifactFiles
+from wfcore.testing.contracts.awaited import Awaited
 
 CONTENT = bytes(range(256)) * 1_000
 
@@ -16,7 +17,7 @@ async def content(files: ArtifactFiles, key: str, start: int, end: int) -> bytes
     return b"".join([chunk async for chunk in files.read(key, start, end)])
 
 
-class FilesContract:
+class FilesContract(Awaited):
     """Subclasses give a fixture `files`: an empty place for artifacts."""
 
     async def test_what_was_stored_is_read_back(self, files: ArtifactFiles) -> None:

@@ -24,6 +24,9 @@ class MachineContract:
     walk: ClassVar[type[MachineWalk]]
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if not hasattr(self, "walk"):
+            name = type(self).__name__
+            pytest.fail(f"{name}.walk must name a subclass of MachineWalk", pytrace=False)
         machine = self.walk.machine
         if "row" in metafunc.fixturenames:
             ids = [f"{row.state}-{row.fact.__name__}" for row in machine.rows]

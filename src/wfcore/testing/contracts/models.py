@@ -28,6 +28,7 @@ from wfcore.ports.models import (
     Models,
     Question,
 )
+from wfcore.testing.contracts.awaited import Awaited
 
 _PATIENCE_S = 20
 
@@ -57,7 +58,7 @@ class Peer(Protocol):
         """It says nothing at all."""
 
 
-class ModelsContract:
+class ModelsContract(Awaited):
     """Everything that `wfcore.ports.models.Models` promises."""
 
     model: ClassVar[str] = "scripted:model"

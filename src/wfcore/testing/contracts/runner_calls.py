@@ -18,6 +18,7 @@ import pytest
 
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepEnd, StepJob, StepRunner
+from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.steps import Lines, job, silent
 
 DEEDS: Mapping[str, str] = {
@@ -35,7 +36,7 @@ Does = Callable[[str], StepJob]
 PATIENCE_S = 30
 
 
-class CallContract:
+class CallContract(Awaited):
     """Subclasses give `runner` and, unless its steps are Python, `does`."""
 
     @pytest.fixture
@@ -62,8 +63,11 @@ class CallContract:
         """Cancelled, `run` raises; nothing keeps it."""
         said = Lines()
         running = asyncio.ensure_future(runner.run(does("waits"), said))
+        running.add_done_callback(lambda _: said.heard.set())
         async with asyncio.timeout(PATIENCE_S):
             await said.heard.wait()
+            if running.done():
+                pytest.fail(f"a step that waits has ended: {await running}")
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running

@@ -11,6 +11,7 @@ The contract of a store, as a test class to inherit from.
 Needs pytest-asyncio in auto mode. Time is plain integers: the suite controls it by its arguments.
 """
 
+from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.claims import ClaimContract
 from wfcore.testing.contracts.lanes import LaneContract
 from wfcore.testing.contracts.lists import ListContract
@@ -18,5 +19,7 @@ from wfcore.testing.contracts.triggers import TriggerContract
 from wfcore.testing.contracts.units import UnitContract
 
 
-class StoreContract(UnitContract, ListContract, ClaimContract, LaneContract, TriggerContract):
+class StoreContract(
+    Awaited, UnitContract, ListContract, ClaimContract, LaneContract, TriggerContract
+):
     """Everything that `wfcore.ports.store` and `wfcore.ports.records` promise."""

@@ -7,13 +7,14 @@ Needs pytest-asyncio in auto mode.
 import asyncio
 
 from wfcore.ports.dispatch import Wakeup
+from wfcore.testing.contracts.awaited import Awaited
 
 PATIENCE_S = 20
 """After so long, what should have come by itself does not come."""
 LONG_MS = 600_000
 
 
-class WakeupContract:
+class WakeupContract(Awaited):
     """Subclasses give `wakeup`, to which nobody listens yet."""
 
     async def test_a_hint_that_nobody_hears_is_no_accident(self, wakeup: Wakeup) -> None:
