@@ -3,6 +3,9 @@
 import importlib
 import inspect
 import pkgutil
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from types import ModuleType, NoneType, UnionType
@@ -193,6 +196,35 @@ def test_two_steps_are_two_plain_steps():
     assert (two.variables, two.has_output, two.description) == ({}, False, "")
     assert not {type(step) for step in two.steps} & {ParallelStep, LoopStep}
     assert {step.when for step in two.steps} == {None}
+
+
+FAILING = """
+from hypothesis import Phase, given, settings
+from wfcore import Approval, Execution, Webhook
+from wfcore.testing import values_of
+
+for kind in (Approval, Execution, Webhook):
+    @settings(database=None, derandomize=True, phases=[Phase.generate, Phase.shrink])
+    @given(values_of(kind))
+    def fails(value):
+        raise AssertionError
+
+    try:
+        fails()
+    except AssertionError as failed:
+        print(*failed.__notes__)
+"""
+
+
+def test_a_failing_value_is_told_as_a_call_of_its_class():
+    """What a failure prints can be read: the class, and no field that has its default."""
+    run = subprocess.run(
+        [sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=60
+    )
+    assert re.findall(r"value=(\w+)\(", run.stdout) == ["Approval", "Execution", "Webhook"], (
+        run.stderr
+    )
+    assert not re.search("lambda|None|version", run.stdout)
 
 
 def test_json_keys_and_instants_are_small():

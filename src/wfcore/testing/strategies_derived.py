@@ -111,6 +111,24 @@ def derived(kind: type, values: Values, **given: Strategy) -> Strategy:
     return st.fixed_dictionaries(needed, optional=optional).map(lambda fields: kind(**fields))
 
 
+def told(record: Any) -> Strategy:
+    """
+    That record. A failing test tells it as a call of its class, without what has its default,
+    so that it can be read, and pasted into a test of its own.
+    """
+    said = {
+        one.alias or one.name: st.just(getattr(record, one.name))
+        for one in attrs.fields(type(record))
+        if getattr(record, one.name) != _usual(one)
+    }
+    return st.builds(type(record), **said)
+
+
+def _usual(field: "attrs.Attribute[Any]") -> Any:
+    made = getattr(field.default, "factory", None)
+    return field.default if made is None else made()
+
+
 def _of_field(kind: type, one: "attrs.Attribute[Any]", values: Values) -> Strategy:
     if one.name == "id":
         return ids(_PREFIXES.get(kind.__name__, kind.__name__.lower()))

@@ -44,7 +44,7 @@ from wfcore.rules.tally import utc_date
 from wfcore.testing import strategies as plain
 from wfcore.testing import strategies_definition as written
 from wfcore.testing import strategies_triggers as st_triggers
-from wfcore.testing.strategies_derived import Strategy, derived, names
+from wfcore.testing.strategies_derived import Strategy, derived, names, told
 from wfcore.testing.strategies_runs import FACTS
 
 K = TypeVar("K")
@@ -53,11 +53,11 @@ K = TypeVar("K")
 @cache
 def values_of(kind: type[K]) -> st.SearchStrategy[K]:
     """Any valid value of that attrs class. Raises `TypeError` where a field's type is unknown."""
+    if kind in FACTS:
+        return cast("st.SearchStrategy[K]", FACTS[kind])
     said = _SAID.get(kind)
-    if said is not None:
-        return cast("st.SearchStrategy[K]", said())
-    found = FACTS.get(kind)
-    return cast("st.SearchStrategy[K]", derived(kind, values_of) if found is None else found)
+    found = derived(kind, values_of) if said is None else said()
+    return cast("st.SearchStrategy[K]", found.flatmap(told))
 
 
 def _any(kind: type, **given: Strategy) -> Strategy:
@@ -68,7 +68,7 @@ def _any(kind: type, **given: Strategy) -> Strategy:
 
 
 def _steps() -> Strategy:
-    return st.builds(_sound_step, _any(StepResult))
+    return _any(StepResult).map(_sound_step)
 
 
 def _sound_step(step: StepResult) -> StepResult:
@@ -90,7 +90,7 @@ def _sound_step(step: StepResult) -> StepResult:
 
 def _executions() -> Strategy:
     steps = st.dictionaries(st.sampled_from(("one", "two", "three")), values_of(StepResult))
-    return st.builds(_sound_execution, _any(Execution, step_results=steps))
+    return _any(Execution, step_results=steps).map(_sound_execution)
 
 
 def _sound_execution(run: Execution) -> Execution:
@@ -113,7 +113,7 @@ def _sound_execution(run: Execution) -> Execution:
 
 def _approvals() -> Strategy:
     groups = st.lists(plain.groups(), max_size=1).map(tuple)
-    return st.builds(_sound_approval, _any(Approval, groups=groups, reminded=st.just(0)))
+    return _any(Approval, groups=groups, reminded=st.just(0)).map(_sound_approval)
 
 
 def _sound_approval(approval: Approval) -> Approval:
