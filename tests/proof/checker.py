@@ -1,19 +1,20 @@
 """
 What must hold after every restart. Each function returns what is wrong, in words that begin
-with the kind of the violation.
+with the kind of the violation. What concerns single executions is in `proof.records`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Set
 
-from proof.flows import Ledger
+from proof.flows import Attempt, Ledger
 from proof.promises import Promises
 from proof.world import Sight
-from wfcore.model.event import Event
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, StepStatus, TriggerSource
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
 RESTING = ENDED | {"INTERRUPTED", "AWAITING_APPROVAL"}
-STEPS = {"work": ("first", "last"), "ask": ("first", "review", "last")}
+CUT_SHORT = {"INTERRUPTED", "CANCELLED"}
+RESUMES = 3
+"""How often the service goes on by itself with what a workflow started. EX-12."""
 
 
 def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
@@ -21,6 +22,7 @@ def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
     yield from _executions(promises, sight)
     yield from _approvals(promises, sight)
     yield from _starts(ledger, sight)
+    yield from _releases(promises, ledger, sight)
 
 
 def _executions(promises: Promises, sight: Sight) -> Iterator[str]:
@@ -34,78 +36,141 @@ def _executions(promises: Promises, sight: Sight) -> Iterator[str]:
     for id, run in sight.executions.items():
         if run.status == "FAILED":
             yield f"failed: {id} {run.error}"
-        if run.status == "CANCELLED" and id not in promises.to_cancel | rejected:
+        asked = id in promises.to_cancel | rejected or sight.status(run.parent_id) == "CANCELLED"
+        if run.status == "CANCELLED" and not asked:
             yield f"cancelled by nobody: {id}"
 
 
 def _approvals(promises: Promises, sight: Sight) -> Iterator[str]:
-    for id, status in promises.decided.items():
-        if (found := sight.approvals.get(id)) is None or found.status != status:
-            yield f"decision undone: {id} was {status}, is {found and found.status}"
+    for id, answer in promises.decided.items():
+        if (found := sight.approvals.get(id)) is None or found.status != answer.status:
+            yield f"decision undone: {id} was {answer.status}, is {found and found.status}"
     for id, one in sight.approvals.items():
-        possible = {"PENDING", *promises.asked.get(id, ())}
+        possible = {"PENDING", *(answer.status for answer in promises.asked.get(id, ()))}
         if one.execution_id in promises.to_cancel:
             possible.add("CANCELLED")
         if one.status not in possible:
             yield f"decided by nobody: {id} is {one.status}, not one of {possible}"
-        waits = sight.status(one.execution_id) == "AWAITING_APPROVAL"
-        if waits != (one.status == "PENDING"):
-            yield f"waiting: {id} is {one.status}, {sight.status(one.execution_id)}"
+        run = sight.executions.get(one.execution_id)
+        if run is None or _waits(run, one.step_name, id) != (one.status == "PENDING"):
+            yield f"waiting: {id} is {one.status}, its execution {run and run.status}"
+
+
+def _waits(run: Execution, step: str, approval_id: str) -> bool:
+    """Whether the step waits for that approval, and the execution is not over."""
+    result = run.step_results.get(step)
+    asks = result is not None and result.status is StepStatus.AWAITING_APPROVAL
+    waits = asks and result is not None and result.approval_id == approval_id
+    alone = run.workflow_name == "ask" and run.status != "AWAITING_APPROVAL"
+    return waits and run.status not in ENDED and not alone
 
 
 def _starts(ledger: Ledger, sight: Sight) -> Iterator[str]:
-    for (execution_id, step), times in ledger.begun.items():
+    for attempt, times in ledger.begun.items():
+        run = sight.executions.get(attempt.execution_id)
         if times > 1:
-            yield f"step twice: {step} of {execution_id}"
-        if execution_id not in sight.executions:
-            yield f"ghost: {execution_id} ran, and nobody knows it"
+            yield f"step twice: {attempt} {times} times"
+        if run is None:
+            yield f"ghost: {attempt.execution_id} ran, and nobody knows it"
+        elif attempt.number > 1 + (RESUMES if _is_child(run) else 0):
+            yield f"step twice: {attempt} of {run.trigger_source}"
     for tag, executions in ledger.executions_by_tag.items():
         if len(executions) > 1:
             yield f"start twice: {tag} is {executions}"
 
 
-def not_interrupted(cut_off: set[str], promises: Promises, sight: Sight) -> Iterator[str]:
-    """Executions whose step was killed are INTERRUPTED, or CANCELLED where that was asked."""
-    for id in cut_off:
-        status = sight.status(id)
-        if status != "INTERRUPTED" and not (status == "CANCELLED" and id in promises.to_cancel):
-            yield f"not interrupted: {id} is {status}"
+def _is_child(run: Execution) -> bool:
+    return run.trigger_source is TriggerSource.WORKFLOW
+
+
+def _releases(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
+    """The step behind a question gets exactly the rows that the one acknowledged yes let go."""
+    for id, one in sight.approvals.items():
+        given = ledger.released.get(one.execution_id)
+        asked = [answer for answer in promises.asked.get(id, ()) if answer.status == "APPROVED"]
+        said = [promises.decided[id]] if id in promises.decided else asked
+        if given is not None and given not in {answer.released for answer in said}:
+            yield f"other rows: {one.execution_id} was given {given}, let go was {said}"
+
+
+def under_way(cut_off: Set[Attempt], sight: Sight) -> Iterator[Attempt]:
+    """Killed attempts of which the server does not know yet that they are."""
+    for attempt in cut_off:
+        run = sight.executions.get(attempt.execution_id)
+        result = run.step_results.get(attempt.step) if run else None
+        if result is None or (result.attempts == attempt.number and result.in_flight):
+            yield attempt
+
+
+def not_interrupted(cut_off: Set[Attempt], sight: Sight) -> Iterator[str]:
+    """
+    A killed attempt is on record as INTERRUPTED, and so is its execution, unless it was
+    cancelled. What a workflow started may have gone on with another attempt.
+    """
+    for attempt in cut_off:
+        run = sight.executions.get(attempt.execution_id)
+        result = run.step_results.get(attempt.step) if run else None
+        if run is None or result is None:
+            yield f"not recorded: {attempt}"
+        elif result.attempts == attempt.number and result.status not in CUT_SHORT:
+            yield f"not interrupted: {attempt} is {result.status}"
+        if run and not _is_child(run) and run.status not in CUT_SHORT:
+            yield f"not interrupted: {run.id} is {run.status}"
 
 
 def moved(before: Mapping[str, str], promises: Promises, sight: Sight) -> Iterator[str]:
-    """What rested *before* (by execution) still does, unless somebody asked for a change."""
+    """What rested *before* (by id) still does, unless somebody asked for a change."""
     asked = {one.execution_id for id, one in sight.approvals.items() if id in promises.asked}
     for id, status in before.items():
-        excused = status not in ENDED and id in promises.to_cancel | asked
+        if id in sight.approvals:
+            continue  # who may have decided it is asked in `wrong`
+        run = sight.executions.get(id)
+        excused = status not in ENDED and {id, run and run.parent_id} & (asked | promises.to_cancel)
         if sight.status(id) != status and not excused:
             yield f"moved: {id} was {status}, is {sight.status(id)}"
 
 
 def resting(sight: Sight) -> dict[str, str]:
-    """The executions that do not move by themselves, with their status."""
-    return {id: run.status.value for id, run in sight.executions.items() if run.status in RESTING}
+    """What does not move by itself, with its status: executions, and open approvals."""
+    still = {id: run for id, run in sight.executions.items() if rests(run)}
+    runs = {id: run.status.value for id, run in still.items() if run.status in RESTING}
+    open = {id: "PENDING" for id, one in sight.approvals.items() if one.status == "PENDING"}
+    return runs | open
 
 
-def unlike_its_history(run: Execution, events: Sequence[Event]) -> Iterator[str]:
-    """Events are numbered from 1 without gaps; exactly an ended one has a terminal event, last."""
-    if [event.number for event in events] != list(range(1, len(events) + 1)):
-        yield f"events: {run.id} has {[event.number for event in events]}"
-    terminal = [
-        event.number
-        for event in events
-        if event.kind.rpartition(".")[2].upper() in ENDED and event.kind.startswith("execution.")
-    ]
-    if terminal != ([len(events)] if run.status in ENDED else []):
-        yield f"events: {run.id} is {run.status}, terminal events {terminal} of {len(events)}"
+def rests(run: Execution) -> bool:
+    """Whether it waits for people, for its child, or for ever."""
+    if run.status == "INTERRUPTED":
+        return not _is_child(run) or run.resumes >= RESUMES
+    waits = run.worker is None and run.due_at is None
+    return run.status in RESTING or (run.status == "RUNNING" and waits)
 
 
-def unlike_the_ledger(run: Execution, ledger: Ledger) -> Iterator[str]:
-    """What was started is on record; what COMPLETED has done each step once, to its end."""
-    begun = {step for id, step in ledger.begun if id == run.id}
-    if missing := begun - run.step_results.keys():
-        yield f"not recorded: {missing} of {run.id}"
-    if run.status != "COMPLETED":
-        return
-    for step in ("first", "last"):
-        if not ledger.begun[run.id, step] == ledger.ended[run.id, step] == 1:
-            yield f"incomplete: {step} of {run.id}, which is COMPLETED"
+def not_over(sight: Sight, before: Mapping[str, str]) -> Iterator[str]:
+    """
+    When the grace is over every execution has ended: what was INTERRUPTED says so, and with it
+    what waited for its child. Nothing else has moved.
+    """
+    for id, run in sight.executions.items():
+        if run.status not in ENDED:
+            yield f"stuck: {id} is {run.status}"
+        elif before.get(id) in ENDED and run.status != before[id]:
+            yield f"moved: {id} was {before[id]}, is {run.status}"
+        elif before.get(id) not in ENDED and not _given_up(run, sight):
+            yield f"failed: {id} was {before.get(id)}, is {run.status} {run.error}"
+
+
+def _given_up(run: Execution, sight: Sight) -> bool:
+    if run.status == "CANCELLED":
+        return sight.status(run.parent_id) == "FAILED"
+    return "Execution interrupted" in (run.error or "")
+
+
+def orphans(sight: Sight) -> Iterator[str]:
+    """At rest: what has ended has no children left, and who waits for a child has one."""
+    for id, run in sight.executions.items():
+        if run.status not in ENDED and sight.status(run.parent_id) in ENDED:
+            yield f"orphan: {id} is {run.status}, what started it is over"
+        for step, result in run.step_results.items():
+            if result.open_child and sight.status(result.open_child) in (None, *ENDED):
+                yield f"orphan: {id} waits in {step} for {result.open_child}, which is over"

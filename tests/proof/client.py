@@ -1,13 +1,16 @@
 """A client that never rests: it starts, decides, cancels, asks again, and remembers each answer."""
 
 import asyncio
+import hashlib
+import hmac
+import json
 from random import Random
 from typing import Any
 
 import httpx
 
-from proof.promises import Promises, Start
-from proof.world import World
+from proof.promises import Answer, Promises, Start
+from proof.world import SECRET, SIGNED, World
 
 RUSH_S = 0.03
 """The longest pause between two acts."""
@@ -23,7 +26,7 @@ class Client:
 
     async def act(self, chance: Random, api_key: str, done: asyncio.Semaphore) -> None:
         """One act after the other, each counted, until an answer does not come."""
-        acts = (self._start, self._start, self._start, self._decide, self._cancel, self._repeat)
+        acts = (*[self._start] * 3, *[self._decide] * 2, self._cancel, self._repeat, self._fetch)
         try:
             while True:
                 await chance.choice(acts)(chance, api_key)
@@ -33,25 +36,40 @@ class Client:
             self._promises.counts["cut off"] += 1
 
     async def _start(self, chance: Random, api_key: str) -> None:
+        flow = chance.choice(("work", "work", "ask", "tree"))
+        values = {"nap": chance.choice(("0", "0.05", "0.3"))}
+        await self.start(flow, values, by_webhook=chance.random() < 0.5)
+
+    async def start(self, flow: str, values: dict[str, str], by_webhook: bool) -> None:
+        """Send a start that was never sent before."""
         tag = f"t{len(self._promises.sent)}"
-        values = {"tag": tag, "nap": chance.choice(("0", "0.05", "0.3"))}
-        flow = chance.choice(("work", "work", "ask"))
-        if chance.random() < 0.5:
-            path = f"/api/v1/workflows/{self._world.workflows[flow]}/executions"
-            start = Start(tag, path, api_key, {"inputs": values})
-        else:
+        values = {"tag": tag, **values}
+        if by_webhook:
             path = f"/api/webhooks/{self._world.webhooks[flow]}/trigger"
-            start = Start(tag, path, self._world.hook_key, values)
+            start = Start(tag, flow, path, values, by_webhook)
+        else:
+            path = f"/api/v1/workflows/{self._world.workflows[flow]}/executions"
+            start = Start(tag, flow, path, {"inputs": values})
         self._promises.sent[tag] = start
         await self.send(start)
 
     async def send(self, start: Start) -> None:
         """Send a start, the first time or again."""
-        once = {"Idempotency-Key": start.tag}
-        answer = await self._post(start.path, start.api_key, start.body, once)
+        content = json.dumps(start.body).encode()
+        headers = {"Idempotency-Key": start.tag, "Content-Type": "application/json"}
+        headers |= self._credentials(start, content)
+        answer = await self._http.post(start.path, content=content, headers=headers)
         if self._expect(answer, 202):
             replayed = answer.headers.get("Idempotent-Replayed") == "true"
             self._promises.accepted(start, answer.json()["executionId"], replayed)
+
+    def _credentials(self, start: Start, content: bytes) -> dict[str, str]:
+        if not start.by_webhook:
+            return _bearer(self._world.keys[0])
+        if start.flow != SIGNED:
+            return _bearer(self._world.hook_key)
+        digest = hmac.new(SECRET.encode(), content, hashlib.sha256).hexdigest()
+        return {"X-Webhook-Signature": f"sha256={digest}"}
 
     async def _repeat(self, chance: Random, api_key: str) -> None:
         if self._promises.started:
@@ -62,16 +80,19 @@ class Client:
         answer = await self._http.get(query, headers=_bearer(api_key))
         if not (self._expect(answer, 200) and (waiting := answer.json()["approvals"])):
             return
+        one = chance.choice(waiting)
         verb = chance.choice(("approve", "approve", "reject"))
-        await self.decide(chance.choice(waiting)["id"], verb, api_key)
+        edits = verb == "approve" and one["reviewableGroups"] and chance.random() < 0.7
+        note = f"n{chance.randrange(10**9)}" if edits else None
+        await self.decide(one["id"], Answer(verb, note), api_key)
 
-    async def decide(self, approval_id: str, verb: str, api_key: str) -> None:
+    async def decide(self, approval_id: str, answer: Answer, api_key: str) -> None:
         """Approve or reject; somebody else may be faster (404)."""
-        status = {"approve": "APPROVED", "reject": "REJECTED"}[verb]
-        self._promises.asked.setdefault(approval_id, set()).add(status)
-        answer = await self._post(f"/api/v1/approvals/{approval_id}/{verb}", api_key)
-        if self._expect(answer, 200, 404) and answer.status_code == 200:
-            self._promises.answered(approval_id, status)
+        self._promises.asked.setdefault(approval_id, []).append(answer)
+        path = f"/api/v1/approvals/{approval_id}/{answer.verb}"
+        said = await self._http.post(path, json=answer.body, headers=_bearer(api_key))
+        if self._expect(said, 200, 404) and said.status_code == 200:
+            self._promises.answered(approval_id, answer)
 
     async def _cancel(self, chance: Random, api_key: str) -> None:
         recent = list(self._promises.started.values())[-30:]
@@ -79,17 +100,32 @@ class Client:
             return
         execution_id = chance.choice(recent)
         self._promises.to_cancel.add(execution_id)
-        answer = await self._post(f"/api/v1/executions/{execution_id}/cancel", api_key)
+        path = f"/api/v1/executions/{execution_id}/cancel"
+        answer = await self._http.post(path, json={}, headers=_bearer(api_key))
         if self._expect(answer, 200, 404) and answer.status_code == 200:
             self._promises.cancelled.add(execution_id)
             self._promises.counts["cancelled"] += 1
 
-    async def _post(
-        self, path: str, api_key: str, body: Any = None, headers: dict[str, str] | None = None
-    ) -> httpx.Response:
-        return await self._http.post(
-            path, json=body or {}, headers={**_bearer(api_key), **(headers or {})}
-        )
+    async def _fetch(self, chance: Random, api_key: str) -> None:
+        promises = self._promises
+        works = [tag for tag in promises.started if promises.sent[tag].flow == "work"]
+        if works:
+            await self.fetch(chance.choice(works[-30:]), api_key)
+
+    async def fetch(self, tag: str, api_key: str) -> None:
+        """Download the artifact of a start; there must be one, where there was one before."""
+        execution_id = self._promises.started[tag]
+        path = f"/api/v1/executions/{execution_id}/artifacts"
+        answer = await self._http.get(path, headers=_bearer(api_key))
+        if not self._expect(answer, 200):
+            return
+        listed: list[dict[str, Any]] = answer.json()["artifacts"]
+        if len(listed) > 1 or (execution_id in self._promises.left and not listed):
+            self._promises.broken.append(f"artifact: {execution_id} has {listed}")
+        for one in listed:
+            file = await self._http.get(one["downloadUrl"])
+            if self._expect(file, 200):
+                self._promises.fetched(tag, one["id"], file.text)
 
     def _expect(self, answer: httpx.Response, *statuses: int) -> bool:
         if answer.status_code in statuses:

@@ -2,7 +2,9 @@
 What the executions of the kill loop do: write into the ledger, nap, and write again.
 
 The ledger lies outside the data folder and is the only judge of what was started. One line for
-each moment: `begun|ended <execution> <step> <attempt> <tag>`; the tag is the start's own.
+each moment: `begun|ended|released <execution> <step> <attempt> <text>`; the text is the tag that
+the execution was started with, or the rows that a step was given. While there is a file beside
+it that is called `ledger.hold`, a step that has begun does not go on.
 """
 
 from collections import Counter
@@ -10,72 +12,161 @@ from pathlib import Path
 
 from attrs import frozen
 
-STEP = """
-      write() {
-        echo "$1 $WF_EXECUTION_ID $WF_STEP_NAME $WF_ATTEMPT $WF_VAR_tag" >> "$WF_VAR_ledger"
-      }
-      write begun
-"""
-FIRST = f"""
-  - name: first
-    kind: code
-    language: bash
-    source: |{STEP}
-      write ended
-"""
-LAST = f"""
-  - name: last
-    kind: code
-    language: bash
-    source: |{STEP}
-      setsid -f sleep 600 >/dev/null 2>&1
-      sleep "$WF_VAR_nap"
-      write ended
-"""
-ASK = """
-  - {name: review, kind: manual_approval, message: "Shall {{ variables.tag }} go on?"}
-"""
+FLOWS = ("leaf", "work", "ask", "tree")
+STEPS = {
+    "leaf": ("first", "last"),
+    "work": ("first", "last"),
+    "ask": ("first", "last"),
+    "tree": (
+        *("first", "second", "early", "answered", "late"),
+        *(f"each.{index}.turn" for index in range(3)),
+        "last",
+    ),
+}
+"""The code steps that each flow consists of, by their keys in the execution."""
+ROWS = ("one", "two")
+NOTE = "asked"
+"""What is in the column `note` of every row that people are asked about."""
+
+
+def _code(name: str, *lines: str) -> str:
+    """A code step that writes when it begins and when it ends, and does *lines* in between."""
+    source = (
+        "write() {",
+        '  echo "$1 $WF_EXECUTION_ID $WF_STEP_NAME $WF_ATTEMPT $2" >> "$WF_VAR_ledger"',
+        "}",
+        'write begun "$WF_VAR_tag"',
+        'while [ -e "$WF_VAR_ledger.hold" ]; do sleep 0.02; done',
+        *lines,
+        'write ended "$WF_VAR_tag"',
+    )
+    text = "\n".join(f"    {line}" for line in source)
+    return f"- name: {name}\n  kind: code\n  language: bash\n  source: |\n{text}\n"
+
+
+NAP = 'sleep "$WF_VAR_nap"'
+DAEMON = "setsid -f sleep 600 >/dev/null 2>&1"
+ARTIFACT = 'echo "$WF_VAR_tag" > "$WF_ARTIFACTS/note"'
+RELEASED = (
+    'context=$(<"$WF_CONTEXT"); rest=${context//\'"note":\'/}',
+    "count=$(((${#context} - ${#rest}) / 7)); note=${context##*'\"note\":'}; note=${note#*'\"'}",
+    'write released "$count*${note%%\'"\'*}"',
+)
+"""Says how many rows the step was given, and what is in the note of the last one."""
+
+REVIEW = '- {name: review, kind: manual_approval, message: "Shall {{ variables.tag }} go on?"}\n'
+ROW_REVIEW = f"""
+- name: review
+  kind: manual_approval
+  message: Which ones, and why?
+  groups:
+    - name: rows
+      title: Rows
+      rows: [{", ".join(f"{{order: {order}, note: {NOTE}}}" for order in ROWS)}]
+      rowKey: order
+      columns:
+        - {{key: order, title: Order, editable: false}}
+        - {{key: note, title: Note}}
+""".lstrip()
+LOOP = """
+- name: each
+  kind: loop
+  items: [0, 1, 2]
+  as: item
+  maxParallel: 2
+  steps:
+""".lstrip()
+CHILD = """
+- name: below
+  kind: workflow
+  workflow: leaf
+  inputs: {tag: "{{ variables.tag }}.below", nap: "{{ variables.nap }}"}
+""".lstrip()
+BRANCHES = {
+    "two": _code("first") + _code("second", DAEMON, NAP),
+    "asked": _code("early") + REVIEW + _code("answered", NAP),
+    "timed": "- {name: pause, kind: delay, duration: 200ms}\n" + _code("late", NAP),
+    "rounds": LOOP + "".join(f"    {line}\n" for line in _code("turn", NAP).splitlines()),
+    "child": CHILD,
+}
+
+
+def _indented(text: str, by: int) -> str:
+    return "".join(" " * by + line + "\n" for line in text.splitlines())
+
+
+def _tree() -> str:
+    branches = "".join(
+        f"    - name: {name}\n      steps:\n{_indented(steps, 8)}"
+        for name, steps in BRANCHES.items()
+    )
+    return f"- name: both\n  kind: parallel\n  branches:\n{branches}" + _code("last")
 
 
 def flow(name: str, ledger: Path) -> bytes:
-    """The definition of `work` (two steps) or `ask` (with an approval between them)."""
-    middle = ASK if name == "ask" else ""
-    variables = f"variables: {{tag: {{type: string}}, ledger: {{type: string, default: {ledger}}}}}"
-    return f"name: {name}\n{variables}\nsteps:{FIRST}{middle}{LAST}".encode()
+    """
+    The definition of a flow: `work` (two steps, the last leaves an artifact), `ask` (rows for
+    people between them), `tree` (branches with steps, a question, a delay, a loop and a child),
+    `leaf` (the child).
+    """
+    steps = {
+        "leaf": _code("first") + _code("last", DAEMON, NAP),
+        "work": _code("first") + _code("last", DAEMON, ARTIFACT, NAP),
+        "ask": _code("first") + ROW_REVIEW + _code("last", DAEMON, *RELEASED, NAP),
+        "tree": _tree(),
+    }[name]
+    variables = "{tag: {type: string}, nap: {type: string}, ledger: {type: string, default: %s}}"
+    return f"name: {name}\nvariables: {variables % ledger}\nsteps:\n{_indented(steps, 2)}".encode()
+
+
+@frozen
+class Attempt:
+    """One attempt of one step: what must start once, if at all."""
+
+    execution_id: str
+    step: str
+    number: int
 
 
 @frozen
 class Line:
-    """One moment of one step, as the step itself wrote it down."""
+    """One moment of one attempt, as the step itself wrote it down."""
 
     moment: str
-    execution_id: str
-    step: str
-    attempt: str
-    tag: str
+    attempt: Attempt
+    text: str
 
 
 class Ledger:
-    """All that steps have written so far."""
+    """All that steps have written so far. Times are by attempt."""
 
     def __init__(self, path: Path) -> None:
         text = path.read_text() if path.exists() else ""
-        self.lines = [Line(*line.split()) for line in text.splitlines()]
-        self.begun = Counter((line.execution_id, line.step) for line in self._at("begun"))
-        self.ended = Counter((line.execution_id, line.step) for line in self._at("ended"))
+        self.lines = [_line(line) for line in text.splitlines()]
+        self.begun = Counter(line.attempt for line in self._at("begun"))
+        self.ended = Counter(line.attempt for line in self._at("ended"))
+        self.begun_of = {attempt.execution_id for attempt in self.begun}
+        """The executions of which something was begun."""
+        self.released = {line.attempt.execution_id: line.text for line in self._at("released")}
+        """What the step behind the question was given, by execution."""
 
     def _at(self, moment: str) -> list[Line]:
         return [line for line in self.lines if line.moment == moment]
 
     @property
-    def cut_off(self) -> set[str]:
-        """The executions with a step that began and did not end. Right only while all is dead."""
-        return {execution_id for execution_id, _ in self.begun.keys() - self.ended.keys()}
+    def cut_off(self) -> set[Attempt]:
+        """What began and did not end. Right only while all is dead."""
+        return set(self.begun.keys() - self.ended.keys())
 
     @property
     def executions_by_tag(self) -> dict[str, set[str]]:
         """Who wrote under which tag."""
         found: dict[str, set[str]] = {}
-        for line in self.lines:
-            found.setdefault(line.tag, set()).add(line.execution_id)
+        for line in self._at("begun"):
+            found.setdefault(line.text, set()).add(line.attempt.execution_id)
         return found
+
+
+def _line(text: str) -> Line:
+    moment, execution_id, step, attempt, about = text.split()
+    return Line(moment, Attempt(execution_id, step, int(attempt)), about)

@@ -2,31 +2,37 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from random import Random
+from re import search
 from time import time
 
 import httpx
 from attrs import Factory, define
 
-from proof import checker
+from proof import checker, records
+from proof.checker import under_way
 from proof.client import Client
-from proof.flows import Ledger
+from proof.flows import Attempt, Ledger
 from proof.machine import Machine
-from proof.promises import Promises
+from proof.promises import Answer, Promises
 from proof.world import Sight, World, furnish, history, look
 from wfcore.usecases.services import Services
 from wfserver.compose import open_system
 from wfserver.settings import Settings
 
-MOVING = {"PENDING", "RUNNING"}
+Act = asyncio.Task[None]
 ACTS = (10, 40)
 MOMENT_S = 0.02
 """A kill comes after so many acts of the client, at some moment within the next one."""
 PATIENCE_S = 20
 RECOVERY_S = 5
 DRAIN_S = 30
+TAKE_OVER_S = 20
+FAULT_S = 0.005
+LAST_TREES = 3
+"""Trees that nobody kills, decides or cancels before they have come to rest."""
 
 
 @define
@@ -81,6 +87,7 @@ class _Run:
     promises: Promises
     client: Client
     resting: dict[str, str] = Factory(dict)
+    cut_off: set[Attempt] = Factory(set)
 
     def found(self, wrong: Iterable[str]) -> None:
         """Note what is wrong."""
@@ -88,33 +95,75 @@ class _Run:
 
     async def round(self) -> None:
         """The client at work, kill -9 at some moment; then the next server and the checks."""
+        acts = await self._busy_time()
+        killed_at = time() * 1_000
+        if held := self.machine.faults.struck:
+            await self._take_over(held, acts)
+        alive = self.machine.kill()
+        await _ended(acts)
+        self.found(f"alive: process {pid}" for pid in alive)
+        before, self.cut_off = self.cut_off, Ledger(self.machine.ledger).cut_off
+        self.serve()
+        await self._check(killed_at)
+        await self._ask_again()
+        self._count(self.cut_off - before)
+
+    async def _busy_time(self) -> list[Act]:
+        """The client acts, up to some moment; or a planted server freezes."""
         enough = asyncio.Semaphore(0)
+        self.machine.faults.arm()
         acts = [
             asyncio.create_task(self.client.act(Random(self.chance.random()), key, enough))
             for key in self.world.keys
         ]
+        moment = asyncio.create_task(self._moment(enough))
+        while not moment.done() and self.machine.faults.struck is None:
+            await asyncio.wait((moment,), timeout=FAULT_S)
+        self.machine.faults.disarm()
+        if self.machine.faults.struck is None:
+            await moment
+        moment.cancel()
+        return acts
+
+    async def _moment(self, enough: asyncio.Semaphore) -> None:
         for _ in range(self.chance.randint(*ACTS)):
             await asyncio.wait_for(enough.acquire(), PATIENCE_S)
         await asyncio.sleep(self.chance.uniform(0, MOMENT_S))
-        killed_at = time() * 1_000
-        alive = self.machine.kill()
-        await asyncio.gather(*acts)
-        self.found(f"alive: process {pid}" for pid in alive)
-        cut_off = Ledger(self.machine.ledger).cut_off
-        self.serve()
-        await self._check(cut_off, killed_at)
-        await self._ask_again()
-        self.promises.counts["kills"] += 1
 
-    def serve(self) -> None:
-        self.machine.serve()
+    async def _take_over(self, held: str, acts: Sequence[Act]) -> None:
+        """
+        A server froze while it held an execution. Another one takes that over, and has begun a
+        step of it when the frozen one wakes up; that one may end what it was about to do.
+        """
+        for act in acts:
+            act.cancel()
+        await _ended(acts)
+        woken, machine = self.machine.url, self.machine
+        machine.hold()
+        self.serve()
+        await _holds(TAKE_OVER_S, lambda: held in Ledger(machine.ledger).begun_of)
+        machine.wake()
+        await _holds(TAKE_OVER_S, lambda: machine.faults.is_over)
+        machine.release()
+        while not await self._is_idle(woken):  # noqa: ASYNC110
+            await asyncio.sleep(FAULT_S)
+        self.promises.counts["taken over"] += 1
+
+    async def _is_idle(self, url: str) -> bool:
+        """Whether that server works on nothing, by its own account."""
+        page = (await self.http.get(f"{url}/metrics")).text
+        return search(r"(?m)^wfcore_executions_running 0(\.0)?$", page) is not None
+
+    def serve(self, later: bool = False) -> None:
+        self.machine.serve(later)
         self.http.base_url = self.machine.url
 
-    async def _check(self, cut_off: set[str], killed_at: float) -> None:
-        sight = await self._until(RECOVERY_S, lambda sight: _recovered(sight, cut_off))
+    async def _check(self, killed_at: float) -> None:
+        cut_off = self.cut_off
+        sight = await self._until(RECOVERY_S, lambda sight: not any(under_way(cut_off, sight)))
         ledger = Ledger(self.machine.ledger)
         self.found(checker.wrong(self.promises, ledger, sight))
-        self.found(checker.not_interrupted(cut_off, self.promises, sight))
+        self.found(checker.not_interrupted(cut_off, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
         self.resting = checker.resting(sight)
         self.promises.counts["waited on"] += sum(
@@ -123,27 +172,66 @@ class _Run:
         )
 
     async def _ask_again(self) -> None:
-        """The same keys give the first answers; what was not answered is answered now."""
-        recent = list(self.promises.started)[-3:]
-        for start in (*self.promises.unanswered, *(self.promises.sent[tag] for tag in recent)):
+        """
+        The same keys give the first answers; what was not answered is answered now; what was
+        left behind is still there.
+        """
+        promises = self.promises
+        recent = (promises.sent[tag] for tag in list(promises.started)[-3:])
+        for start in (*promises.unanswered, *recent):
             await self.client.send(start)
+        for tag in [tag for tag, id in promises.started.items() if id in promises.left][-2:]:
+            await self.client.fetch(tag, self.world.keys[0])
+
+    def _count(self, cut_off: Set[Attempt]) -> None:
+        """What this kill has hit."""
+        counts = self.promises.counts
+        counts["kills"] += 1
+        hit = Counter(attempt.execution_id for attempt in cut_off)
+        counts["cut off at once"] += sum(times > 1 for times in hit.values())
+        counts["rounds cut off"] += sum("." in attempt.step for attempt in cut_off)
+        counts["gone on"] += sum(attempt.number > 1 for attempt in cut_off)
 
     async def finish(self) -> None:
-        """Let everything end that can, and look at everything once more."""
-        sight = await self._until(DRAIN_S, _at_rest)
-        for approval in sight.approvals.values():
-            if approval.status == "PENDING":
-                await self.client.decide(approval.id, "approve", self.world.keys[0])
-        sight = await self._until(DRAIN_S, _at_rest)
+        """Let everything end that can, look at everything; then what only time ends."""
+        key = self.world.keys[0]
+        for _ in range(LAST_TREES):
+            await self.client.start("tree", {"nap": "0"}, by_webhook=False)
+        while asked := await self._open_questions():
+            for id in asked:
+                await self.client.decide(id, Answer("approve"), key)
+        sight = await look(self.services)
         ledger = Ledger(self.machine.ledger)
         self.found(checker.wrong(self.promises, ledger, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
+        self.found(checker.orphans(sight))
+        self.promises.counts["interrupted"] = sum(
+            run.status == "INTERRUPTED" for run in sight.executions.values()
+        )
+        self.machine.kill()
+        self.serve(later=True)
+        await self._look_back(checker.resting(sight), ledger)
+
+    async def _open_questions(self) -> list[str]:
+        """The approvals that wait, once nothing else moves."""
+        sight = await self._until(DRAIN_S, _at_rest)
+        moving = (run for run in sight.executions.values() if not checker.rests(run))
+        self.found(f"stuck: {run.id} is {run.status}" for run in moving)
+        return [id for id, one in sight.approvals.items() if one.status == "PENDING"]
+
+    async def _look_back(self, before: Mapping[str, str], ledger: Ledger) -> None:
+        """The grace of everything is over: all have ended, and their records are whole."""
+        sight = await self._until(DRAIN_S, _all_over)
+        self.found(checker.not_over(sight, before))
         for id in sight.executions:
             run, events = await history(self.services, id)
-            self.found(checker.unlike_its_history(run, events))
-            self.found(checker.unlike_the_ledger(run, ledger))
-            self.promises.counts[run.status.value.lower()] += 1
-            self.found([f"stuck: {id} is {run.status}"] if run.status in MOVING else [])
+            self.found(records.unlike_its_history(run, events))
+            self.found(records.unlike_the_ledger(run, events, ledger))
+            self.promises.counts[f"{run.workflow_name} {run.status.value.lower()}"] += 1
+        for tag, id in self.promises.started.items():
+            if sight.executions[id].workflow_name == "work" and sight.status(id) == "COMPLETED":
+                await self.client.fetch(tag, self.world.keys[0])
+                self.found([] if id in self.promises.left else [f"artifact: {id} has none"])
 
     async def _until(self, within_s: float, holds: Callable[[Sight], bool]) -> Sight:
         """Everything as soon as *holds*, or as it is after *within_s*."""
@@ -154,9 +242,23 @@ class _Run:
         return sight
 
 
-def _recovered(sight: Sight, cut_off: set[str]) -> bool:
-    return not any(sight.status(id) in MOVING for id in cut_off)
+async def _holds(within_s: float, holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(within_s):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(FAULT_S)
+
+
+async def _ended(acts: Sequence[Act]) -> None:
+    """Wait for the acts; what went wrong in one that was not cancelled is raised."""
+    await asyncio.wait(acts)
+    for act in acts:
+        if not act.cancelled():
+            act.result()
 
 
 def _at_rest(sight: Sight) -> bool:
-    return not any(run.status in MOVING for run in sight.executions.values())
+    return all(map(checker.rests, sight.executions.values()))
+
+
+def _all_over(sight: Sight) -> bool:
+    return all(run.status in checker.ENDED for run in sight.executions.values())

@@ -7,10 +7,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGCONT, SIGKILL
+
+from proof.faults import FOLDER, Faults
 
 SCRIPT = Path(__file__).with_name("server_process.py")
 SETTINGS = {"WFCORE_INTERRUPTED_GRACE": "1h", "WFCORE_CONCURRENCY": "6"}
+SHORT_LEASE = {"WFCORE_LEASE": "3s"}
+"""So that a planted server that froze need not be waited for long."""
 TESTS = Path(__file__).parents[1]
 
 
@@ -23,41 +27,61 @@ class Machine:
         self.ledger.parent.mkdir()
         self.ledger.touch()
         self.ledger.chmod(0o666)  # steps are nobody in particular
+        self.faults = Faults(folder / "faults")
         self.url = ""
         self._log = folder / "log"
-        self._pid: int | None = None
+        self._hold = self.ledger.with_name("ledger.hold")
+        self._pids: list[int] = []
         env = {**os.environ, **SETTINGS, "PYTHONPATH": str(TESTS)}
         env |= {"WFCORE_DATA": str(self.data), "WFCORE_STEP_WRITES": str(self.ledger.parent)}
+        env |= {FOLDER: str(self.faults.folder), **(SHORT_LEASE if plants else {})}
         argv = [sys.executable, "-u", str(SCRIPT), *plants]
         with self._log.open("ab") as log:
             self._source = subprocess.Popen(
                 argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
             )
 
-    def serve(self) -> None:
-        """Start the next server; it answers when this returns."""
+    def serve(self, later: bool = False) -> None:
+        """
+        Start the next server; it answers when this returns. The clock of one that serves *later*
+        is beyond the grace of everything that was interrupted.
+        """
         assert self._source.stdin
         assert self._source.stdout
-        self._source.stdin.write(b"serve\n")
+        self._source.stdin.write(b"later\n" if later else b"serve\n")
         self._source.stdin.flush()
         said = self._source.stdout.readline().decode().split()
         assert said, self._log.read_text()
-        self._pid, self.url = int(said[0]), said[1]
+        self._pids.append(int(said[0]))
+        self.url = said[1]
 
     def kill(self) -> list[int]:
         """
-        kill -9 for server and spawner. What is still alive a second later of their steps.
+        kill -9 for servers and spawners. What is still alive a second later of their steps.
         """
-        assert self._pid
-        killed = [self._pid, *_children(self._pid)]
+        killed = [*self._pids, *(child for pid in self._pids for child in _children(pid))]
         for pid in killed:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
-        self._pid = None
+        self._pids.clear()
         deadline = time.monotonic() + 1
         while (alive := self._alive(killed)) and time.monotonic() < deadline:
             time.sleep(0.005)
+        self.release()
         return alive
+
+    def hold(self) -> None:
+        """Steps that begin from now on do not go on."""
+        self._hold.touch()
+
+    def release(self) -> None:
+        """Steps go on again."""
+        self._hold.unlink(missing_ok=True)
+
+    def wake(self) -> None:
+        """Let every server go on that is frozen."""
+        for pid in self._pids:
+            os.kill(pid, SIGCONT)
 
     def _alive(self, killed: Sequence[int]) -> list[int]:
         return [*self._steps(), *(pid for pid in killed if _state(pid) not in (b"", b"Z"))]
@@ -69,8 +93,7 @@ class Machine:
 
     def close(self) -> None:
         """End everything, what a planted bug left behind too."""
-        if self._pid:
-            self.kill()
+        self.kill()
         with self._source:
             self._source.kill()
         for pid in self._steps():

@@ -3,7 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, frozen
+
+from proof.flows import NOTE, ROWS
 
 
 @frozen
@@ -11,25 +13,52 @@ class Start:
     """One start as it was sent: always under the same key, tag and body, however often."""
 
     tag: str
+    flow: str
     path: str
-    api_key: str = field(repr=False)
     body: dict[str, Any]
+    by_webhook: bool = False
+
+
+@frozen
+class Answer:
+    """What somebody says to an approval; with a *note* only one row is let go, and it says so."""
+
+    verb: str
+    note: str | None = None
+
+    @property
+    def status(self) -> str:
+        """What the approval becomes by it."""
+        return {"approve": "APPROVED", "reject": "REJECTED"}[self.verb]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What is sent."""
+        row = {"order": ROWS[0], "note": self.note}
+        return {"editedItems": {"rows": [row]}} if self.note else {}
+
+    @property
+    def released(self) -> str:
+        """What the step behind the approval is given, as it writes it down."""
+        return f"1*{self.note}" if self.note else f"{len(ROWS)}*{NOTE}"
 
 
 @define
 class Promises:
     """
-    `started`: tag -> the execution of the first 202. `decided`: approval -> the status of the
-    200. `asked`: approval -> every status that was asked for, answered or not; likewise
-    `to_cancel` beside `cancelled`. `broken`: what was already seen to be wrong.
+    `started`: tag -> the execution of the first 202. `decided`: approval -> the answer that got
+    its 200. `asked`: approval -> every answer that was given, acknowledged or not; likewise
+    `to_cancel` beside `cancelled`. `left`: execution -> the artifact that was seen of it.
+    `broken`: what was already seen to be wrong.
     """
 
     sent: dict[str, Start] = Factory(dict)
     started: dict[str, str] = Factory(dict)
-    asked: dict[str, set[str]] = Factory(dict)
-    decided: dict[str, str] = Factory(dict)
+    asked: dict[str, list[Answer]] = Factory(dict)
+    decided: dict[str, Answer] = Factory(dict)
     to_cancel: set[str] = Factory(set)
     cancelled: set[str] = Factory(set)
+    left: dict[str, str] = Factory(dict)
     counts: Counter[str] = Factory(Counter)
     broken: list[str] = Factory(list)
 
@@ -40,12 +69,21 @@ class Promises:
             self.broken.append(f"another answer: {start.tag} was {first}, now {execution_id}")
         self.counts["replayed" if replayed else "started"] += 1
 
-    def answered(self, approval_id: str, status: str) -> None:
+    def answered(self, approval_id: str, answer: Answer) -> None:
         """A decision got its 200."""
         if approval_id in self.decided:
             self.broken.append(f"decided twice: {approval_id}")
-        self.decided[approval_id] = status
-        self.counts[status] += 1
+        self.decided[approval_id] = answer
+        self.counts[answer.status] += 1
+        self.counts["edited"] += answer.note is not None
+
+    def fetched(self, tag: str, artifact_id: str, content: str) -> None:
+        """The artifact of a start was downloaded."""
+        execution_id = self.started[tag]
+        first = self.left.setdefault(execution_id, artifact_id)
+        if (artifact_id, content) != (first, f"{tag}\n"):
+            self.broken.append(f"artifact: {first} of {tag} is {artifact_id}, {content!r}")
+        self.counts["fetched"] += 1
 
     @property
     def unanswered(self) -> list[Start]:

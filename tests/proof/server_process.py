@@ -2,7 +2,7 @@
 Where the servers of the kill loop come from: everything imported once, with a planted bug or none.
 
 For each line on stdin a server is forked, which says its process id and its URL on stdout, and
-an empty line if it ends by itself.
+an empty line if it ends by itself. Where the line says `later` its clock is hours ahead.
 """
 
 import importlib
@@ -10,16 +10,25 @@ import os
 import signal
 import sys
 
+from adapters_runtime.system import SystemClock
 from wfserver.serve import ServerInfo, run
 from wfserver.settings import settings_from
+
+LATER_MS = 2 * 3_600_000
 
 
 def say(info: ServerInfo) -> None:
     print(os.getpid(), info.url, flush=True)
 
 
-def serve() -> None:
+def serve(ahead_ms: int) -> None:
     """What a process of its own would do from here on."""
+    wall = SystemClock._wall
+
+    def ahead(self: SystemClock) -> int:
+        return wall(self) + ahead_ms
+
+    SystemClock._wall = ahead  # type: ignore[method-assign]
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     run(settings_from(port=0), say)
@@ -28,10 +37,10 @@ def serve() -> None:
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for name in sys.argv[1:]:
     importlib.import_module(f"proof.planted.{name}").plant()
-while sys.stdin.readline():
+while asked := sys.stdin.readline():
     if os.fork() == 0:
         try:
-            serve()
+            serve(LATER_MS if asked == "later\n" else 0)
         finally:
             print(flush=True)
         break

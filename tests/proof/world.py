@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from attrs import field, frozen
 
-from proof.flows import flow
+from proof.flows import FLOWS, flow
 from wfcore.model.access import Plan, Principal, Scope
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
@@ -26,6 +26,9 @@ from wfserver.definition import checked
 T = TypeVar("T", Execution, Approval)
 CLIENTS = 3
 PAGE = 200
+SECRET = "the secret of the kill loop"
+SIGNED = "ask"
+"""The flow whose webhook is told by a signature; those of the others are bound to a key."""
 
 
 @frozen
@@ -43,10 +46,11 @@ async def furnish(services: Services, ledger: Path) -> World:
     account = await create_account(services, "ann@example.org", Plan.ENTERPRISE)
     keys = [await create_key(services, account.id, "key", tuple(Scope)) for _ in range(CLIENTS + 1)]
     workflows, webhooks = {}, {}
-    for name in ("work", "ask"):
+    for name in FLOWS:
         definition = checked(flow(name, ledger), name)
         workflows[name] = (await apply_workflow(services, account.id, definition)).id
-        new = NewWebhook(workflows[name], name, keys[-1].key.id)
+        mode = {"secret": SECRET} if name == SIGNED else {"api_key_id": keys[-1].key.id}
+        new = NewWebhook(workflows[name], name, **mode)
         webhooks[name] = (await create_webhook(services, Principal(account), new)).id
     texts = tuple(key.text for key in keys)
     return World(texts[:-1], texts[-1], workflows, webhooks)
@@ -59,9 +63,9 @@ class Sight:
     executions: Mapping[str, Execution]
     approvals: Mapping[str, Approval]
 
-    def status(self, execution_id: str) -> str | None:
+    def status(self, execution_id: str | None) -> str | None:
         """The execution's status; None: nobody knows it."""
-        run = self.executions.get(execution_id)
+        run = self.executions.get(execution_id or "")
         return run.status.value if run else None
 
 

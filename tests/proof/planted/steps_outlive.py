@@ -16,6 +16,8 @@ def plant() -> None:
             "WF_EXECUTION_ID": job.execution_id,
             "WF_STEP_NAME": job.step_name,
             "WF_ATTEMPT": str(job.attempt),
+            "WF_CONTEXT": os.devnull,
+            "WF_ARTIFACTS": os.devnull,
         }
         process = await asyncio.create_subprocess_exec(
             "bash", "-c", job.step.source, env=environment, start_new_session=True

@@ -1,0 +1,70 @@
+"""
+A moment at which a planted server stops dead, so that the loop need not hope to hit it.
+
+The loop arms the fault; the first server that comes to its moment then freezes as it is and says
+so. What follows (kill -9, or somebody else taking over) is the loop's business. Files in one
+folder are all that the two know of each other.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGSTOP
+
+FOLDER = "PROOF_FAULTS"
+"""The environment variable that names the folder."""
+
+
+def freeze(about: str) -> bool:
+    """Where the fault is armed: stop this whole process here. Whether it was, and was woken."""
+    folder = Path(os.environ[FOLDER])
+    try:
+        (folder / "armed").unlink()
+    except FileNotFoundError:
+        return False
+    _say(folder, "struck", about)
+    os.kill(os.getpid(), SIGSTOP)
+    return True
+
+
+def over() -> None:
+    """The process that was woken has done what it was about to do."""
+    _say(Path(os.environ[FOLDER]), "over", "")
+
+
+def _say(folder: Path, name: str, text: str) -> None:
+    part = folder / f"{name}.part"
+    part.write_text(text)
+    part.rename(folder / name)
+
+
+class Faults:
+    """The loop's side."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.folder = folder
+
+    def arm(self) -> None:
+        """From now on the next server that comes to its moment freezes."""
+        for name in ("struck", "over"):
+            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / "armed").touch()
+
+    def disarm(self) -> None:
+        """No server freezes from now on, unless one has."""
+        with suppress(FileNotFoundError):
+            (self.folder / "armed").unlink()
+
+    @property
+    def struck(self) -> str | None:
+        """What the frozen server said; None: none is frozen."""
+        try:
+            return (self.folder / "struck").read_text()
+        except FileNotFoundError:
+            return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server that was woken has gone on."""
+        return (self.folder / "over").exists()

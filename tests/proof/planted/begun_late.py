@@ -1,0 +1,94 @@
+"""
+A step is on record as begun only when its process has spoken already. EX-3.
+
+The fault: the server stops when the process has spoken and the record is not stored.
+"""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field
+
+from proof import faults
+from wfcore.errors import Stale
+from wfcore.ports.runtime import StepJob
+from wfcore.usecases import running
+from wfcore.usecases.running import Lease, Work
+from wfcore.usecases.services import Services
+
+SOON_S = 0.005
+
+
+@define
+class _LateStore:
+    """A store whose units keep what was committed until it is asked for."""
+
+    store: Any
+    kept: list[Any] = field(factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def unit(self) -> "_LateUnit":
+        return _LateUnit(self.store.unit(), self.kept)
+
+    async def commit(self) -> None:
+        """Store everything."""
+        with suppress(Stale):
+            for unit in self.kept:
+                await unit.commit()
+
+
+@define
+class _LateUnit:
+    unit: Any
+    kept: list[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unit, name)
+
+    async def __aenter__(self) -> "_LateUnit":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing: the unit goes on."""
+
+    async def commit(self) -> None:
+        self.kept.append(self.unit)
+
+
+def plant() -> None:
+    record, complete = running.begin, running.complete_step
+    late: dict[Lease, asyncio.Task[None]] = {}
+
+    async def begin(services: Services, lease: Lease) -> Work:
+        store = _LateStore(services.store)
+        work = await record(evolve(services, store=store), lease)
+        jobs = [job for job in work.jobs if isinstance(job, StepJob)]
+        if jobs:
+            late[lease] = asyncio.create_task(_store_late(store, jobs[0], _spoken(jobs[0])))
+        else:
+            await store.commit()
+        return work
+
+    async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
+        if lease in late:
+            await late[lease]
+        return await complete(services, lease, *args, **more)
+
+    running.begin, running.complete_step = begin, complete_step
+
+
+async def _store_late(store: _LateStore, job: StepJob, before: int) -> None:
+    while _spoken(job) == before:  # noqa: ASYNC110
+        await asyncio.sleep(SOON_S)
+    faults.freeze("")
+    await store.commit()
+
+
+def _spoken(job: StepJob) -> int:
+    """How often a process of this attempt has said that it begins."""
+    ledger = Path(job.environment["WF_VAR_ledger"]).read_text()
+    return ledger.count(f"begun {job.execution_id} {job.step_name} {job.attempt} ")

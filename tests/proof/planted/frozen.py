@@ -1,0 +1,45 @@
+"""
+A server freezes between a claim and what it begins, and keeps no lease after it has woken.
+
+No bug by itself: the fencing number alone keeps it from doing anything with what somebody else
+has taken over. EX-16.
+"""
+
+from threading import Event, Lock
+from typing import Any
+
+from adapters_runtime.dispatcher import Dispatcher
+from adapters_store.sql.writer import Writer
+from proof import faults
+from wfcore.usecases import running
+from wfcore.usecases.running import Lease, Work
+from wfcore.usecases.services import Services
+
+
+def plant() -> None:
+    begin, keep = running.begin, Dispatcher.keep_leases
+    carry_out, writing = Writer._carry_out, Lock()
+    woken = Event()
+
+    def locking(self: Writer, batch: Any) -> Any:
+        with writing:
+            return carry_out(self, batch)
+
+    async def late(services: Services, lease: Lease) -> Work:
+        with writing:  # frozen in the middle of a transaction it would keep everybody out
+            frozen = faults.freeze(lease.execution_id)
+        if not frozen:
+            return await begin(services, lease)
+        woken.set()
+        try:
+            return await begin(services, lease)
+        finally:
+            faults.over()
+
+    async def keep_leases(self: Dispatcher) -> None:
+        if not woken.is_set():
+            await keep(self)
+
+    Writer._carry_out = locking  # type: ignore[method-assign]
+    running.begin = late
+    Dispatcher.keep_leases = keep_leases  # type: ignore[method-assign]
