@@ -23,6 +23,7 @@ def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
     yield from _approvals(promises, sight)
     yield from _starts(ledger, sight)
     yield from _releases(promises, ledger, sight)
+    yield from _untold(sight)
 
 
 def _executions(promises: Promises, sight: Sight) -> Iterator[str]:
@@ -171,6 +172,19 @@ def orphans(sight: Sight) -> Iterator[str]:
     for id, run in sight.executions.items():
         if run.status not in ENDED and sight.status(run.parent_id) in ENDED:
             yield f"orphan: {id} is {run.status}, what started it is over"
-        for step, result in run.step_results.items():
-            if result.open_child and sight.status(result.open_child) in (None, *ENDED):
-                yield f"orphan: {id} waits in {step} for {result.open_child}, which is over"
+        for child in _children(run):
+            if child not in sight.executions:
+                yield f"orphan: {id} waits for {child}, which nobody knows"
+
+
+def _untold(sight: Sight) -> Iterator[str]:
+    """Who waits for a child learns of its end in the same moment. Children are seen first."""
+    for id, run in sight.executions.items():
+        for child in _children(run):
+            if sight.status(child) in ENDED:
+                yield f"untold: {id} waits for {child}, which is {sight.status(child)}"
+
+
+def _children(run: Execution) -> list[str]:
+    """What it waits for."""
+    return [one.open_child for one in run.step_results.values() if one.open_child]

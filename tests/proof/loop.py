@@ -190,7 +190,6 @@ class _Run:
         hit = Counter(attempt.execution_id for attempt in cut_off)
         counts["cut off at once"] += sum(times > 1 for times in hit.values())
         counts["rounds cut off"] += sum("." in attempt.step for attempt in cut_off)
-        counts["gone on"] += sum(attempt.number > 1 for attempt in cut_off)
 
     async def finish(self) -> None:
         """Let everything end that can, look at everything; then what only time ends."""
@@ -208,6 +207,7 @@ class _Run:
         self.promises.counts["interrupted"] = sum(
             run.status == "INTERRUPTED" for run in sight.executions.values()
         )
+        self.promises.counts["gone on"] = sum(attempt.number > 1 for attempt in ledger.begun)
         self.machine.kill()
         self.serve(later=True)
         await self._look_back(checker.resting(sight), ledger)

@@ -13,7 +13,7 @@ from proof.faults import FOLDER, Faults
 
 SCRIPT = Path(__file__).with_name("server_process.py")
 SETTINGS = {"WFCORE_INTERRUPTED_GRACE": "1h", "WFCORE_CONCURRENCY": "6"}
-SHORT_LEASE = {"WFCORE_LEASE": "3s"}
+SHORT_LEASE = {"WFCORE_LEASE": "2s"}
 """So that a planted server that froze need not be waited for long."""
 TESTS = Path(__file__).parents[1]
 
@@ -97,7 +97,8 @@ class Machine:
         with self._source:
             self._source.kill()
         for pid in self._steps():
-            os.kill(pid, SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
 
 
 def _processes() -> list[int]:

@@ -7,6 +7,11 @@ import pytest
 from proof.loop import kill_loop
 
 PLANTS = (
+    ("begun_late", 3, {"step twice"}),
+    ("keys_forgotten", 3, {"another answer", "start twice"}),
+    ("frozen unfenced", 2, {"step twice"}),
+    ("parent_told_late", 8, {"untold"}),
+    ("question_interrupted", 8, {"waiting"}),
     ("requeued", 8, {"step twice", "not interrupted"}),
     ("start_acknowledged_early", 8, {"unknown", "another answer"}),
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
@@ -14,13 +19,20 @@ PLANTS = (
     ("steps_outlive", 8, {"alive"}),
     ("gap_before_the_end", 1, {"events"}),
 )
-"""A module beside this one, the most rounds it may take, and what it must be found as."""
+"""Modules beside this one, the most rounds they may take, and what they must be found as."""
 
 
-@pytest.mark.parametrize(("plant", "rounds", "found_as"), PLANTS)
+@pytest.mark.parametrize(("plants", "rounds", "found_as"), PLANTS)
 async def test_planted_bug_is_found(
-    tmp_path: Path, plant: str, rounds: int, found_as: set[str]
+    tmp_path: Path, plants: str, rounds: int, found_as: set[str]
 ) -> None:
     """A server with this bug does not pass the kill loop."""
-    report = await kill_loop(tmp_path, rounds, seed=1, plants=(plant,))
+    report = await kill_loop(tmp_path, rounds, seed=1, plants=plants.split())
     assert report.kinds & found_as, (report.broken[:5], report.counts)
+
+
+async def test_a_frozen_server_is_no_bug(tmp_path: Path) -> None:
+    """What it held was taken over; when it wakes up it does nothing of that. EX-16."""
+    report = await kill_loop(tmp_path, 1, seed=1, plants=("frozen",))
+    assert not report.broken, report.broken[:20]
+    assert report.counts["taken over"] == 1

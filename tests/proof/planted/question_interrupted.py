@@ -1,0 +1,45 @@
+"""
+What waits for people is given up with the steps that a lost worker was busy with. EX-11.
+
+The fault: the server stops when an execution has both, a question and a step in flight.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import evolve
+
+from proof import faults
+from wfcore.instants import EpochMs
+from wfcore.model.execution import Execution, StepStatus
+from wfcore.rules import execution, execution_machine
+from wfcore.rules.execution_steps import Move, closed
+from wfcore.usecases import running
+from wfcore.usecases.running import Lease
+from wfcore.usecases.services import Services
+
+
+def plant() -> None:
+    complete, lost = running.complete_step, execution._lost
+
+    async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
+        work = await complete(services, lease, *args, **more)
+        async with services.store.view() as view:
+            run = await view.executions.get(lease.execution_id)
+        if run is not None and run.asks and run.in_flight:
+            faults.freeze("")
+        return work
+
+    def forgetful(run: Execution, fact: execution_machine.WorkerLost, now: EpochMs) -> Move:
+        move = lost(run, fact, now)
+        results = {
+            key: closed(result, StepStatus.INTERRUPTED, now, "The worker stopped")
+            if result.status is StepStatus.AWAITING_APPROVAL
+            else result
+            for key, result in move.results.items()
+        }
+        return evolve(move, changes={**move.changes, "step_results": results})
+
+    folds: Mapping[type, Any] = execution.FOLDS
+    folds[execution_machine.WorkerLost] = forgetful  # type: ignore[index]
+    running.complete_step = complete_step
