@@ -15,6 +15,11 @@ FOLDER = "PROOF_FAULTS"
 """The environment variable that names the folder."""
 
 
+def expect() -> None:
+    """Say that there is a moment to come: the loop then waits for it a little longer."""
+    (Path(os.environ[FOLDER]) / "expected").touch()
+
+
 def freeze(about: str) -> bool:
     """Where the fault is armed: stop this whole process here. Whether it was, and was woken."""
     folder = Path(os.environ[FOLDER])
@@ -55,6 +60,11 @@ class Faults:
         """No server freezes from now on, unless one has."""
         with suppress(FileNotFoundError):
             (self.folder / "armed").unlink()
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is a moment at which a server would freeze."""
+        return (self.folder / "expected").exists()
 
     @property
     def struck(self) -> str | None:

@@ -31,6 +31,8 @@ RECOVERY_S = 5
 DRAIN_S = 30
 TAKE_OVER_S = 20
 FAULT_S = 0.005
+STRIKE_S = 5
+"""How much longer a planted server may take to come to its moment."""
 LAST_TREES = 3
 """Trees that nobody kills, decides or cancels before they have come to rest."""
 
@@ -128,7 +130,8 @@ class _Run:
     async def _moment(self, enough: asyncio.Semaphore) -> None:
         for _ in range(self.chance.randint(*ACTS)):
             await asyncio.wait_for(enough.acquire(), PATIENCE_S)
-        await asyncio.sleep(self.chance.uniform(0, MOMENT_S))
+        expected = self.machine.faults.is_expected
+        await asyncio.sleep(STRIKE_S if expected else self.chance.uniform(0, MOMENT_S))
 
     async def _take_over(self, held: str, acts: Sequence[Act]) -> None:
         """

@@ -60,6 +60,7 @@ class _LateUnit:
 
 
 def plant() -> None:
+    faults.expect()
     record, complete = running.begin, running.complete_step
     late: dict[Lease, asyncio.Task[None]] = {}
 

@@ -17,6 +17,7 @@ from wfcore.usecases.services import Services
 
 
 def plant() -> None:
+    faults.expect()
     begin, keep = running.begin, Dispatcher.keep_leases
     carry_out, writing = Writer._carry_out, Lock()
     woken = Event()

@@ -20,6 +20,7 @@ from wfcore.usecases.services import Services
 
 
 def plant() -> None:
+    faults.expect()
     complete, lost = running.complete_step, execution._lost
 
     async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
