@@ -182,6 +182,17 @@ def test_an_approval_opens_pending_until_its_timeout(approval, timeout_ms):
     assert [entry.action for entry in new.history] == ["created"]
 
 
+@given(st.text("abcxyz", min_size=4), st.text("0123"))
+def test_an_approval_shows_no_secret(secret, other):
+    """SC-1: its message and rows are masked, and go on as the reviewer saw them."""
+    run = builders.execution(variables={"token": secret}, secrets=("token",))
+    rows = [{"id": other, "seen": f"with {secret}", "nested": {"list": [secret]}}]
+    step = ApprovalStep("review", f"Use {secret}?", groups=(GroupSpec("rows", "Rows", rows),))
+    new = open_approval(run, step, "review", "appr_1", NOW, lambda value: value)
+    assert new.message == "Use ***?"
+    assert new.groups[0].items == ({"id": other, "seen": "with ***", "nested": {"list": ["***"]}},)
+
+
 @given(json_values().filter(lambda rows: not isinstance(rows, list)))
 def test_rows_must_render_to_a_list(rows):
     """AP-1: anything else fails the step."""

@@ -10,7 +10,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.release import key_text
-from wfcore.rules.secrecy import mask_text, secret_values
+from wfcore.rules.secrecy import mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 
 
@@ -23,11 +23,13 @@ def open_approval(
     fill: Callable[[Json], Json],
 ) -> Approval:
     """
-    A PENDING approval for *step*, its message and rows rendered now by *fill*.
+    A PENDING approval for *step*, its message and rows rendered now by *fill* and masked: what
+    goes on after the review is what the reviewer saw, so it holds no secret either. SC-1.
 
     Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
     or repeated: a reviewer could not point at such rows.
     """
+    secrets = secret_values(run)
     return Approval(
         id=approval_id,
         execution_id=run.id,
@@ -36,12 +38,12 @@ def open_approval(
         owner_id=run.owner_id,
         step_name=key,
         status=ApprovalStatus.PENDING,
-        message=mask_text(as_text(fill(step.message)), secret_values(run)),
+        message=mask_text(as_text(fill(step.message)), secrets),
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
         approvers=step.approvers,
-        groups=tuple(_group(spec, fill(spec.rows)) for spec in step.groups),
+        groups=tuple(_group(spec, mask(fill(spec.rows), secrets)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
         required_approvals=step.required_approvals,
         allow_self_approval=step.allow_self_approval,
