@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+OURS = sorted(
+    path for place in ("src", "tests", "bench", "examples") for path in (ROOT / place).rglob("*.py")
+)
 LONGEST = 400
 PURE = ("rules", "effects", "model", "machine", "errors", "instants")
 WAITING = ("ports", "memory", "usecases")
@@ -44,7 +48,7 @@ def imports(path: Path) -> set[str]:
 
 
 def name(path: Path) -> str:
-    return str(path.relative_to(SRC))
+    return str(path.relative_to(ROOT))
 
 
 @pytest.mark.parametrize("path", files(*PURE, *WAITING), ids=name)
@@ -76,7 +80,7 @@ def test_the_core_needs_attrs_and_cattrs_only(path: Path):
     assert not imports(path) - sys.stdlib_module_names - allowed
 
 
-@pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=name)
+@pytest.mark.parametrize("path", OURS, ids=name)
 def test_no_file_is_long(path: Path):
     """One idea, one file: at most 400 lines."""
     assert len(path.read_text().splitlines()) <= LONGEST

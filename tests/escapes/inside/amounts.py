@@ -1,0 +1,116 @@
+"""How much it takes, and what it leaves running."""
+
+import mmap
+import os
+import signal
+import time
+
+# How much
+
+
+def fill_disk(t):
+    try:
+        with open("filler", "wb", buffering=0) as file:
+            for _ in range(t["disk"] * 2 >> 20):
+                file.write(bytes(1 << 20))
+            return os.fstat(file.fileno()).st_size > t["disk"]
+    finally:
+        os.unlink("filler")
+
+
+def fill_folder(t):
+    try:
+        for number in range(t["files"] * 2):
+            os.close(os.open(f"f{number}", os.O_CREAT | os.O_WRONLY))
+    finally:
+        for number in range(t["files"] * 2):
+            if os.path.exists(f"f{number}"):
+                os.unlink(f"f{number}")
+    return True
+
+
+def fill_memory(t):
+    try:
+        return len(bytearray(t["memory"] + (64 << 20)))
+    except MemoryError:
+        return False
+
+
+def fill_process_table(t):
+    born = []
+    try:
+        for _ in range(t["processes"] * 2):
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(30)
+                os._exit(0)
+            born.append(pid)
+    finally:
+        for pid in born:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    return True
+
+
+# Steps of their own: what they do shows in how they end, or in what is left of them.
+
+
+def fill_memory_together(t):
+    each = t["memory"] // 2
+    for _ in range(6):
+        if os.fork() == 0:
+            kept = bytearray(os.urandom(1 << 20) * (each >> 20))
+            time.sleep(3 if kept else 0)
+            os._exit(0)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return True
+
+
+def fill_shared_memory(t):
+    kept = []
+    for _ in range(6):
+        kept.append(mmap.mmap(-1, t["memory"] // 2))
+        kept[-1].write(os.urandom(1 << 20) * (t["memory"] // 2 >> 20))
+    time.sleep(3)
+    return len(kept)
+
+
+def flood(t):
+    for _ in range(40):
+        os.write(1, b"x" * 65_535 + b"\n")
+    return True
+
+
+def leave_orphan(t):
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if os.fork() == 0:
+            time.sleep(t["long"])
+        os._exit(0)
+    os.wait()
+    return True
+
+
+def outlive_timeout(t):
+    leave_orphan(t)
+    for fd in (0, 1, 2):
+        os.close(fd)
+    time.sleep(t["long"])
+
+
+def fork_for_ever(t):
+    """One chain is too quick to be looked at, one is slow enough to be seen."""
+    end = time.monotonic() + t["long"]
+    for pause in (0, 0.2):
+        if os.fork() == 0:
+            os.setsid()
+            while time.monotonic() < end:
+                if os.fork():
+                    os._exit(0)
+                time.sleep(pause)
+            os._exit(0)
+    time.sleep(t["long"])

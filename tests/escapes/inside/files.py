@@ -1,0 +1,121 @@
+"""What it does with files."""
+
+import os
+import stat
+
+from escapes.inside.calls import called, called_number, libc, opened, read
+
+
+def read_database(t):
+    return len(read(t["database"])) > 0
+
+
+def read_signing_key(t):
+    return len(read(t["signing_key"])) > 0
+
+
+def list_data_folder(t):
+    return os.listdir(t["data"])
+
+
+def write_data_folder(t):
+    with open(t["data"] + "/planted", "w") as file:
+        file.write("x")
+    os.unlink(t["data"] + "/planted")
+    return True
+
+
+def stat_database(t):
+    return os.stat(t["database"]).st_size > 0
+
+
+def follow_link(t):
+    os.symlink(t["database"], "link")
+    return len(read("link")) > 0
+
+
+def link_file(t):
+    os.link(t["owned"], "stolen")
+    return read("stolen")
+
+
+def read_outside(t):
+    return read(t["public"] + "/public.txt")
+
+
+def write_outside(t):
+    with open(t["public"] + "/open/" + str(os.getpid()), "w") as file:
+        file.write("x")
+    return True
+
+
+def list_outside(t):
+    return os.listdir(t["public"])
+
+
+def watch_outside(t):
+    watch = called_number(libc.inotify_init1, os.O_CLOEXEC)
+    try:
+        return called(libc.inotify_add_watch, watch, t["public"].encode(), 0x100)
+    finally:
+        os.close(watch)
+
+
+def list_home(t):
+    return t["in_home"] and set(t["in_home"]) <= set(os.listdir(t["home"]))
+
+
+def list_logs(t):
+    return os.listdir("/var/log") is not None
+
+
+def list_devices_of_kernel(t):
+    return os.listdir("/sys/kernel")
+
+
+def read_shadow(t):
+    return read("/etc/shadow")
+
+
+def write_system(t):
+    return opened("/usr/lib/os-release", os.O_WRONLY)
+
+
+def change_mode(t):
+    path = t["public"] + "/mode.txt"
+    os.chmod(path, 0o644)
+    return stat.S_IMODE(os.stat(path).st_mode) == 0o644
+
+
+def truncate(t):
+    path = t["public"] + "/truncate.txt"
+    os.truncate(path, 0)
+    return os.stat(path).st_size == 0
+
+
+def remove(t):
+    os.unlink(t["public"] + "/remove.txt")
+    return True
+
+
+def open_devices(t):
+    names = ("kmsg", "mem", "fuse", "kvm", "net/tun", "ptmx", "vda", "sda", "loop-control")
+    for name in names:
+        try:
+            return opened("/dev/" + name, os.O_RDONLY)
+        except OSError:
+            pass
+    return False
+
+
+def make_device(t):
+    os.mknod("device", stat.S_IFBLK | 0o600, os.makedev(7, 0))
+    return True
+
+
+def write_kernel_settings(t):
+    return opened("/proc/sys/kernel/hostname", os.O_WRONLY)
+
+
+def neighbours_file(t):
+    return t["secret"].encode() in read(t["neighbour_file"])

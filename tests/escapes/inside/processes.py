@@ -1,0 +1,118 @@
+"""What it does with other processes, and what it finds that the server left."""
+
+import ctypes
+import os
+import resource
+import signal
+import time
+
+from escapes.inside.calls import called_number, libc, opened, proc, read, syscall
+
+# Processes
+
+
+def list_processes(t):
+    return t["secret"].encode() in read(proc(t["victim"], "cmdline"))
+
+
+def read_environment(t):
+    return t["secret"].encode() in read(proc(t["victim"], "environ"))
+
+
+def read_map(t):
+    return read(proc(t["victim"], "maps"))
+
+
+def read_memory(t):
+    local, remote = ctypes.create_string_buffer(8), (ctypes.c_void_p * 2)(t["address"], 8)
+    mine = (ctypes.c_void_p * 2)(ctypes.addressof(local), 8)
+    return called_number(libc.process_vm_readv, t["victim"], mine, 1, remote, 1, 0) > 0
+
+
+def trace(t):
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    syscall(101, 117, seize, t["victim"], 0, 0)
+    syscall(101, 117, interrupt, t["victim"], 0, 0)
+    os.waitpid(t["victim"], 0x40000000)
+    syscall(101, 117, detach, t["victim"], 0, 0)
+    return True
+
+
+def signal_server(t):
+    os.kill(t["server"], 0)
+    return True
+
+
+def signal_victim(t):
+    os.kill(t["victim"], 0)
+    return True
+
+
+def signal_by_descriptor(t):
+    fd = os.pidfd_open(t["victim"])
+    try:
+        signal.pidfd_send_signal(fd, 0)
+    finally:
+        os.close(fd)
+    return True
+
+
+def signal_supervisor(t):
+    parent = os.getppid()
+    if parent == 1:  # the first process of a namespace: what kills others does nothing to it
+        os.kill(parent, signal.SIGKILL)
+        os.kill(parent, signal.SIGSTOP)
+        time.sleep(0.05)
+        return False
+    os.kill(parent, 0)
+    return True
+
+
+def signal_neighbour(t):
+    os.kill(t["neighbour"], 0)
+    return True
+
+
+def neighbours_environment(t):
+    return t["secret"].encode() in read(proc(t["neighbour"], "environ"))
+
+
+def limit_victim(t):
+    return resource.prlimit(t["victim"], resource.RLIMIT_NOFILE)
+
+
+def slow_victim(t):
+    os.setpriority(os.PRIO_PROCESS, t["victim"], os.getpriority(os.PRIO_PROCESS, t["victim"]))
+    return True
+
+
+def move_victim(t):
+    os.sched_setaffinity(t["victim"], os.sched_getaffinity(t["victim"]))
+    return True
+
+
+def doom_victim(t):
+    return opened(proc(t["victim"], "oom_score_adj"), os.O_WRONLY)
+
+
+# What the server left open or said
+
+
+def inherited_secret(t):
+    return os.environ.get("SERVER_SECRET")
+
+
+def inherited_descriptors(t):
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and os.path.exists("/proc/self/fd/" + name):  # else the listing's own
+            return True
+    return False
+
+
+def supervisors_environment(t):
+    read(proc(os.getppid(), "environ"))
+    return True
+
+
+def name_of_machine(t):
+    return os.uname().nodename == t["hostname"]
