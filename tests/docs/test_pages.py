@@ -10,6 +10,7 @@ FOLDERS = ("tutorial", "howto", "explanation")
 PAGES = [
     *sorted(path for folder in FOLDERS for path in (DOCS / folder).glob("*.md")),
     DOCS / "simulator.md",
+    DOCS / "testing.md",
 ]
 SHOWN = ("text", "json", "http", "mermaid")
 DONE = ("bash", "python")
