@@ -42,7 +42,11 @@ class Peer(Protocol):
 
 
 class CourierContract(Awaited):
-    """Everything that `wfcore.ports.callbacks.Courier` promises and one peer can see."""
+    """
+    Subclasses give fixtures `courier` and `peer`, a `Peer`, which it may call wherever that is.
+
+    Everything that `wfcore.ports.callbacks.Courier` promises and one peer can see.
+    """
 
     async def test_body_and_headers_arrive_as_they_are(self, courier: Courier, peer: Peer) -> None:
         """Every byte and every header of ours, once."""

@@ -37,7 +37,10 @@ from wfcore.usecases import executions, running, sweeping
 
 
 class DispatcherContract(Awaited, BesideOneAnother):
-    """Subclasses give `wakeup` and `dispatch`."""
+    """
+    Subclasses give fixtures `wakeup`, where use cases leave their hints, and `dispatch`, a
+    function of services, runner and the worker's name, which makes a dispatcher.
+    """
 
     @pytest.fixture
     def site(self, wakeup: Wakeup) -> Site:

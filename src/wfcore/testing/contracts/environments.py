@@ -28,8 +28,9 @@ async def never_asked() -> Collection[Needs]:
 
 class EnvironmentsContract(Awaited):
     """
-    Subclasses give a fixture `environments` without any environment, two needs that can be
-    installed, and one that cannot, whose first package is named in the words of the failure.
+    Subclasses give a fixture `environments` without any environment, name two needs that can be
+    installed, and one that cannot (its first package is named in the failure), and say how
+    what is there `grow_old`s.
     """
 
     GOOD: Needs

@@ -59,7 +59,10 @@ class Peer(Protocol):
 
 
 class ModelsContract(Awaited):
-    """Everything that `wfcore.ports.models.Models` promises."""
+    """
+    Subclasses give fixtures `models` and `peer`, a `Peer`: the provider that they ask; and
+    name a `model` of it. Everything that `wfcore.ports.models.Models` promises.
+    """
 
     model: ClassVar[str] = "scripted:model"
 

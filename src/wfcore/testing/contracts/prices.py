@@ -18,7 +18,7 @@ from wfcore.testing.contracts.awaited import Awaited
 
 
 class PricesContract(Awaited):
-    """Subclasses give a fixture `prices`, a model that has a price, and one that has none."""
+    """Subclasses give a fixture `prices`, and name a model with a price and one without."""
 
     known: ClassVar[str]
     unknown: ClassVar[str]

@@ -19,4 +19,7 @@ from wfcore.testing.contracts.runner_worlds import WorldContract
 
 
 class RunnerContract(CallContract, WorldContract, EndingContract, LeavingContract):
-    """Everything that `wfcore.ports.runtime.StepRunner` promises."""
+    """
+    Subclasses give fixtures `files`, an `ArtifactFiles`, `runner`, which stores to it, and
+    `runner_without_ruby`, which finds no Ruby. Everything that `StepRunner` promises.
+    """

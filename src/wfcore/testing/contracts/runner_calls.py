@@ -37,7 +37,10 @@ PATIENCE_S = 30
 
 
 class CallContract(Awaited):
-    """Subclasses give `runner` and, unless its steps are Python, `does`."""
+    """
+    Subclasses give a fixture `runner`; and `does`, a function that makes a job of each of the
+    `DEEDS`, unless its steps are Python.
+    """
 
     @pytest.fixture
     def does(self) -> Does:

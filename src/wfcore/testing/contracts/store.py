@@ -22,4 +22,8 @@ from wfcore.testing.contracts.units import UnitContract
 class StoreContract(
     Awaited, UnitContract, ListContract, ClaimContract, LaneContract, TriggerContract
 ):
-    """Everything that `wfcore.ports.store` and `wfcore.ports.records` promise."""
+    """
+    Subclasses give a fixture `store`: empty, and closed afterwards.
+
+    Everything that `wfcore.ports.store` and `wfcore.ports.records` promise.
+    """

@@ -35,7 +35,10 @@ class Turn(Protocol):
 
 
 class ClockContract:
-    """Subclasses give fixtures `clock` and `turn`, which turns that clock's time."""
+    """
+    Subclasses give fixtures `clock`, over a wall clock and a steady clock that stand still, and
+    `turn`, a `Turn`, which alone moves them.
+    """
 
     def test_time_passes(self, clock: Clock, turn: Turn) -> None:
         """The wall clock counts whole milliseconds."""
@@ -83,7 +86,7 @@ class ClockContract:
 
 
 class IdsContract:
-    """Subclasses give `new_ids`: each call makes ids as another process would."""
+    """Subclasses give a fixture `new_ids`: each call of it makes ids as another process would."""
 
     MANY = 10_000
 
@@ -113,7 +116,7 @@ class IdsContract:
 
 
 class TokensContract:
-    """Subclasses give `tokens`."""
+    """Subclasses give a fixture `tokens`."""
 
     @pytest.mark.parametrize("length", [1, 16, 36, 43, 200])
     def test_a_token_has_its_length(self, tokens: Tokens, length: int) -> None:
@@ -137,7 +140,7 @@ class TokensContract:
 
 
 class PasswordsContract(Awaited):
-    """Subclasses give `passwords`."""
+    """Subclasses give a fixture `passwords`."""
 
     async def test_a_password_fits_its_own_hash_alone(self, passwords: Passwords) -> None:
         """Right is right, and everything else is wrong, to the letter."""

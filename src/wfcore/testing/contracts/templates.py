@@ -24,7 +24,7 @@ NAMES: Mapping[str, Json] = {
 
 
 class TemplatesContract:
-    """Subclasses give `templates`."""
+    """Subclasses give a fixture `templates`. Beyond dotted paths nothing is asked of them."""
 
     known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
 
@@ -117,7 +117,7 @@ class TemplatesContract:
 
 
 class CalendarContract:
-    """Subclasses give `calendar`."""
+    """Subclasses give a fixture `calendar`. Beyond numbers and `*` nothing is asked of it."""
 
     @pytest.mark.parametrize(
         ("cron", "expected"),

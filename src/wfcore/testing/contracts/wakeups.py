@@ -15,7 +15,7 @@ LONG_MS = 600_000
 
 
 class WakeupContract(Awaited):
-    """Subclasses give `wakeup`, to which nobody listens yet."""
+    """Subclasses give a fixture `wakeup`, to which nobody listens yet."""
 
     async def test_a_hint_that_nobody_hears_is_no_accident(self, wakeup: Wakeup) -> None:
         """Hints are given after the commit: nothing may go wrong any more."""
