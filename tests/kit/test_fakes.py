@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from wfcore.model.workflow import Language, Needs
 from wfcore.ports.callbacks import Answer
 from wfcore.ports.runtime import Job, Say, StepEnd, StepJob
 from wfcore.testing.contracts import (
@@ -14,6 +15,7 @@ from wfcore.testing.contracts import (
     ClockContract,
     CountersContract,
     CourierContract,
+    EnvironmentsContract,
     FilesContract,
     IdsContract,
     PasswordsContract,
@@ -27,6 +29,7 @@ from wfcore.testing.fakes import (
     CountingIds,
     CountingTokens,
     ManualClock,
+    NotedEnvironments,
     NotedHints,
     PathTemplates,
     PlainCalendar,
@@ -34,6 +37,7 @@ from wfcore.testing.fakes import (
 )
 from wfcore.testing.fakes_running import (
     DictFiles,
+    HeldRunner,
     NotedCourier,
     ScriptedRunner,
     counters_in_memory,
@@ -131,6 +135,43 @@ class TestScriptedRunner(CallContract):
     @pytest.fixture
     def does(self) -> Callable[[str], StepJob]:
         return job
+
+
+class TestHeldRunner(CallContract):
+    """Somebody lets each step go as soon as it has begun, but for those that wait."""
+
+    @pytest.fixture
+    def runner(self) -> HeldRunner:
+        class LetGo(HeldRunner):
+            async def run(self, job: Job, say: Say) -> StepEnd:
+                held = asyncio.ensure_future(super().run(job, say))
+                await asyncio.sleep(0)
+                end = asyncio.ensure_future(deeds(job, say))
+                try:
+                    self.let_go(job.execution_id, job.step_name, await end)
+                    return await held
+                finally:
+                    end.cancel()
+                    held.cancel()
+
+        return LetGo()
+
+    @pytest.fixture
+    def does(self) -> Callable[[str], StepJob]:
+        return job
+
+
+class TestNotedEnvironments(EnvironmentsContract):
+    GOOD, OTHER, IMPOSSIBLE = (
+        Needs(Language.PYTHON, (package,)) for package in ("one==1", "two==2", "gone==1")
+    )
+
+    @pytest.fixture
+    def environments(self) -> NotedEnvironments:
+        return NotedEnvironments("gone")
+
+    def grow_old(self, environments) -> None:
+        environments.grow_old()
 
 
 class CalledPeer:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from wfcore.testing.strategies import key_texts as key_texts
     from wfcore.testing.strategies import payloads as payloads
     from wfcore.testing.strategies_definition import definitions as definitions
+    from wfcore.testing.strategies_runs import executions as executions
     from wfcore.testing.strategies_written import written as written
     from wfcore.testing.values import values_of as values_of
     from wfcore.testing.walks import MachineWalk as MachineWalk
@@ -99,6 +100,7 @@ _HOMES = {
     "models": ("FixedPrices", "ScriptedModels"),
     "strategies": ("instants", "json_values", "key_texts", "payloads"),
     "strategies_definition": ("definitions",),
+    "strategies_runs": ("executions",),
     "strategies_written": ("written",),
     "values": ("values_of",),
     "walks": ("MachineWalk", "TimedWalk"),
