@@ -6,7 +6,7 @@ PORT ?= 8000
 BIN := .venv/bin
 WORKERS ?= 2
 
-.PHONY: up test check lint types layers format bench surface docs deep tables clean
+.PHONY: up test check lint types layers format bench surface docs deep mutation tables clean
 
 up: .venv/.server          ## install and run the server with a sample
 	$(BIN)/wfcore up --port $(PORT)
@@ -40,6 +40,11 @@ surface: .venv/.dev        ## write down the public surface anew; look at the di
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 
+mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (hours)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[mutation]'
+	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run
+	PYTHONPATH=tests $(BIN)/python -m mutation.page
+
 docs: .venv/.dev           ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
@@ -49,7 +54,7 @@ tables: .venv/.dev         ## write afresh what the documentation shows of the t
 	cd tests && ../$(BIN)/python -m escapes.page
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -12,6 +12,15 @@ settings.register_profile(
     phases=[phase for phase in Phase if phase is not Phase.explain],  # minutes, for a long script
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile(  # for mutants: few examples, and none made smaller
+    "quick",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=25,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 settings.register_profile(
     "deep", deadline=None, max_examples=2_000, suppress_health_check=[HealthCheck.too_slow]
 )
