@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import wfcore.ports
-from docs.pages import DOCS
+from docs.pages import DOCS, blocks
 from wfcore import testing
 from wfcore.testing import vectors
 
@@ -93,6 +94,16 @@ def test_every_fake_and_strategy_is_listed() -> None:
     """Each public name of the kit stands on the page."""
     missing = [name for name in dir(testing) if not re.search(rf"\b{name}\b", PAGE)]
     assert missing == ["in_turn"]  # a part of `store_in_memory`
+
+
+def test_the_vector_that_is_shown_is_one() -> None:
+    """Shape, words and numbers are those of the file."""
+    page = blocks(DOCS / "testing.md")
+    (shown,) = [json.loads(block.text) for block in page if block.language == "json"]
+    ((name, group),) = shown["groups"].items()
+    kept = vectors.load("windows")["groups"][name]
+    assert group["about"] == kept["about"]
+    assert group["cases"][0] in kept["cases"]
 
 
 def test_every_vector_is_listed() -> None:

@@ -114,7 +114,7 @@ def derived(kind: type, values: Values, **given: Strategy) -> Strategy:
 def told(record: Any) -> Strategy:
     """
     That record. A failing test tells it as a call of its class, without what has its default,
-    so that it can be read, and pasted into a test of its own.
+    so that it can be read.
     """
     said = {
         one.alias or one.name: st.just(getattr(record, one.name))
