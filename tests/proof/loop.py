@@ -13,11 +13,12 @@ from attrs import Factory, define
 
 from proof import checker, records
 from proof.checker import under_way
-from proof.client import Client
+from proof.client import EDITED, Client
 from proof.flows import Attempt, Ledger
 from proof.machine import Machine
 from proof.promises import Answer, Promises
-from proof.world import Sight, World, furnish, history, look
+from proof.world import SIGNED, Sight, World, furnish, history, look
+from wfcore.model.approval import Approval
 from wfcore.usecases.services import Services
 from wfserver.compose import open_system
 from wfserver.settings import Settings
@@ -33,8 +34,8 @@ TAKE_OVER_S = 20
 FAULT_S = 0.005
 STRIKE_S = 5
 """How much longer a planted server may take to come to its moment."""
-LAST_TREES = 3
-"""Trees that nobody kills, decides or cancels before they have come to rest."""
+LAST_FLOWS = ("tree", "tree", "tree", "ask", "ask", "ask")
+"""Nobody kills, decides or cancels these before they have come to rest."""
 
 
 @define
@@ -197,11 +198,12 @@ class _Run:
     async def finish(self) -> None:
         """Let everything end that can, look at everything; then what only time ends."""
         key = self.world.keys[0]
-        for _ in range(LAST_TREES):
-            await self.client.start("tree", {"nap": "0"}, by_webhook=False)
+        for flow in LAST_FLOWS:
+            await self.client.start(flow, {"nap": "0"}, by_webhook=flow == SIGNED)
         while asked := await self._open_questions():
-            for id in asked:
-                await self.client.decide(id, Answer("approve"), key)
+            for one in asked:
+                edits = one.groups and self.chance.random() < EDITED
+                await self.client.decide(one.id, Answer("approve", "late" if edits else None), key)
         sight = await look(self.services)
         ledger = Ledger(self.machine.ledger)
         self.found(checker.wrong(self.promises, ledger, sight))
@@ -215,12 +217,12 @@ class _Run:
         self.serve(later=True)
         await self._look_back(checker.resting(sight), ledger)
 
-    async def _open_questions(self) -> list[str]:
+    async def _open_questions(self) -> list[Approval]:
         """The approvals that wait, once nothing else moves."""
         sight = await self._until(DRAIN_S, _at_rest)
         moving = (run for run in sight.executions.values() if not checker.rests(run))
         self.found(f"stuck: {run.id} is {run.status}" for run in moving)
-        return [id for id, one in sight.approvals.items() if one.status == "PENDING"]
+        return [one for one in sight.approvals.values() if one.status == "PENDING"]
 
     async def _look_back(self, before: Mapping[str, str], ledger: Ledger) -> None:
         """The grace of everything is over: all have ended, and their records are whole."""

@@ -17,6 +17,7 @@ PLANTS = (
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
     ("cancel_acknowledged_early", 8, {"cancel undone"}),
     ("steps_outlive", 8, {"alive"}),
+    ("rows_forgotten", 1, {"other rows"}),
     ("gap_before_the_end", 1, {"events"}),
 )
 """Modules beside this one, the most rounds they may take, and what they must be found as."""
