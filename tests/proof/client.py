@@ -28,7 +28,8 @@ class Client:
 
     async def act(self, chance: Random, api_key: str, done: asyncio.Semaphore) -> None:
         """One act after the other, each counted, until an answer does not come."""
-        acts = (*[self._start] * 3, *[self._decide] * 2, self._cancel, self._repeat, self._fetch)
+        others = (self._cancel, self._repeat, self._fetch, self._ask_result)
+        acts = (*[self._start] * 3, *[self._decide] * 2, *others)
         try:
             while True:
                 await chance.choice(acts)(chance, api_key)
@@ -128,6 +129,19 @@ class Client:
             file = await self._http.get(one["downloadUrl"])
             if self._expect(file, 200):
                 self._promises.fetched(tag, one["id"], file.text)
+
+    async def _ask_result(self, chance: Random, api_key: str) -> None:
+        if self._promises.started:
+            recent = list(self._promises.started.values())[-30:]
+            await self.ask_result(chance.choice(recent), api_key)
+
+    async def ask_result(self, execution_id: str, api_key: str) -> None:
+        """Read the result, if there is one yet; there must be, where there was one before."""
+        path = f"/api/v1/executions/{execution_id}/result"
+        answer = await self._http.get(path, headers=_bearer(api_key))
+        not_yet = () if execution_id in self._promises.results else (409,)
+        if self._expect(answer, 200, *not_yet) and answer.status_code == 200:
+            self._promises.told(execution_id, answer.json())
 
     def _expect(self, answer: httpx.Response, *statuses: int) -> bool:
         if answer.status_code in statuses:

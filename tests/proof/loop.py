@@ -36,6 +36,7 @@ STRIKE_S = 5
 """How much longer a planted server may take to come to its moment."""
 LAST_FLOWS = ("tree", "tree", "tree", "ask", "ask", "ask")
 """Nobody kills, decides or cancels these before they have come to rest."""
+LAST_RESULTS = 50
 
 
 @define
@@ -102,7 +103,7 @@ class _Run:
         killed_at = time() * 1_000
         if held := self.machine.faults.struck:
             await self._take_over(held, acts)
-        alive = self.machine.kill()
+        alive = self.machine.kill(alone=self.chance.random() < 0.5)
         await _ended(acts)
         self.found(f"alive: process {pid}" for pid in alive)
         before, self.cut_off = self.cut_off, Ledger(self.machine.ledger).cut_off
@@ -186,6 +187,8 @@ class _Run:
             await self.client.send(start)
         for tag in [tag for tag, id in promises.started.items() if id in promises.left][-2:]:
             await self.client.fetch(tag, self.world.keys[0])
+        for id in list(promises.results)[-2:]:
+            await self.client.ask_result(id, self.world.keys[0])
 
     def _count(self, cut_off: Set[Attempt]) -> None:
         """What this kill has hit."""
@@ -233,6 +236,8 @@ class _Run:
             self.found(records.unlike_its_history(run, events))
             self.found(records.unlike_the_ledger(run, events, ledger))
             self.promises.counts[f"{run.workflow_name} {run.status.value.lower()}"] += 1
+        for id in list(self.promises.results)[-LAST_RESULTS:]:
+            await self.client.ask_result(id, self.world.keys[0])
         for tag, id in self.promises.started.items():
             if sight.executions[id].workflow_name == "work" and sight.status(id) == "COMPLETED":
                 await self.client.fetch(tag, self.world.keys[0])

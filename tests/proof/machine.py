@@ -55,17 +55,19 @@ class Machine:
         self._pids.append(int(said[0]))
         self.url = said[1]
 
-    def kill(self) -> list[int]:
+    def kill(self, alone: bool = False) -> list[int]:
         """
-        kill -9 for servers and spawners. What is still alive a second later of their steps.
+        kill -9 for servers, and for their spawners unless they die *alone*. What is still alive
+        a second later of all of them and their steps.
         """
-        killed = [*self._pids, *(child for pid in self._pids for child in _children(pid))]
-        for pid in killed:
+        spawners = [child for pid in self._pids for child in _children(pid)]
+        all = [*self._pids, *spawners]
+        for pid in self._pids if alone else all:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
         self._pids.clear()
         deadline = time.monotonic() + 1
-        while (alive := self._alive(killed)) and time.monotonic() < deadline:
+        while (alive := self._alive(all)) and time.monotonic() < deadline:
             time.sleep(0.005)
         self.release()
         return alive

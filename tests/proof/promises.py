@@ -48,7 +48,8 @@ class Promises:
     """
     `started`: tag -> the execution of the first 202. `decided`: approval -> the answer that got
     its 200. `asked`: approval -> every answer that was given, acknowledged or not; likewise
-    `to_cancel` beside `cancelled`. `left`: execution -> the artifact that was seen of it.
+    `to_cancel` beside `cancelled`. `left`: execution -> the artifact that was seen of it;
+    `results`: execution -> its whole result, as it was told.
     `broken`: what was already seen to be wrong.
     """
 
@@ -59,6 +60,7 @@ class Promises:
     to_cancel: set[str] = Factory(set)
     cancelled: set[str] = Factory(set)
     left: dict[str, str] = Factory(dict)
+    results: dict[str, Any] = Factory(dict)
     counts: Counter[str] = Factory(Counter)
     broken: list[str] = Factory(list)
 
@@ -84,6 +86,13 @@ class Promises:
         if (artifact_id, content) != (first, f"{tag}\n"):
             self.broken.append(f"artifact: {first} of {tag} is {artifact_id}, {content!r}")
         self.counts["fetched"] += 1
+
+    def told(self, execution_id: str, result: Any) -> None:
+        """A result was read: it is for good."""
+        first = self.results.setdefault(execution_id, result)
+        if result != first:
+            self.broken.append(f"other result: {execution_id} was {first}, now {result}")
+        self.counts["results"] += 1
 
     @property
     def unanswered(self) -> list[Start]:

@@ -20,6 +20,7 @@ LEAST_IN_25 = {
     "REJECTED": 6,
     "edited": 4,
     "fetched": 30,
+    "results": 20,
     "cancelled": 15,
     "cut off": 25,
     "cut off at once": 5,
@@ -38,10 +39,11 @@ LEAST_IN_25 = {
 async def test_kill_loop(tmp_path: Path) -> None:
     """
     Over any number of kills, in the middle of branches, rounds, delays and children: each 202,
-    decision, edited row, cancel and artifact stands, no attempt of a step starts twice, what had
-    begun is INTERRUPTED, what waits goes on waiting, nothing of a step outlives its server, and
-    all comes to an end when it is decided, or its grace is over. EX-1, EX-3, EX-7, EX-9, EX-11,
-    EX-12, EX-13, EX-14, EX-15, EX-20, AP-6, AR-1, IK-1, CS-7, FL-1, FL-2, FL-5, FL-6, FL-10.
+    decision, edited row, cancel, result and artifact stands, no attempt of a step starts twice,
+    what had begun is INTERRUPTED, what waits goes on waiting, nothing of a step outlives its
+    server, and all comes to an end when it is decided, or its grace is over. EX-1, EX-3, EX-7,
+    EX-9, EX-11, EX-12, EX-13, EX-14, EX-15, EX-18, EX-20, AP-6, AP-7, AR-1, IK-1, CS-7, FL-1,
+    FL-2, FL-5, FL-6, FL-10.
     """
     report = await kill_loop(tmp_path, ROUNDS, SEED)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
