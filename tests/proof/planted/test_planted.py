@@ -1,12 +1,13 @@
 """The kill loop bites: each planted bug is found, by the check that is there for it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proof.loop import kill_loop
 
-PLANTS = (
+PLANTS: tuple[tuple[Any, ...], ...] = (
     ("begun_late", 4, {"step twice", "not recorded"}),
     ("keys_forgotten", 3, {"another answer", "start twice"}),
     ("frozen unfenced", 2, {"step twice"}),
@@ -17,19 +18,21 @@ PLANTS = (
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
     ("cancel_acknowledged_early", 8, {"cancel undone"}),
     ("steps_outlive", 8, {"alive"}),
-    ("rows_forgotten", 1, {"other rows"}),
-    ("gap_before_the_end", 1, {"events"}),
+    ("gap_before_the_end rows_forgotten", 1, {"events"}, {"other rows"}),
 )
-"""Modules beside this one, the most rounds they may take, and what they must be found as."""
+"""
+Modules beside this one, the most rounds they may take, and what each bug must be found as. What
+only the end of the loop shows is planted together.
+"""
 
 
-@pytest.mark.parametrize(("plants", "rounds", "found_as"), PLANTS)
-async def test_planted_bug_is_found(
-    tmp_path: Path, plants: str, rounds: int, found_as: set[str]
-) -> None:
+@pytest.mark.parametrize("planted", PLANTS, ids=lambda planted: planted[0])
+async def test_planted_bug_is_found(tmp_path: Path, planted: tuple[Any, ...]) -> None:
     """A server with this bug does not pass the kill loop."""
+    plants, rounds, *found_as = planted
     report = await kill_loop(tmp_path, rounds, seed=1, plants=plants.split())
-    assert report.kinds & found_as, (report.broken[:5], report.counts)
+    for kinds in found_as:
+        assert report.kinds & kinds, (report.broken[:5], report.counts)
 
 
 async def test_a_frozen_server_is_no_bug(tmp_path: Path) -> None:
