@@ -8,11 +8,11 @@ import pytest
 from proof.loop import kill_loop
 
 PLANTS: tuple[tuple[Any, ...], ...] = (
-    ("begun_late", 4, {"step twice", "not recorded"}),
+    ("begun_late", 8, {"step twice", "not recorded"}),
     ("keys_forgotten", 3, {"another answer", "start twice"}),
-    ("frozen unfenced", 2, {"step twice"}),
-    ("parent_told_late", 4, {"untold"}),
-    ("question_interrupted", 4, {"waiting"}),
+    ("frozen unfenced", 4, {"step twice"}),
+    ("parent_told_late", 8, {"untold"}),
+    ("question_interrupted", 8, {"waiting"}),
     ("requeued", 8, {"step twice", "not interrupted"}),
     ("start_acknowledged_early", 8, {"unknown", "another answer"}),
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
