@@ -3,12 +3,14 @@
 from contextlib import suppress
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided
 from wfcore.instants import EpochMs
-from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, HistoryEntry, Verdict
 from wfcore.rules.approval import (
     BY_END,
     BY_TIMEOUT,
@@ -31,6 +33,7 @@ BECOMES = {
     Expire: ApprovalStatus.REJECTED,
     Withdraw: ApprovalStatus.CANCELLED,
 }
+TOLD = {Approve: "approved", Reject: "rejected", Expire: "expired", Withdraw: "cancelled"}
 decisions = st.sampled_from([Approve(), Reject(), Expire(), Withdraw()])
 voices = st.builds(
     Voice, st.sampled_from(("acc_1", "acc_2")), st.sampled_from(DecisionSource), texts()
@@ -95,10 +98,12 @@ def test_a_plain_approval_releases_the_original_rows(approval, voice):
     """AP-7: without `editedItems` the rows go on unchanged, as the step's output."""
     decided = decide(approval, Approve(), voice, approval.created_at).record
     assert decided.groups == approval.groups
-    output = step_output(decided)
-    assert output["groups"] == {k: list(v) for k, v in original_rows(approval).items()}
-    assert (output["decision"], output["comment"]) == ("approve", voice.comment)
-    assert output["decidedBy"] == voice.by
+    assert step_output(decided) == {
+        "decision": "approve",
+        "comment": voice.comment,
+        "decidedBy": voice.by,
+        "groups": {name: list(rows) for name, rows in original_rows(approval).items()},
+    }
 
 
 @given(approvals(), st.data())
@@ -118,13 +123,34 @@ def test_an_edited_approval_releases_exactly_the_rows_given(approval, data):
     assert entry.rows_after == {name: tuple(rows) for name, rows in wanted.items()}
 
 
-@given(approvals(), decisions)
-def test_deciding_leaves_the_question_as_it_was(approval, decision):
-    """A decision changes no word, row, deadline or approver of what was asked. AP-1."""
-    decided = decide(approval, decision, BY_END, approval.created_at).record
-    for name in ("id", "message", "created_at", "expires_at", "timeout_ms", "approvers", "groups"):
-        assert getattr(decided, name) == getattr(approval, name)
-    assert approval.status is ApprovalStatus.PENDING
+@given(approvals(), decisions, voices | st.just(BY_END), st.none() | st.just("acc_3"))
+def test_a_decision_changes_nothing_but_what_it_decides(approval, decision, voice, account):
+    """AP-1, AP-12: no word, row, deadline or approver of what was asked; a yes is counted."""
+    now, voice = approval.created_at, evolve(voice, account=account)
+    decided = decide(approval, decision, voice, now)
+    entry = HistoryEntry(now, TOLD[type(decision)], voice.by, voice.source, voice.comment)
+    yes = Assent(voice.by or "", account or voice.by or "", now)
+    wanted = evolve(
+        approval,
+        status=BECOMES[type(decision)],
+        decided_at=now,
+        decided_by=voice.by,
+        decision_source=voice.source,
+        comment=voice.comment,
+        history=(*approval.history, entry),
+        assents=(yes,) if isinstance(decision, Approve) else (),
+    )
+    assert decided == Outcome(wanted)
+
+
+@given(approvals(), voices)
+def test_a_yes_that_is_not_the_last_leaves_the_question_open(approval, voice):
+    """AP-15: the record has one assent and one line of history more, and nothing else."""
+    approval, now = evolve(approval, required_approvals=2), approval.created_at
+    entry = HistoryEntry(now, "approved", voice.by, voice.source, voice.comment)
+    yes = Assent(voice.by, voice.by, now)
+    wanted = evolve(approval, history=(*approval.history, entry), assents=(yes,))
+    assert decide(approval, Approve(), voice, now) == Outcome(wanted)
 
 
 def test_the_two_verdicts():

@@ -3,14 +3,16 @@
 from copy import deepcopy
 
 import pytest
+from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput, TemplateFailed
-from wfcore.model.approval import Approval, ApprovalStatus, Group
+from wfcore.instants import DAY, DurationMs, later
+from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.opening import as_text, open_approval
+from wfcore.rules.opening import as_text, ask_for_budget, open_approval
 from wfcore.rules.release import original_rows, released_rows, same
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -144,6 +146,9 @@ def test_a_read_only_column_may_not_change(group, data):
 def test_more_rows_than_a_reviewer_could_have_seen_are_refused():
     """LM-7: at most ten thousand rows."""
     group = Group("rows", "Rows", (), ())
+    most = ({},) * MAX_APPROVAL_ROWS
+    assert released_rows(of(group), {"rows": most})["rows"] == most
+    assert opened(most, row_key=None).groups[0].items == most
     refused(of(group), {"rows": [{}] * (MAX_APPROVAL_ROWS + 1)})
 
 
@@ -162,6 +167,16 @@ def test_json_equality_tells_types_apart(value, pair):
     assert same({"k": 1}, {"k": 1.0})
 
 
+@pytest.mark.parametrize(
+    "pair", [([1], 1), ([], ""), (["a"], "a"), ([1], [1, 1]), ({"a": 1}, ["a"]), ({"a": 1}, {})]
+)
+def test_json_equality_tells_shapes_apart(pair):
+    """A list is no text, an object no list, and neither is a part of another."""
+    one, other = pair
+    assert not same(one, other)
+    assert not same(other, one)
+
+
 # Opening
 
 
@@ -171,15 +186,67 @@ def opened(rows, row_key="id", message="Please") -> Approval:
     return open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
 
 
-@given(approvals(), st.integers(1, 10**10))
-def test_an_approval_opens_pending_until_its_timeout(approval, timeout_ms):
-    """AP-1: PENDING, `expiresAt` = `createdAt` + `timeout`, its rows as rendered."""
-    step = ApprovalStep("review", "Please", timeout_ms, approvers=approval.approvers)
-    new = open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
-    assert new.status is ApprovalStatus.PENDING
-    assert (new.created_at, new.expires_at) == (NOW, NOW + timeout_ms)
-    assert new.approvers == approval.approvers
-    assert [entry.action for entry in new.history] == ["created"]
+@given(approvals(), st.integers(2, 10**10), st.booleans(), st.integers(1, 3))
+def test_an_approval_opens_pending_until_its_timeout(asked, timeout_ms, self_approval, required):
+    """AP-1: PENDING, `expiresAt` = `createdAt` + `timeout`, everything as its step says."""
+    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
+    groups = tuple(evolve(group, row_key=None) for group in asked.groups)
+    step = ApprovalStep(
+        "review",
+        "Please",
+        DurationMs(timeout_ms),
+        asked.approvers,
+        tuple(GroupSpec(one.name, one.title, [*one.items], one.columns) for one in groups),
+        required_approvals=required,
+        allow_self_approval=self_approval,
+        reminders=(DurationMs(timeout_ms), DurationMs(1)),
+    )
+    assert open_approval(run, step, "rounds.1.review", "appr_9", NOW, lambda value: value) == (
+        Approval(
+            "appr_9",
+            "exec_9",
+            "wf_7",
+            "o1",
+            "o2",
+            "rounds.1.review",
+            ApprovalStatus.PENDING,
+            "Please",
+            DurationMs(timeout_ms),
+            NOW,
+            later(NOW, timeout_ms),
+            asked.approvers,
+            groups,
+            history=(HistoryEntry(NOW, "created"),),
+            required_approvals=required,
+            allow_self_approval=self_approval,
+            reminders=(later(NOW, timeout_ms - 1),),
+        )
+    )
+
+
+def test_a_row_key_is_kept():
+    """AP-1: the rows can be pointed at after a restart as well."""
+    assert opened([{"id": 1}]).groups == (Group("rows", "Rows", (), ({"id": 1},), "id"),)
+
+
+def test_a_question_for_more_budget():
+    """BU-2: open for a day, to the default approvers, about the budget and nothing else."""
+    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
+    assert ask_for_budget(run, "think", "it is spent", "appr_9", NOW) == Approval(
+        "appr_9",
+        "exec_9",
+        "wf_7",
+        "o1",
+        "o2",
+        "think",
+        ApprovalStatus.PENDING,
+        "think: it is spent. Approving allows as much again; rejecting cancels.",
+        DAY,
+        NOW,
+        later(NOW, DAY),
+        history=(HistoryEntry(NOW, "created"),),
+        purpose=Purpose.BUDGET,
+    )
 
 
 @given(st.text("abcxyz", min_size=4), st.text("0123"))

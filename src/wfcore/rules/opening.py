@@ -89,7 +89,7 @@ def as_text(value: Json) -> str:
 
 def _group(spec: GroupSpec, rows: Json) -> Group:
     where = f"groups.{spec.name}.rows"
-    if isinstance(rows, str) or not isinstance(rows, (list, tuple)):
+    if not isinstance(rows, list | tuple):
         raise TemplateFailed(where, "must give a list of rows")
     if len(rows) > MAX_APPROVAL_ROWS:
         raise TemplateFailed(where, f"gives {len(rows)} rows; at most {MAX_APPROVAL_ROWS}")

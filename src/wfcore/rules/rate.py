@@ -54,12 +54,9 @@ def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
         worst = max(full, key=lambda window: window.end - window.start)
         wait_s = -(-(worst.end - now) // 1_000)
         raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
-    tightest: Quota | None = None
-    for window, count in zip(asked, taken.counts, strict=True):
-        if window.limit is None:
-            continue
-        left = window.limit - count
-        if tightest is None or left < tightest.remaining:
-            tightest = Quota(window.limit, left, window.kind)
-    assert tightest is not None, "every plan limits the minute"
-    return tightest
+    left = (
+        Quota(window.limit, window.limit - count, window.kind)
+        for window, count in zip(asked, taken.counts, strict=True)
+        if window.limit is not None
+    )
+    return min(left, key=lambda quota: quota.remaining)

@@ -52,7 +52,7 @@ def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
 
 def _group_rows(group: Group, first: Sequence[JsonObject], rows: Json) -> tuple[JsonObject, ...]:
     where = f"editedItems.{group.name}"
-    if isinstance(rows, str) or not isinstance(rows, list | tuple):
+    if not isinstance(rows, list | tuple):
         raise InvalidInput(where, "must be an array of row objects")
     if len(rows) > MAX_APPROVAL_ROWS:
         raise InvalidInput(where, f"must hold at most {MAX_APPROVAL_ROWS} rows")
@@ -94,8 +94,9 @@ def _check_key(
     originals: Mapping[str, JsonObject],
     seen: set[str],
 ) -> None:
+    assert group.row_key is not None
     field = f"{place}.{group.row_key}"
-    key = key_text(row.get(group.row_key or ""))
+    key = key_text(row.get(group.row_key))
     if key not in originals:
         raise InvalidInput(field, "is no key of an original row")
     if key in seen:
@@ -114,7 +115,7 @@ def same(a: Json, b: Json) -> bool:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(map(same, a, b))
     return a == b
 
 
