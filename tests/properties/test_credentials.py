@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.rules.credentials import presented_key
+from wfcore.rules.credentials import bears_key, presented_key
 from wfcore.testing.strategies import key_texts
 
 KEYS = st.sampled_from(["one", "two", "three"])
@@ -73,6 +73,20 @@ def test_two_different_authorization_headers_are_malformed(key, other, first, he
     """AU-5: also where only one of them is a Bearer, and whatever else is carried."""
     headers = [f"Bearer {key}", other]
     assert reason(headers if first else headers[::-1], carried(header), []) is AuthReason.MALFORMED
+
+
+FOREIGN = ["", "one", "Basic wfk_1_2", "Bearer x wfk_", "xwfk_1", "wfk"]
+OURS = ["wfk_1_2", " wfk_bad", "wfk_"]
+
+
+@given(st.lists(st.sampled_from(FOREIGN), max_size=2), st.sampled_from([0, 1, 2]), st.data())
+def test_a_key_of_ours_is_known_wherever_it_is_carried(foreign, way, data):
+    """AU-10: good or bad, beside whatever else; nothing else is taken for one."""
+    carriers = [list(foreign), list(foreign), list(foreign)]
+    assert not bears_key(*carriers)
+    ours = data.draw(st.sampled_from(OURS))
+    carriers[way].append(f" bEARER {ours}" if way == 0 else ours)
+    assert bears_key(*carriers)
 
 
 @given(st.lists(st.text(), max_size=2), st.lists(st.text(), max_size=2), st.lists(st.text()))

@@ -1,13 +1,16 @@
 """Which lane an execution is in, and when a full one refuses. CC-1, CC-3, CC-4."""
 
+from hashlib import sha256
+
 import pytest
+from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adapters_runtime.templates import MiniJinjaTemplates
-from wfcore.effects import Outcome
-from wfcore.errors import InvalidInput, LimitReached
-from wfcore.model.json import Json
+from wfcore.effects import Outcome, WakeRunner
+from wfcore.errors import InvalidInput, LimitReached, TemplateFailed
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Concurrency
 from wfcore.rules.concurrency import in_lane, require_room
 from wfcore.rules.variables import compact
@@ -47,6 +50,30 @@ def test_a_lane_does_not_show_its_key(value: str) -> None:
     lane = lane_of(value)
     assert value not in lane
     assert len(lane) == len(lane_of("")) == len("wf_1:") + 32
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("x", b"x"), ({"a": 1}, b'{"a":1}'), ("\ud800", b"\xed\xa0\x80")]
+)
+def test_a_lane_is_one_that_is_found_again(value: Json, text: bytes) -> None:
+    """CC-3: of the key's text a SHA-256, in every version; of odd text as well."""
+    outcome = Outcome(builders.execution(), (builders.event(),), (WakeRunner(),))
+    laned = in_lane(outcome, BY_KEY, lambda template, names: value)
+    lane = f"wf_1:{sha256(text).hexdigest()[:32]}"
+    assert laned == evolve(outcome, record=evolve(outcome.record, lane=lane))
+
+
+def test_a_key_that_fails_names_its_field() -> None:
+    """CC-3: what failed is said in the words of the template."""
+
+    def fails(template: Json, names: JsonObject) -> Json:
+        raise TemplateFailed(str(template), f"of {list(names)}, token=hunter22")
+
+    run = builders.execution(variables={"k": "hunter22"}, secrets=("k",))
+    with pytest.raises(InvalidInput) as caught:
+        in_lane(Outcome(run), BY_KEY, fails)
+    words = "template '{{ variables.k }}': of ['variables'], token=***"
+    assert (caught.value.field, caught.value.fix) == ("concurrency.key", words)
 
 
 def test_a_key_that_fails_shows_no_secret() -> None:

@@ -11,7 +11,7 @@ from wfcore.instants import DAY, MINUTE, EpochMs
 from wfcore.model.access import Plan
 from wfcore.model.window import Taken
 from wfcore.rules.limits import REQUESTS
-from wfcore.rules.rate import verdict, windows
+from wfcore.rules.rate import Quota, verdict, windows
 from wfcore.rules.tally import utc_date
 from wfcore.testing.strategies import instants
 
@@ -98,3 +98,15 @@ def test_a_success_tells_what_is_left_of_the_tighter_window(plan, now, data):
     left = {w.kind: w.limit - n for w, n in zip(asked, counts, strict=True) if w.limit}
     assert quota.remaining == min(left.values()) == left[quota.window] >= 0
     assert quota.limit == next(window.limit for window in asked if window.kind == quota.window)
+
+
+def test_of_two_windows_with_as_much_left_the_minute_is_told():
+    """RL-6: it is the one that is fresh again sooner."""
+    asked = windows(Plan.FREE, EpochMs(0))
+    assert verdict(asked, Taken((), (1, 1_941)), EpochMs(0)) == Quota(60, 59, "minute")
+
+
+def test_an_admission_that_counted_other_windows_is_none():
+    """RL-6: what is left is never told of half the windows."""
+    with pytest.raises(ValueError, match="zip"):
+        verdict(windows(Plan.FREE, EpochMs(0)), Taken((), (1,)), EpochMs(0))

@@ -1,14 +1,17 @@
 """Console sessions and locked logins. Contract §6."""
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
 from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
+from wfcore.model.access import Login
 from wfcore.rules.limits import LOGIN_TRIES, LOGIN_WINDOW, SESSION_IDLE, SESSION_MAX
 from wfcore.rules.session import failed, require_alive, require_unlocked, touched
 from wfcore.testing import builders
+from wfcore.testing.builders import NOW
 from wfcore.testing.strategies import instants
 
 
@@ -49,7 +52,7 @@ def test_a_session_is_written_once_a_minute_at_most(seen, by):
     if by < MINUTE:
         assert later is None
     else:
-        assert (later.last_seen_at, later.created_at) == (now, session.created_at)
+        assert later == evolve(session, last_seen_at=now)
 
 
 @given(instants(), st.lists(st.integers(0, 5 * MINUTE), min_size=12, max_size=40))
@@ -72,6 +75,22 @@ def test_ten_failures_within_fifteen_minutes_lock_for_fifteen(start, gaps):
             counted = []
         else:
             assert login.locked_until is None
+
+
+@given(instants(), st.integers(0, LOGIN_TRIES - 1), st.integers(0, 9))
+def test_a_failure_is_noted_and_nothing_else(now, before, version):
+    """SE-2: the failures that count with their instants, or none and the end of the lock."""
+    earlier = (NOW,) * before
+    login = builders.login("login_9", failures=earlier, version=version, locked_until=NOW)
+    locks = before == LOGIN_TRIES - 1
+    assert failed(login, "login_9", NOW) == Login(
+        "login_9",
+        () if locks else (*earlier, NOW),
+        NOW,
+        EpochMs(NOW + 15 * MINUTE) if locks else None,
+        version,
+    )
+    assert failed(None, "login_9", now) == Login("login_9", (now,), now)
 
 
 def test_a_login_without_failures_is_open():
