@@ -62,12 +62,33 @@ def test_the_json_holds_the_whole_table(machine):
     assert said["states"] == [str(state) for state in machine.states]
     assert (said["initial"], set(said["final"])) == (machine.initial, machine.final)
     assert [row["rule"] for row in said["rows"]] == [row.rule for row in machine.rows]
+    assert [row["when"] for row in said["rows"]] == [meaning(row.fact) for row in machine.rows]
+    assert {key for row in said["rows"] for key in row} == {"from", "fact", "to", "rule", "when"}
+    assert set(said) == {"name", "initial", "final", "states", "rows"}
+    assert said["name"] == machine.name
 
 
 @every_machine
 def test_every_fact_says_what_it_means(machine):
     """A row that nobody could explain is not in a table."""
     assert all(meaning(fact).endswith(".") for fact in machine.facts)
+
+
+def test_a_fact_s_meaning_is_its_first_paragraph():
+    """In one line and without quotes; a fact without words has no meaning."""
+
+    class Told:
+        """
+        Somebody
+        told `it`.
+
+        At length.
+        """
+
+    class Untold:
+        pass
+
+    assert (meaning(Told), meaning(Untold)) == ("Somebody told it.", "")
 
 
 def test_the_page_shows_the_tables_of_today():

@@ -23,7 +23,7 @@ def presented_key(
 
     Raises `Unauthenticated`.
     """
-    if len(authorization) > 1 and len({value.strip() for value in authorization}) > 1:
+    if len({value.strip() for value in authorization}) > 1:
         raise Unauthenticated(AuthReason.MALFORMED)
     for way, read in ((authorization, _bearer), (x_api_key, str.strip), (query, str.strip)):
         found = {key for key in map(read, way) if key}

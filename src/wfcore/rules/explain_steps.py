@@ -93,7 +93,7 @@ def _retrying(run: Execution, name: str, result: StepResult) -> Line:
     if result.error is None:
         text = f"More budget was approved; step '{name}' starts at {said(result.retry_at)}."
         return Line(Why.STEP_RETRYING, text, result.retry_at, step_name=name)
-    error = mask_text(result.error or "", secret_values(run))
+    error = mask_text(result.error, secret_values(run))
     text = (
         f"Attempt {result.attempts} of step '{name}' failed ({error}); "
         f"the next one starts at {said(result.retry_at)}."
