@@ -69,6 +69,12 @@ def test_a_budget_is_spent_exactly_when_a_limit_is_reached(budget: Budget, spent
     assert over is None or over.extendable == (not unknown)
 
 
+@given(budgets(), usages(), usages())
+def test_an_allowance_shrinks_by_what_is_spent(budget: Budget, spent: Usage, more: Usage) -> None:
+    """Within a step the next call is held against what the ones before it used. BU-1."""
+    assert Allowance(budget, spent).after(more) == Allowance(budget, added(spent, more))
+
+
 def test_no_budget_no_limit() -> None:
     """A workflow without a budget is never held up. BU-1."""
     assert overrun(allowance(None, builders.execution())) is None

@@ -2,7 +2,7 @@
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
@@ -21,7 +21,12 @@ def test_the_lengths():
     assert (LOGIN_TRIES, LOGIN_WINDOW) == (10, 15 * MINUTE)
 
 
-@given(instants(), st.integers(0, 8 * DAY), st.integers(0, 13 * HOUR))
+@given(
+    instants(),
+    st.integers(0, 8 * DAY) | st.sampled_from((0, 7 * DAY - 12 * HOUR, 7 * DAY)),
+    st.integers(0, 13 * HOUR),
+)
+@example(NOW, 7 * DAY - 1, 1)
 def test_a_session_ends_by_idling_and_by_age(created_at, seen_after, idle):
     """SE-1: the millisecond before either end it lives, from then on it does not."""
     last_seen_at = EpochMs(created_at + seen_after)
@@ -44,6 +49,7 @@ def test_no_session_is_an_invalid_one(now):
 
 
 @given(instants(), st.integers(0, 5 * MINUTE))
+@example(NOW, MINUTE)
 def test_a_session_is_written_once_a_minute_at_most(seen, by):
     """SE-1: being seen prolongs it, never its age."""
     session = builders.session(created_at=seen, last_seen_at=seen)
@@ -96,6 +102,15 @@ def test_a_failure_is_noted_and_nothing_else(now, before, version):
 def test_a_login_without_failures_is_open():
     """SE-2: a name that nobody tried is not locked."""
     require_unlocked(None, 0)
+
+
+def test_a_lock_ends_at_its_instant():
+    """SE-2: the millisecond before it is locked for another second."""
+    login = builders.login(locked_until=NOW)
+    require_unlocked(login, NOW)
+    with pytest.raises(TooManyAttempts) as refused:
+        require_unlocked(login, EpochMs(NOW - 1))
+    assert refused.value.retry_after_s == 1
 
 
 def test_failures_further_apart_than_the_window_do_not_add_up():

@@ -2,7 +2,7 @@
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.errors import (
@@ -31,6 +31,8 @@ from wfcore.rules.webhook import (
     require_room,
     require_triggerable,
 )
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
 from wfcore.testing.strategies import (
     accounts,
     api_keys,
@@ -157,6 +159,7 @@ def test_the_first_reason_to_disable_stays(webhook, reason, later_reason, now):
 
 
 @given(st.none() | api_keys(), accounts(), instants())
+@example(builders.key(expires_at=NOW), builders.account(), NOW)
 def test_only_a_live_key_of_one_s_own_can_be_bound(key, owner, now):
     """WH-6: somebody else's, a revoked and an expired one are invalid input."""
     mine = key is not None and key.account_id == owner.id

@@ -75,7 +75,7 @@ def parse(text: str) -> Presented:
 
 def secret_of(key: str) -> str:
     """The secret part of a composed key."""
-    return key.split("_", 2)[2]
+    return key.rpartition("_")[2]
 
 
 def hash_secret(secret: str) -> str:

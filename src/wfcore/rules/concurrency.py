@@ -42,7 +42,7 @@ def _lane(run: Execution, key: str | None, render: Render) -> str:
     except TemplateFailed as failed:
         raise InvalidInput(FIELD, mask_text(str(failed), secret_values(run))) from None
     text = value if isinstance(value, str) else compact(value)
-    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = sha256(text.encode(errors="surrogatepass")).hexdigest()
     return f"{run.workflow_id}:{digest[:32]}"
 
 
