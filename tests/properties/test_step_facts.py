@@ -1,0 +1,373 @@
+"""
+What each fact about a step changes: the step's result, its events, what follows; nothing else.
+
+Each fact meets a step in every place where it can be, known of it whatever can be known.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve, field, frozen
+
+from wfcore.effects import CancelChildren, Effect, LookAgain, Outcome, WakeRunner, WithdrawApprovals
+from wfcore.errors import IllegalMove
+from wfcore.instants import later
+from wfcore.model.artifact import RefusedFile
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Awaits, ExecutionStatus, ReasonCode, StepResult, StepStatus
+from wfcore.model.usage import Usage
+from wfcore.rules import execution_machine as facts
+from wfcore.rules.execution import advance
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
+
+THEN = later(NOW, 5_000)
+SOON = later(NOW, 60_000)
+FILES = (RefusedFile("big.bin", "too large"),)
+LOOK = (LookAgain("exec_1"),)
+DUE = {"due_at": THEN}
+OTHER = builders.step_result(output="kept")
+
+RUNNING = builders.step_result(StepStatus.RUNNING, attempts=2, usage=Usage(1, 2, "0.5"))
+AGAIN = evolve(RUNNING, error="no luck", refused=FILES, retry_at=THEN)
+FULL = evolve(RUNNING, awaits=Awaits.STEPS, until=SOON, items=["a"])
+DELAY = builders.step_result(StepStatus.RUNNING, awaits=Awaits.TIME, until=SOON)
+CHILD = evolve(RUNNING, awaits=Awaits.CHILD, until=SOON, child_id="exec_2")
+BADLY = evolve(CHILD, error="it failed")
+LOST = evolve(RUNNING, status=StepStatus.INTERRUPTED, completed_at=NOW, error="The worker stopped")
+ASKS = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+STRANDED = evolve(ASKS, attempts=0, error="no luck", usage=Usage(1, 2, "0.5"))
+DONE = builders.step_result()
+FAILED = builders.step_result(StepStatus.FAILED)
+SKIPPED = builders.step_result(StepStatus.SKIPPED)
+REJECTED = builders.step_result(StepStatus.REJECTED)
+CANCELLED = builders.step_result(StepStatus.CANCELLED)
+
+K = EventKind
+
+
+@frozen
+class Case:
+    """*fact* makes *after* of *before*; *said* and *effects* with it, and *changes* beside it."""
+
+    fact: Any
+    before: StepResult | None
+    after: StepResult
+    said: tuple[tuple[EventKind, dict[str, Any]], ...] = ()
+    effects: tuple[Effect, ...] = ()
+    changes: Mapping[str, Any] = field(factory=dict)
+
+
+def started(attempt: int = 1, **more: object):
+    return (K.STEP_STARTED, {"step": "work", "attempt": attempt, **more})
+
+
+def told(kind: EventKind, **more: object):
+    return (kind, {"step": "work", **more})
+
+
+def over(before: StepResult, status: StepStatus, error: str | None = None, **more) -> StepResult:
+    """*before* as it is when it has ended."""
+    nothing = {"retry_at": None, "awaits": None, "until": None}
+    return evolve(before, status=status, completed_at=THEN, error=error, **nothing, **more)
+
+
+FRESH = StepResult(StepStatus.RUNNING, THEN)
+SPENT = Usage(10, 20, "1.5")
+SUM = Usage(11, 22, "2")
+
+CASES = {
+    "a first attempt": Case(facts.StepBegun("work"), None, FRESH, (started(),)),
+    "the next attempt": Case(
+        facts.StepBegun("work"),
+        AGAIN,
+        evolve(RUNNING, attempts=3),
+        (started(3),),
+    ),
+    "an attempt after an interruption": Case(
+        facts.StepBegun("work"), LOST, evolve(RUNNING, attempts=3), (started(3),)
+    ),
+    "a first attempt after people were asked": Case(
+        facts.StepBegun("work"),
+        builders.step_result(StepStatus.RUNNING, attempts=0, retry_at=NOW),
+        FRESH,
+        (started(),),
+    ),
+    "a loop": Case(
+        facts.Entered("work", SOON, ["a", "b"]),
+        None,
+        evolve(FRESH, awaits=Awaits.STEPS, until=SOON, items=["a", "b"]),
+        (started(),),
+    ),
+    "branches": Case(facts.Entered("work"), None, evolve(FRESH, awaits=Awaits.STEPS), (started(),)),
+    "a delay": Case(
+        facts.DelayBegun("work", SOON),
+        None,
+        evolve(FRESH, awaits=Awaits.TIME, until=SOON),
+        (started(),),
+    ),
+    "a child": Case(
+        facts.ChildStarted("work", "exec_3", SOON),
+        None,
+        evolve(FRESH, awaits=Awaits.CHILD, until=SOON, child_id="exec_3"),
+        (started(executionId="exec_3"),),
+    ),
+    "the next child": Case(
+        facts.ChildStarted("work", "exec_3"),
+        evolve(AGAIN, child_id="exec_2"),
+        evolve(RUNNING, attempts=3, awaits=Awaits.CHILD, child_id="exec_3"),
+        (started(3, executionId="exec_3"),),
+    ),
+    "a child that ended well": Case(
+        facts.ChildEnded("work", "exec_2", {"rows": 1}, usage=SPENT),
+        CHILD,
+        over(CHILD, StepStatus.COMPLETED, output={"rows": 1}, usage=SUM),
+        (told(K.STEP_COMPLETED, duration=5_000),),
+        LOOK,
+        DUE,
+    ),
+    "a child that asked no model": Case(
+        facts.ChildEnded("work", "exec_2", 1),
+        CHILD,
+        over(CHILD, StepStatus.COMPLETED, output=1),
+        (told(K.STEP_COMPLETED, duration=5_000),),
+        LOOK,
+        DUE,
+    ),
+    "a child that ended badly": Case(
+        facts.ChildEnded("work", "exec_2", error="it failed", usage=SPENT),
+        evolve(CHILD, usage=None),
+        evolve(CHILD, usage=SPENT, error="it failed"),
+        (),
+        LOOK,
+        DUE,
+    ),
+    "a skipped step": Case(
+        facts.StepSkipped("work", 4),
+        None,
+        StepResult(StepStatus.SKIPPED, THEN, THEN, attempts=0, steps=4),
+        (told(K.STEP_SKIPPED),),
+    ),
+    "a good end": Case(
+        facts.StepDone("work", {"rows": 1}, 3),
+        evolve(FULL, error="an earlier one"),
+        over(FULL, StepStatus.COMPLETED, output={"rows": 1}, items=None, steps=3),
+        (told(K.STEP_COMPLETED, duration=5_000),),
+    ),
+    "a first consumption": Case(
+        facts.Spent("work", SPENT), evolve(RUNNING, usage=None), evolve(RUNNING, usage=SPENT)
+    ),
+    "more consumption": Case(facts.Spent("work", SPENT), RUNNING, evolve(RUNNING, usage=SUM)),
+    "refused files": Case(facts.Refused("work", FILES), RUNNING, evolve(RUNNING, refused=FILES)),
+    "a failed attempt": Case(
+        facts.StepRetrying("work", "no luck", SOON),
+        RUNNING,
+        evolve(RUNNING, error="no luck", retry_at=SOON),
+        (told(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
+    ),
+    "a child that took too long": Case(
+        facts.StepRetrying("work", "too long", SOON),
+        CHILD,
+        evolve(CHILD, error="too long", retry_at=SOON, awaits=None, until=None),
+        (told(K.STEP_RETRYING, error="too long", retryAt=SOON),),
+        (CancelChildren(("exec_2",)),),
+    ),
+    "a final failure": Case(
+        facts.StepFailed("work", "no luck"),
+        evolve(FULL, retry_at=SOON),
+        over(FULL, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
+        (told(K.STEP_FAILED, error="no luck"),),
+    ),
+    "a final failure of a child in time": Case(
+        facts.StepFailed("work", "too long", True, 3),
+        CHILD,
+        over(CHILD, StepStatus.FAILED, "too long", reason=ReasonCode.TIMEOUT, steps=3),
+        (told(K.STEP_FAILED, error="too long"),),
+        (CancelChildren(("exec_2",)),),
+    ),
+    "a failure before it began": Case(
+        facts.StepFailed("work", "when: boom", steps=0),
+        None,
+        StepResult(
+            StepStatus.FAILED,
+            THEN,
+            THEN,
+            error="when: boom",
+            attempts=0,
+            reason=ReasonCode.STEP_FAILED,
+            steps=0,
+        ),
+        (told(K.STEP_FAILED, error="when: boom"),),
+    ),
+    "a failure of what was interrupted": Case(
+        facts.StepFailed("work", "no luck"),
+        LOST,
+        over(LOST, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
+        (told(K.STEP_FAILED, error="no luck"),),
+    ),
+    "a stopped question": Case(
+        facts.Stopped(("work",), "Step 'x' failed"),
+        ASKS,
+        over(ASKS, StepStatus.CANCELLED, "Step 'x' failed"),
+        (told(K.APPROVAL_CANCELLED, approvalId="appr_1"),),
+        (WithdrawApprovals("exec_1", ("work",)),),
+    ),
+    "a stopped child": Case(
+        facts.Stopped(("work",), "Step 'x' failed"),
+        CHILD,
+        over(CHILD, StepStatus.CANCELLED, "Step 'x' failed"),
+        (),
+        (CancelChildren(("exec_2",)),),
+    ),
+    "a question": Case(
+        facts.ApprovalOpened("work", "appr_1"),
+        None,
+        StepResult(StepStatus.AWAITING_APPROVAL, THEN, approval_id="appr_1"),
+        (started(), told(K.APPROVAL_CREATED, approvalId="appr_1")),
+    ),
+    "a budget that is spent before the first attempt": Case(
+        facts.BudgetReached("work", "appr_1"),
+        None,
+        StepResult(StepStatus.AWAITING_APPROVAL, THEN, attempts=0, approval_id="appr_1"),
+        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+    ),
+    "a budget that is spent before the next one": Case(
+        facts.BudgetReached("work", "appr_1"),
+        AGAIN,
+        evolve(AGAIN, status=StepStatus.AWAITING_APPROVAL, retry_at=None, approval_id="appr_1"),
+        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+    ),
+    "a budget that is spent after an interruption": Case(
+        facts.BudgetReached("work", "appr_1"),
+        LOST,
+        evolve(LOST, status=StepStatus.AWAITING_APPROVAL, completed_at=None, approval_id="appr_1"),
+        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+    ),
+    "a yes": Case(
+        facts.Approved("work", "appr_1", {"rows": 1}),
+        ASKS,
+        over(ASKS, StepStatus.COMPLETED, output={"rows": 1}),
+        (
+            told(K.APPROVAL_APPROVED, approvalId="appr_1"),
+            told(K.STEP_COMPLETED, duration=5_000),
+        ),
+        LOOK,
+        DUE,
+    ),
+    "a yes to more budget": Case(
+        facts.Approved("work", "appr_1", None, extends=True),
+        STRANDED,
+        evolve(STRANDED, status=StepStatus.RUNNING, error=None, retry_at=THEN, approval_id=None),
+        (told(K.APPROVAL_APPROVED, approvalId="appr_1"),),
+        LOOK,
+        {**DUE, "granted": Usage(1, 2, "0.5")},
+    ),
+}
+
+
+def of(before: StepResult | None, **fields: Any):
+    """A running execution in which *before* is what is known of `work`."""
+    known = {} if before is None else {"work": before}
+    ready = {"status": ExecutionStatus.RUNNING, "worker": "worker_1", "due_at": None, "events": 7}
+    return builders.execution(**{"step_results": {"other": OTHER, **known}, **ready, **fields})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fact_changes_this_and_nothing_else(name: str) -> None:
+    """EX-3, EX-20: the result, the events and what follows are exactly these."""
+    case = CASES[name]
+    run = of(case.before)
+    results = {"other": OTHER, "work": case.after}
+    events = tuple(Event("exec_1", 8 + n, THEN, *said) for n, said in enumerate(case.said))
+    record = evolve(run, step_results=results, events=7 + len(events), **case.changes)
+    assert advance(run, case.fact, THEN) == Outcome(record, events, case.effects)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.effects == LOOK])
+def test_what_goes_on_is_taken_by_whoever_may(name: str) -> None:
+    """FL-10: without a worker anybody may take it; an interrupted one waits for its resumption."""
+    case = CASES[name]
+    free = advance(of(case.before, worker=None), case.fact, THEN)
+    assert (free.record.due_at, free.effects) == (THEN, (WakeRunner(),))
+    lost = of(case.before, worker=None, status=ExecutionStatus.INTERRUPTED, due_at=SOON)
+    outcome = advance(lost, case.fact, THEN)
+    assert (outcome.record.due_at, outcome.effects) == (SOON, ())
+    assert outcome.record.step_results["work"] == case.after
+
+
+def test_what_is_stopped_is_stopped_together() -> None:
+    """FL-4: each step ends as it would alone; the questions are withdrawn in one."""
+    run = of(ASKS, step_results={"a": ASKS, "b": CHILD, "c": RUNNING, "d": ASKS, "e": DELAY})
+    stopped = advance(run, facts.Stopped(("a", "b", "c", "d"), "why"), THEN)
+    for name in ("a", "b", "c", "d"):
+        expected = over(run.step_results[name], StepStatus.CANCELLED, "why")
+        assert stopped.record.step_results[name] == expected
+    assert stopped.record.step_results["e"] == DELAY
+    asked = WithdrawApprovals("exec_1", ("a", "d"))
+    assert stopped.effects == (asked, CancelChildren(("exec_2",)))
+
+
+PLACES = {
+    "not begun": None,
+    "in flight": RUNNING,
+    "to be tried again": AGAIN,
+    "holding steps": FULL,
+    "waiting for time": DELAY,
+    "waiting for a child": CHILD,
+    "with a child that ended badly": BADLY,
+    "interrupted": LOST,
+    "asking": ASKS,
+    "completed": DONE,
+    "failed": FAILED,
+    "skipped": SKIPPED,
+    "rejected": REJECTED,
+    "cancelled": CANCELLED,
+}
+FIRST = {"not begun"}
+NEXT = {"to be tried again", "interrupted"}
+UNDER_WAY = {
+    "in flight",
+    "holding steps",
+    "waiting for time",
+    "waiting for a child",
+    "with a child that ended badly",
+}
+POSSIBLE = (
+    (facts.StepBegun("work"), FIRST | NEXT),
+    (facts.Entered("work"), FIRST),
+    (facts.DelayBegun("work", SOON), FIRST),
+    (facts.ChildStarted("work", "exec_3"), FIRST | NEXT),
+    (facts.ChildEnded("work", "exec_2"), {"waiting for a child"}),
+    (facts.ChildEnded("work", "exec_3"), set()),
+    (facts.StepSkipped("work"), FIRST),
+    (facts.StepDone("work"), UNDER_WAY),
+    (facts.Spent("work", SPENT), UNDER_WAY),
+    (facts.Refused("work", FILES), UNDER_WAY),
+    (facts.StepRetrying("work", "no", SOON), UNDER_WAY),
+    (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | NEXT),
+    (facts.ApprovalOpened("work", "appr_1"), FIRST),
+    (facts.BudgetReached("work", "appr_1"), FIRST | NEXT),
+    (facts.Approved("work", "appr_1", None), {"asking"}),
+    (facts.Approved("work", "appr_2", None), set()),
+    (facts.Approved("work", "appr_1", None, extends=True), {"asking"}),
+    (facts.Rejected("work", "appr_1"), {"asking"}),
+    (facts.Rejected("work", "appr_2"), set()),
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("fact", "possible"), POSSIBLE, ids=lambda one: type(one).__name__)
+def test_a_fact_holds_only_where_its_step_can_be(fact: Any, possible: set[str], place: str) -> None:
+    """EX-3: what reports twice, or too late, changes nothing, and is told where the step is."""
+    before = PLACES[place]
+    run = of(before)
+    if place in possible:
+        assert advance(run, fact, THEN).record != run
+        return
+    with pytest.raises(IllegalMove) as refused:
+        advance(run, fact, THEN)
+    state, kind = "not begun" if before is None else before.status, type(fact).__name__
+    assert str(refused.value) == f"step 'work' is {state}: {kind} is not possible"
+    found = refused.value
+    assert (found.machine, found.state, found.fact) == ("step", state, kind)
