@@ -20,9 +20,8 @@ from wfcore.rules.duration import parse_duration
 from wfcore.rules.field_paths import below
 from wfcore.rules.limits import JSON_DEPTH
 
-_WHOLE_TEMPLATE = re.compile(
-    r"""\{\{(?:[^"'{}]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\{(?!\{)|\}(?!\}))*\}\}""", re.DOTALL
-)
+_QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*+(?:\1|\Z)""", re.DOTALL)
+"""Text within an expression, in which braces are text. One without an end goes to the end."""
 
 
 @define
@@ -217,9 +216,21 @@ def whole_template(document: Json, path: str, findings: Findings) -> Any:
     if not isinstance(document, str):
         return findings.wrong(path, "a template {{ … }}", document)
     stripped = document.strip()
-    if not _WHOLE_TEMPLATE.fullmatch(stripped):
+    if not _is_one_template(stripped):
         findings.add(path, "must be exactly one template {{ … }} with nothing around it")
     return template(stripped, path, findings)
+
+
+def _is_one_template(written: str) -> bool:
+    """Whether the braces that open *written* are closed at its very end, not before."""
+    if not (written.startswith("{{") and written.endswith("}}")):
+        return False
+    depth = 0
+    for brace in re.findall("[{}]", _QUOTED.sub("", written[2:-2])):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def templates_within(document: Json, path: str, findings: Findings, depth: int = 0) -> Any:
