@@ -1,5 +1,6 @@
 """Usage adds up exactly, and no call begins beyond the budget."""
 
+from decimal import Decimal
 from fractions import Fraction
 from itertools import count
 from typing import Any
@@ -16,10 +17,10 @@ from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Budget, Definition, OnExceeded
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.approval import Approve, Voice, decide, step_output
-from wfcore.rules.budget import Allowance, allowance, overrun
+from wfcore.rules.budget import Allowance, Overrun, allowance, overrun
 from wfcore.rules.execution import advance
 from wfcore.rules.proceed import proceed
-from wfcore.rules.spending import NOTHING, added, total, without
+from wfcore.rules.spending import NOTHING, added, as_text, total, without
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
 from wfcore.testing.strategies_ai import budgets, usages
@@ -51,6 +52,16 @@ def test_one_unknown_cost_makes_the_sum_unknown(used: list[Usage], unknown: Usag
     assert total(step_result(usage=one) for one in (*used, unpriced)).cost_usd is None
 
 
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [("0", "0"), ("0.00", "0"), ("1E+2", "100"), ("10.500", "10.5"), ("1e-9", "0.000000001")],
+)
+def test_a_cost_is_written_in_plain_digits(cost: str, text: str) -> None:
+    """No exponent, no zeros at the end, and a whole number without a point. AI-7."""
+    assert as_text(Decimal(cost)) == text
+    assert as_text(Decimal("100")) == "100"
+
+
 @given(usages(priced=True), usages(priced=True))
 def test_what_was_added_can_be_taken_away(one: Usage, other: Usage) -> None:
     """Taking away what was added gives exactly what was there. AI-7."""
@@ -73,6 +84,34 @@ def test_a_budget_is_spent_exactly_when_a_limit_is_reached(budget: Budget, spent
 def test_an_allowance_shrinks_by_what_is_spent(budget: Budget, spent: Usage, more: Usage) -> None:
     """Within a step the next call is held against what the ones before it used. BU-1."""
     assert Allowance(budget, spent).after(more) == Allowance(budget, added(spent, more))
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "why"),
+    [
+        (
+            Budget("1", None),
+            Usage(1, 1, "1.00"),
+            "the budget is spent: 2 tokens for 1.00 USD; maxCostUsd is 1",
+        ),
+        (
+            Budget(None, 2),
+            Usage(1, 1, None),
+            "the budget is spent: 2 tokens at an unknown price; maxTokens is 2",
+        ),
+        (
+            Budget("1", 3),
+            Usage(2, 2, "0"),
+            "the budget is spent: 4 tokens for 0 USD; maxTokens is 3, maxCostUsd is 1",
+        ),
+    ],
+)
+def test_why_no_call_may_be_made(budget: Budget, spent: Usage, why: str) -> None:
+    """What was spent and what the limits are, in words that people can decide on. BU-1, BU-2."""
+    assert overrun(Allowance(budget, spent)) == Overrun(why)
+    unknown = "the budget has maxCostUsd, and what was spent has no known price"
+    assert overrun(Allowance(Budget("1", 9), Usage())) is None
+    assert overrun(Allowance(Budget("1", 9), Usage(0, 0, None))) == Overrun(unknown, False)
 
 
 def test_no_budget_no_limit() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,6 +77,30 @@ def test_no_part_of_a_secret_object_survives(value):
         assert text not in shown
         if isinstance(secret, str):
             assert not any(secret in other for other in shown)
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        ('tök"n', (r"t\u00f6k\"n", r"tök\"n", 'tök"n')),
+        ("abcd\nabc\n1234", (r"abcd\nabc\n1234", "abcd\nabc\n1234", "1234", "abcd")),
+        (7, ("7",)),
+        (False, ("false",)),
+        ({}, ()),
+        ([], ()),
+        (
+            {"k": [1, None, True]},
+            (r"{\"k\":[1,null,true]}", '{"k":[1,null,true]}', "[1,null,true]", "1"),
+        ),
+        (
+            ["a", {"b": 2}],
+            (r"[\"a\",{\"b\":2}]", '["a",{"b":2}]', r"{\"b\":2}", '{"b":2}', "2", "a"),
+        ),
+    ],
+)
+def test_what_is_masked_of_a_secret(value, texts):
+    """SC-1, SC-2: the value as text, escaped, by line and by part; the longest first."""
+    assert hidden(value) == texts
 
 
 @given(st.lists(st.text("abcdef", min_size=4), min_size=2, max_size=4))

@@ -20,7 +20,7 @@ EXACT = Context(prec=1_000, traps=[Inexact])
 def as_text(cost: Decimal) -> str:
     """A cost as the wire has it: plain digits, no exponent, no zeros at the end."""
     text = f"{cost:f}"
-    return (text.rstrip("0").rstrip(".") or "0") if "." in text else text
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def added(one: Usage, other: Usage) -> Usage:
