@@ -1,6 +1,7 @@
 """Starting, and starting again where an execution stopped. EX-1, EX-17."""
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,11 +10,11 @@ from properties.tree_laws import LAWS
 from properties.walker import Walk, accepted, walk_on, walks
 from wfcore.effects import WakeRunner
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.instants import later
+from wfcore.instants import DurationMs, EpochMs, later
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Awaits, StepResult, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
-from wfcore.model.workflow import Variable
+from wfcore.model.workflow import Branch, LoopStep, ParallelStep, Variable
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.redrive import FROM, kept_results
 from wfcore.rules.start import Start, accept
@@ -95,6 +96,31 @@ def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, da
     assert not kept.keys() & {start.step_name for start in again.starts}
     for name, result in kept.items():
         assert again.run.step_results[name] == result
+
+
+def test_what_is_kept_of_a_loop_that_failed_in_its_second_round():
+    """EX-17: the first round, the finished steps of the second, and what holds them begun anew."""
+    x, y, z, w, before, after = map(builders.code_step, ("x", "y", "z", "w", "before", "after"))
+    both = ParallelStep("both", (Branch("b0", (y,)), Branch("b1", (z, w))))
+    loop = LoopStep("each", [1, 2], "i", (x, both), timeout_ms=DurationMs(700))
+    done, failed = builders.step_result(), builders.step_result(StepStatus.FAILED)
+    items = evolve(failed, items=[1, 2])
+    first = {f"each.0.{name}": done for name in ("x", "both", "y", "z", "w")}
+    second = {"each.1.x": done, "each.1.both": failed, "each.1.y": done, "each.1.z": failed}
+    results = {"before": done, "each": items, **first, **second, "after": done}
+    run = builders.execution(status=S.FAILED, step_results=results)
+    anew = StepResult(StepStatus.RUNNING, EpochMs(5), awaits=Awaits.STEPS)
+    definition = builders.definition(before, loop, after)
+    assert kept_results(run, definition, EpochMs(5)) == {
+        "before": done,
+        "each": evolve(anew, until=EpochMs(705), items=[1, 2]),
+        **first,
+        "each.1.x": done,
+        "each.1.both": anew,
+        "each.1.y": done,
+    }
+    asked = evolve(run, step_results={**results, "each": evolve(items, attempts=0)})
+    assert kept_results(asked, definition, NOW) == {"before": done}
 
 
 @given(ended_badly_in_a_tree)
