@@ -43,6 +43,7 @@ NAP = DelayStep("nap", 5)
 SUB = ChildStep("sub", "other", timeout_ms=2_500)
 BOTH = ParallelStep("both", (Branch("x", (A,)), Branch("y", (B,))))
 NARROW = ParallelStep("both", (Branch("x", (A,)), Branch("y", (B,))), 1, 60_000)
+INSIDE = ParallelStep("inside", BOTH.branches, 1, 60_000)
 TOLERANT = ParallelStep("both", BOTH.branches, continue_on_error=True)
 EACH = LoopStep("each", [], "item", (A, B))
 WIDE = LoopStep("each", [], "item", (A, B), 2)
@@ -135,7 +136,7 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
     ),
     "two delays go on": (
         (beside(DelayStep("a", 1), DelayStep("b", 1)),),
-        {"both": holds(), "a": waits(Awaits.TIME, LATER), "b": waits(Awaits.TIME, SOON)},
+        {"both": holds(), "a": waits(Awaits.TIME, SOON), "b": waits(Awaits.TIME, LATER)},
         Plan(until=SOON),
     ),
     "a delay and an attempt go on": (
@@ -184,14 +185,19 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
         breaks("b", "no", through=(at(BOTH),)),
     ),
     "a branch ran out of time": (
-        (beside(NARROW),),
-        {"both": holds(), "a": LATE},
-        breaks("a", "no", True, through=(at(NARROW), at(beside(NARROW)))),
+        (beside(INSIDE),),
+        {"both": holds(), "inside": holds(), "a": LATE},
+        breaks("a", "no", True, through=(at(INSIDE), at(beside(INSIDE)))),
     ),
     "a failure that is tolerated stops what is beside it": (
         (OUTER,),
         {"outer": holds(), "both": holds(), "b": FAILED},
         Plan((Begin(at(C)), Fail(at(TOLERANT), Failure("b", "no", through=(at(TOLERANT),))))),
+    ),
+    "what is inside has more time": (
+        (beside(INSIDE),),
+        {"both": holds(None, SOON), "inside": holds(None, LATER), "a": RUNS},
+        Plan(in_flight=1, deadline=SOON),
     ),
     "branches take too long": ((NARROW,), {"both": holds(None, NOW), "a": RUNS}, breaks(*SLOW)),
     "a round begins": (
@@ -255,6 +261,28 @@ def test_this_comes_next(name: str) -> None:
     steps, results, expected = SITUATIONS[name]
     run = builders.execution(step_results=results)
     assert plan(builders.definition(*steps), run, NOW, seeing) == expected
+
+
+class Counting(dict):
+    """Counts how often something is looked for in it."""
+
+    asked = 0
+
+    def get(self, *args):
+        self.asked += 1
+        return super().get(*args)
+
+
+def test_rounds_that_have_not_begun_cost_nothing() -> None:
+    """FL-3: of a thousand of them no more are looked at than of a dozen."""
+
+    def asked(rounds: int) -> int:
+        results = Counting({"each": holds([0] * rounds)})
+        run = builders.execution(step_results=results)
+        assert len(plan(builders.definition(WIDE), run, NOW, render).moves) == 2
+        return results.asked
+
+    assert asked(1_000) == asked(12)
 
 
 def test_a_redriven_loop_looks_at_every_round() -> None:

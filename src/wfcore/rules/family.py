@@ -29,7 +29,7 @@ def child_end(child: Execution) -> ChildEnded:
     """
     step = child.parent_step or ""
     if child.status is ExecutionStatus.COMPLETED:
-        output = mask(child.output, secret_values(child)) if child.secrets else child.output
+        output = mask(child.output, secret_values(child))
         return ChildEnded(step, child.id, output, usage=_usage(child))
     error = f"execution {child.id} {_fate(child)}"
     return ChildEnded(step, child.id, error=error, usage=_usage(child))
@@ -55,7 +55,7 @@ def _fate(child: Execution) -> str:
 
 def told_secrets(parent: Execution, inputs: JsonObject) -> frozenset[str]:
     """Names of the inputs in which a secret of *parent* is passed on: secrets there, too. SC-1."""
-    secrets = secret_values(parent) if parent.secrets else ()
+    secrets = secret_values(parent)
     return frozenset(
         name for name, value in inputs.items() if compact(mask(value, secrets)) != compact(value)
     )

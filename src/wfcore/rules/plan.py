@@ -67,8 +67,6 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
 
 def _as_many_as_may_run(moves: Sequence[Move], free: int) -> tuple[Move, ...]:
     """Without the beginnings of processes for which there is no room; they come later. FL-3."""
-    if len(moves) <= free:
-        return tuple(moves)
     kept: list[Move] = []
     for move in moves:
         starts = isinstance(move, Begin) and needs_worker(move.at.step)
@@ -229,11 +227,11 @@ class _Walk:
         return last.status in _PAST or tolerated
 
     def _output(self, at: Place, result: StepResult) -> Json:
-        outputs = [last_output(steps, prefix, self._results) for steps, prefix in lanes(at, result)]
+        results = self._results
         if isinstance(at.step, ParallelStep):
-            names = (branch.name for branch in at.step.branches)
-            return dict(zip(names, outputs, strict=True))
-        return outputs
+            branches = at.step.branches
+            return {one.name: last_output(one.steps, at.prefix, results) for one in branches}
+        return [last_output(steps, prefix, results) for steps, prefix in lanes(at, result)]
 
     def _is_over(self, result: StepResult) -> bool:
         return result.until is not None and result.until <= self._now
@@ -289,7 +287,7 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     Raises `TemplateFailed`.
     """
     if definition.has_output:
-        return render(definition.output, scope(definition, run))
+        return render(definition.output, scope(definition, run, ""))
     return last_output(definition.steps, "", run.step_results)
 
 
