@@ -1,6 +1,6 @@
 """Deadlines while the wall clock jumps. AP-4."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.instants import MINUTE
@@ -33,6 +33,8 @@ def test_the_wall_clock_counts_again_afterwards(jump: int, wait: int):
     assert held_time(known, wall + wait, steady + wait)[1] == wall + wait
 
 
+@example(jump=MINUTE, passed=0)
+@example(jump=-MINUTE, passed=0)
 @given(jump=st.integers(-MINUTE, MINUTE), passed=st.integers(0, 10**9))
 def test_small_corrections_count_at_once(jump: int, passed: int):
     """A correction of up to a minute is no jump."""
@@ -45,3 +47,11 @@ def test_a_jump_and_its_way_back_are_one(jump: int, wait: int):
     """While a jump is held, a second one does not change what is held."""
     known, wall, steady = after([(10, jump), (wait, -jump)])
     assert held_time(known, wall, steady)[1] == WALL + steady
+
+
+@given(first=JUMPS.filter(lambda jump: abs(jump) > JUMP_MS), passed=st.integers(0, HOLD_MS))
+@example(first=HOLD_MS, passed=0)
+def test_a_jump_after_the_hold_is_one_of_its_own(first: int, passed: int):
+    """Once the clock is believed again, the next jump is held against it, from that instant on."""
+    known, wall, steady = after([(10, first), (HOLD_MS + passed, 2 * HOLD_MS)])
+    assert held_time(known, wall, steady)[1] == wall - 2 * HOLD_MS

@@ -1,5 +1,7 @@
 """Webhooks: one-way key mode, limits of plans, who may trigger, what their counts say."""
 
+import time
+
 import pytest
 from attrs import evolve
 from hypothesis import example, given
@@ -13,11 +15,11 @@ from wfcore.errors import (
     InvalidInput,
     Unauthenticated,
 )
-from wfcore.instants import EpochMs
+from wfcore.instants import EpochMs, later
 from wfcore.model.access import Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
-from wfcore.rules.tally import stats, utc_date
+from wfcore.rules.tally import Day, Stats, stats, utc_date
 from wfcore.rules.webhook import (
     bound,
     check_mapping,
@@ -216,12 +218,31 @@ tallies = st.lists(
 def test_the_statistics_add_up(counted):
     """WH-9: days and statuses sum to the total, each answer counted once."""
     found = stats(counted)
-    assert found.total == sum(tally.count for tally in counted)
-    assert found.total == found.accepted + sum(found.rejected.values())
-    assert found.accepted == sum(day.accepted for day in found.daily)
-    assert sum(found.rejected.values()) == sum(day.rejected for day in found.daily)
-    dates = [day.date for day in found.daily]
-    assert dates == sorted({tally.date for tally in counted})
-    assert "202" not in found.rejected
-    accepted_at = [tally.last_at for tally in counted if tally.status == 202]
-    assert found.last_triggered_at == max(accepted_at, default=None)
+    accepted = [tally for tally in counted if tally.status == 202]
+    rejected = [tally for tally in counted if tally.status != 202]
+
+    def answers(among, **named) -> int:
+        chosen = (t for t in among if all(getattr(t, k) == v for k, v in named.items()))
+        return sum(tally.count for tally in chosen)
+
+    dates = sorted({tally.date for tally in counted})
+    assert found == Stats(
+        total=answers(counted),
+        accepted=answers(accepted),
+        rejected={str(t.status): answers(rejected, status=t.status) for t in rejected},
+        last_triggered_at=max((tally.last_at for tally in accepted), default=None),
+        daily=tuple(
+            Day(date, answers(accepted, date=date), answers(rejected, date=date)) for date in dates
+        ),
+    )
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/Los_Angeles"])
+def test_a_day_is_one_of_utc_wherever_the_server_stands(zone, monkeypatch):
+    """WH-9: whatever its clock shows."""
+    with monkeypatch.context() as there:
+        there.setenv("TZ", zone)
+        time.tzset()
+        dates = [utc_date(later(NOW, at)) for at in (0, 6_399_999, 6_400_000)]
+    time.tzset()
+    assert dates == ["2023-11-14", "2023-11-14", "2023-11-15"]
