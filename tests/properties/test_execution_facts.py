@@ -266,6 +266,18 @@ CASES = {
         ((K.EXECUTION_INTERRUPTED, {"reason": "INTERRUPTED", "step": "work"}),),
         (DeadlineSet(), StopSteps("exec_1")),
     ),
+    "the loss of a worker that ran nothing": Case(
+        facts.WorkerLost(SOON),
+        of(due_at=NOW, step_results={"done": RESULTS["done"]}),
+        {
+            "status": S.INTERRUPTED,
+            "worker": None,
+            "due_at": SOON,
+            "status_reason": StatusReason(ReasonCode.INTERRUPTED),
+        },
+        ((K.EXECUTION_INTERRUPTED, {"reason": "INTERRUPTED"}),),
+        (DeadlineSet(), StopSteps("exec_1")),
+    ),
     "a resumption": Case(
         facts.Resumed(),
         of(S.INTERRUPTED, status_reason=StatusReason(ReasonCode.INTERRUPTED, "work")),

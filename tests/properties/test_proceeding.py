@@ -271,6 +271,26 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
             facts.Finished(None),
         ],
     ),
+    "a failure in one of two rounds": (
+        (each(both(A, B), continue_on_error=True), C),
+        of(
+            {
+                "each": holds((1, 2)),
+                **{f"each.{n}.both": holds() for n in (0, 1)},
+                "each.0.a": RUNS,
+                "each.0.b": RUNS,
+                "each.1.a": DONE,
+                "each.1.b": RUNS,
+            }
+        ),
+        (facts.StepFailed("each.0.b", "no", steps=0),),
+        [
+            facts.Stopped(("each.0.a", "each.1.both", "each.1.b"), "Step 'each.0.b' failed"),
+            facts.StepFailed("each.0.both", "Step 'each.0.b' failed: no", steps=0),
+            facts.StepFailed("each", "Step 'each.0.b' failed: no", steps=4),
+            *begins("c"),
+        ],
+    ),
     "a timeout that is tolerated": (
         (evolve(SLOW, continue_on_error=True), C),
         of({"both": holds(None, NOW), "a": RUNS}),

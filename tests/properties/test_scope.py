@@ -103,7 +103,7 @@ def test_what_was_never_begun_is_skipped_once_what_holds_it_has_ended() -> None:
     never = {"status": "SKIPPED", "output": None}
     for status in StepStatus:
         result = builders.step_result(status)
-        found = scope(definition, builders.execution(step_results={"both": result}), "")["steps"]
+        found = scope(definition, builders.execution(step_results={"both": result}))["steps"]
         over = status in (StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED)
         rest = {"a": never, "inside": never, "deep": never} if over else {}
         assert found == {"both": seen(None, status.value), **rest}

@@ -261,8 +261,7 @@ def most_at_once(step: Step) -> int:
 
 def unfinished(at: Place, results: Mapping[str, StepResult]) -> Iterator[str]:
     """Keys of everything in a container that has begun and not ended."""
-    container = results.get(at.key)
-    for steps, prefix in lanes(at, container) if container is not None else ():
+    for steps, prefix in lanes(at, results[at.key]):
         for step in steps:
             inner = Place(step, prefix)
             result = results.get(inner.key)
@@ -287,7 +286,7 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     Raises `TemplateFailed`.
     """
     if definition.has_output:
-        return render(definition.output, scope(definition, run, ""))
+        return render(definition.output, scope(definition, run))
     return last_output(definition.steps, "", run.step_results)
 
 

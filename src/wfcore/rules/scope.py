@@ -30,7 +30,7 @@ def name_of(key: str) -> str:
     return key[key.rfind(".") + 1 :]
 
 
-def scope(definition: Definition, run: Execution, prefix: str) -> Names:
+def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     """
     The names that templates see where keys begin with *prefix*. FL-2.
 
