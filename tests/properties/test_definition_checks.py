@@ -225,6 +225,8 @@ def test_a_misspelt_word_is_answered_with_the_nearest() -> None:
 WHOLE = [
     "{{ a }}",
     "{{}}",
+    "{{{'a': {}}}}",
+    "{{'}}'}}",
     "{{ {a: {b: 1}} }}",
     "{{ '}}' ~ \"{{\" }}",
     "{{ 'it\\'s }}' }}",

@@ -31,15 +31,30 @@ def test_any_text_is_a_duration_in_range_or_a_value_error(text: str) -> None:
     assert 0 < duration <= MAX_DURATION
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0s", "-1s", "1", "1 s", "1S", "366d", "1w", "0.5ms", "1e3s", "٣s", "1s\n", ".5s"]
+FORM = (
+    "must be a duration: a number with ms, s, m, h or d (like 30s), "
+    "or a whole number of milliseconds"
 )
-def test_these_are_no_durations(text: str) -> None:
-    """Close, and refused."""
-    with pytest.raises(ValueError, match="must be"):
+RANGE = "must be more than 0 and at most 365d"
+WHOLE = "must be a whole number of milliseconds"
+NONE: list[tuple[str | int, str]] = [
+    *((text, FORM) for text in ("", "-1s", "1", "1 s", "1S", "1w", "1e3s", "٣s", "1s\n", ".5s")),
+    *((text, FORM) for text in (f"{10**15}ms", f"0.{10**15}s", "1.s", "xs")),
+    *((text, RANGE) for text in ("0s", "0.0ms", "366d", "365.1d", 0, -1, MAX_DURATION + 1)),
+    *((text, WHOLE) for text in ("0.5ms", "1.0005s", "1000.1ms")),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NONE)
+def test_these_are_no_durations(text: str | int, message: str) -> None:
+    """Close, and refused: another form, out of the range, a part of a millisecond."""
+    with pytest.raises(ValueError, match="must be") as caught:
         parse_duration(text)
+    assert str(caught.value) == message
 
 
 def test_fractions_are_fine_where_they_come_out_whole() -> None:
     """1.5s is 1500 ms."""
     assert (parse_duration("1.5s"), parse_duration("0.25h")) == (1_500, 900_000)
+    assert type(parse_duration("1.5s")) is int
+    assert parse_duration("365.0d") == MAX_DURATION == 365 * UNITS["d"]

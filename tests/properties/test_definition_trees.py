@@ -167,10 +167,43 @@ def test_a_mistake_in_a_tree_is_said_like_this(document: Any, message: str) -> N
     assert said(document) == [message]
 
 
+WITHOUT: list[tuple[Any, list[str]]] = [
+    ({"kind": "parallel"}, ["branches: is required"]),
+    ({"kind": "loop"}, ["items: is required", "as: is required", "steps: is required"]),
+    ({"kind": "workflow"}, ["workflow: is required"]),
+    (
+        {"kind": "parallel", "branches": [{"x": 1}, 3]},
+        [
+            "branches[0].x: unknown field; known: name, steps",
+            "branches[0].name: is required",
+            "branches[0].steps: is required",
+            "branches[1]: must be an object, not a number",
+        ],
+    ),
+    (
+        {"kind": "parallel", "branches": [{}] * 101},
+        ["branches: has 101 items; at most 100"],
+    ),
+    (
+        {"kind": "loop", "items": "a {{ 1 }}", "as": "x", "steps": [CODE]},
+        ["items: must be exactly one template {{ … }} with nothing around it"],
+    ),
+    ({"kind": "workflow", "workflow": " "}, ["workflow: must not be empty"]),
+    ({"kind": "workflow", "workflow": 3}, ["workflow: must be text, not a number"]),
+]
+
+
+@pytest.mark.parametrize(("step", "messages"), WITHOUT)
+def test_what_is_missing_is_told(step: dict[str, Any], messages: list[str]) -> None:
+    """Each field that a step cannot do without, also of its branches. FL-1, FL-2, FL-6, FL-9."""
+    assert said(flow({"name": "a", **step})) == [f"steps[0].{message}" for message in messages]
+
+
 def test_what_is_as_large_as_allowed_is_a_definition() -> None:
     """FL-9: eight levels and five hundred steps are no mistake."""
     assert check(nested(7)).total_steps == 8
     assert check(flow(loop(*(code(f"s{n}") for n in range(499))))).total_steps == 500
+    assert check(flow({**loop(CODE), "items": [0] * 1_000}))
 
 
 def test_the_shortest_forms_have_their_defaults() -> None:
@@ -219,6 +252,15 @@ def test_what_follows_branches_sees_their_steps() -> None:
             Branch("b", (check(flow(code("y"))).steps[0],)),
         ),
     )
+
+
+def test_items_are_given_by_one_template_or_a_list() -> None:
+    """FL-2: the template stands alone, blanks around it go; a list may hold any values."""
+    written = flow(loop(CODE, items=" {{ execution.id }}\n"), loop(code("b"), name="c", items=[{}]))
+    one, two = check(written).steps
+    assert isinstance(one, LoopStep)
+    assert isinstance(two, LoopStep)
+    assert (one.items, two.items) == ("{{ execution.id }}", [{}])
 
 
 def test_a_delay_is_read() -> None:

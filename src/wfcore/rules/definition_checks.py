@@ -73,7 +73,7 @@ class Field:
 
 def known_or(word: str, known: Collection[str]) -> str:
     """What may have been meant by an unknown *word*, and what there is."""
-    close = get_close_matches(word, known, n=1)
+    close = get_close_matches(word, known)
     meant = f"did you mean {close[0]}? " if close else ""
     return f"{meant}known: {', '.join(known)}"
 
