@@ -8,7 +8,7 @@ this project promises. A row that misses its promise is marked, and the exit sta
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from attrs import define, field
@@ -102,9 +102,10 @@ WARM = {
 }
 """A step in a waiting interpreter, in relation to a bare spawn of the same."""
 OVERHEAD_MS = 6.0
+ENGINE_MS = 3.0
 
 
-def spawn_rows(report: Report) -> None:
+def spawn_rows(report: Report) -> Mapping[Language, spawn.Start]:
     found = asyncio.run(spawn.measure(20))
     for language, start in found.starts.items():
         what = f"{language} step / bare spawn"
@@ -117,6 +118,7 @@ def spawn_rows(report: Report) -> None:
     report.ratio("Python steps / bare spawns", found.steps, found.spawns, "/s", 3)
     report.most(f"waiting interpreters, {found.level}", found.idle_mb, "MB", 60)
     report.plain("programs and libraries they map", f"{found.mapped_mb:.0f} MB")
+    return found.starts
 
 
 def kit_rows(report: Report) -> None:
@@ -124,19 +126,32 @@ def kit_rows(report: Report) -> None:
         report.plain(f"values of {name} for tests", f"{per_second:,.0f} /s")
 
 
-def engine_rows(report: Report, seconds: float, folder: Path) -> None:
+def engine_rows(
+    report: Report, seconds: float, folder: Path, starts: Mapping[Language, spawn.Start]
+) -> None:
+    """*starts*: what a step takes without an engine around it."""
     seeded = http.seed(folder)
     with http.whole(folder) as server:
         report.most("time to readiness", server.ready_s, "s", 1)
         report.most("memory, idle", server.memory_mb(), "MB", 90)
+        alone: dict[str, float] = {}
         for name in ("bash-1", "bash-3", "python-1"):
             for clients in (1, 8, 32):
                 done = http.executions(server, seeded, name, clients, seconds)
+                alone.setdefault(name, done.p50_ms)
                 report.plain(
                     f"executions, {name}, {clients} clients",
                     f"{done.per_second:,.0f}/s",
                     f"{done.cpu_ms:.1f} CPU ms each, p50 {done.p50_ms:.1f} ms",
                 )
+        for language in (Language.BASH, Language.PYTHON):
+            what = f"one-step {language} execution, beyond a bare spawn"
+            bare = starts[language].bare_ms
+            report.plain(what, f"{alone[f'{language}-1'] - bare:.1f} ms", f"{bare:.1f} ms")
+        further = (alone["bash-3"] - alone["bash-1"]) / 2
+        step = starts[Language.BASH].step_ms
+        what = "engine, each further step, beyond the step"
+        report.most(what, further - step, "ms", ENGINE_MS, f"{step:.1f} ms")
         report.plain("memory, after the load", f"{server.memory_mb():.0f} MB")
 
 
@@ -146,9 +161,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, console.status("measuring"):
         http_rows(report, seconds, Path(folder, "http"))
         writer_rows(report, seconds)
-        spawn_rows(report)
+        starts = spawn_rows(report)
         kit_rows(report)
-        engine_rows(report, seconds, Path(folder, "engine"))
+        engine_rows(report, seconds, Path(folder, "engine"), starts)
     console.print(report.table)
     return 0 if report.kept else 1
 
