@@ -45,7 +45,9 @@ def _flush(stream: Any, say: bool) -> bool:
             stream.flush()
     except Exception as error:  # a step's own object, or a pipe that nobody reads any more
         if say:
-            print(f"Exception ignored in: {stream!r}", file=sys.stderr)
+            is_new = sys.version_info >= (3, 13)
+            where = "on flushing sys.stdout" if is_new else f"in: {stream!r}"
+            print(f"Exception ignored {where}{':' if is_new else ''}", file=sys.stderr)
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return False
     return True

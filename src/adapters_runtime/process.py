@@ -30,7 +30,7 @@ PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
 
 _BOOT = """
 import sys, zipimport
-modules, places = frozenset(sys.modules), tuple(sys.path)
+modules, places = frozenset(sys.modules) - {"linecache"}, tuple(sys.path)  # "-c" brings it
 sys.path.append(sys.argv[1])
 from adapters_runtime import inside, spawner
 inside.remember_the_start(modules, places)

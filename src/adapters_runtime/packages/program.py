@@ -105,11 +105,17 @@ def words(said: str, folder: Path) -> str:
     """The end of what an installer said, as one line: without small talk, paths and addresses."""
     lines = [_cleaned(line, folder) for line in said.splitlines()]
     errors = next((at for at, line in enumerate(lines) if _MARK.match(line)), 0)
-    told = [_MARK.sub("", line).strip() for line in lines[errors:]]
-    kept = [line for line in told if not _SMALL_TALK.search(line)]
-    if any(line.startswith("Traceback (") for line in kept):
-        kept = kept[-1:]
+    told = _last_exception(lines[errors:])
+    kept = [_MARK.sub("", line).strip() for line in told if not _SMALL_TALK.search(line)]
     return "; ".join(kept[-_MOST_LINES:])[-_MOST_WORDS:] or "it said nothing"
+
+
+def _last_exception(lines: list[str]) -> list[str]:
+    """Where an installer broke down: the last thing that it said, and what belongs to that."""
+    if not any(_MARK.sub("", line).startswith("Traceback (") for line in lines):
+        return lines
+    last = max(at for at, line in enumerate(lines) if line[:1].strip())
+    return [line for line in lines[last:] if line.strip("^ ")]
 
 
 def _cleaned(line: str, folder: Path) -> str:
