@@ -202,6 +202,85 @@ def test_a_mistake_is_said_like_this(document: Any, message: str) -> None:
     assert said(document) == [message]
 
 
+LISTS: list[tuple[Any, list[str]]] = [
+    ({"name": "W", "steps": {}}, ["steps: must be a list, not an object"]),
+    (
+        {"name": "W", "steps": [{}, {"kind": "code"}, {"name": 3, "kind": "delay"}]},
+        [
+            f"steps[0].kind: is required: one of {', '.join(KINDS)}",
+            "steps[1].name: is required",
+            "steps[1].language: is required",
+            "steps[2].duration: is required",
+            "steps[2].name: must be text, not a number",
+        ],
+    ),
+    (
+        {"name": "W", "steps": [CODE, {**CODE, "language": "lua"}, {**CODE, "source": 3}]},
+        [
+            "steps[1].name: repeats 'fetch' of steps[0]",
+            "steps[2].name: repeats 'fetch' of steps[0]",
+            "steps[2].source: must be text, not a number",
+        ],
+    ),
+    (
+        with_step(language="perl", command=3),
+        [
+            "steps[0].language: unknown value 'perl'; known: "
+            "python, javascript, typescript, bash, ruby, lua, command",
+            "steps[0].command: must be a list, not a number",
+        ],
+    ),
+    (
+        with_step(source=[], command=["ls", "a\0", 3, "{{ x }}"], language="command"),
+        [
+            "steps[0].source: must be text, not a list",
+            "steps[0].command[1]: must not have NUL characters",
+            "steps[0].command[2]: must be text, not a number",
+            "steps[0].source: is not for language command; use command",
+            "steps[0].command[3]: unknown name x; known: execution, steps, variables",
+        ],
+    ),
+    (
+        with_step(source=" \n", when="{{ execution.x }}{{ 1 }}", name="x" * 201),
+        [
+            "steps[0].name: is 201 characters long; at most 200",
+            "steps[0].when: must be exactly one template {{ … }} with nothing around it",
+            "steps[0].source: must not be empty",
+            "steps[0].when: unknown name execution.x; known: id, workflowId",
+        ],
+    ),
+    (
+        {"name": 3, "steps": [CODE], "description": 3, "output": {"a": "{{ steps.fetch }}{{ x }}"}},
+        [
+            "name: must be text, not a number",
+            "description: must be text, not a number",
+            "output.a: unknown name x; known: execution, steps, variables",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "messages"), LISTS)
+def test_mistakes_are_said_in_the_order_of_their_fields(document: Any, messages: list[str]) -> None:
+    """However many there are, each is said once, a step's templates after its fields. DF-1."""
+    assert said(document) == messages
+
+
+def test_a_source_may_be_so_long() -> None:
+    """Bytes are counted, not characters. DF-3."""
+    assert check(with_step(source="é" * 131_072))
+    assert said(with_step(source="é" * 131_073)) == ["steps[0].source: is over 256 KiB"]
+    assert check(with_step(source="\ud800"))
+
+
+def test_a_command_is_read() -> None:
+    """An argument may be empty, but not the program."""
+    step = {"name": "a", "kind": "code", "language": "command", "command": ["{{ 1 }}", ""]}
+    (found,) = check({"name": "W", "steps": [step]}).steps
+    assert isinstance(found, CodeStep)
+    assert found.command == ("{{ 1 }}", "")
+
+
 def test_the_shortest_step_has_the_defaults_of_the_contract() -> None:
     """30 s for code, 24 h for an approval, titles from names, no retry."""
     definition = check(approval(groups=[{**GROUP, "columns": [{"key": "id"}]}]))

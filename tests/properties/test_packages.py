@@ -52,37 +52,55 @@ def test_a_pinned_requirement_is_taken_in_its_normal_form(written: str, normal: 
     assert checked(requirements=[normal]).requirements == (normal,)
 
 
+UNPINNED = "is not pinned; write the version: name==1.2.3"
+RANGE = "must be pinned to exactly one version: name==1.2.3"
+OPTION = "is an option; only requirements go here, like name==1.2.3"
+ADDRESS = "names an address; packages come from the operator's index, like name==1.2.3"
+PATH = "is a path; packages come from the operator's index, like name==1.2.3"
+OTHER = (
+    "must be a pinned requirement: name==1.2.3, name[extra]==1.2.3, "
+    "or with a marker: name==1.2.3; python_version < '3.13'"
+)
 REFUSED = [
-    ("requests", "is not pinned"),
-    ("requests[socks]", "is not pinned"),
-    ("requests; python_version<'3'", "is not pinned"),
-    ("requests>=2", "exactly one version"),
-    ("requests~=2.0", "exactly one version"),
-    ("requests!=2.0", "exactly one version"),
-    ("requests===2.0", "exactly one version"),
-    ("requests==2.*", "exactly one version"),
-    ("requests==2.0,<3", "exactly one version"),
-    ("-r other.txt", "is an option"),
-    ("--index-url=https://evil.example/x", "is an option"),
-    ("-e .", "is an option"),
-    ("https://evil.example/x-1.0.whl", "names an address"),
-    ("git+https://evil.example/x", "names an address"),
-    ("x @ https://evil.example/x.whl", "names an address"),
-    ("x[y] @ file:///etc/passwd", "names an address"),
-    ("x@1.0", "names an address"),
-    (".", "is a path"),
-    ("./x", "is a path"),
-    ("/srv/x-1.0-py3-none-any.whl", "is a path"),
-    ("~/x", "is a path"),
-    ("x-1.0.tar.gz", "is a path"),
-    ("a\\b", "is a path"),
-    ("x==1 --hash=sha256:00", "must be a pinned requirement"),
-    ("x==1 --config-settings=a=b", "must be a pinned requirement"),
-    ("x==1 # comment", "must be a pinned requirement"),
-    ("x==1 ; $(reboot)", "must be a pinned requirement"),
-    ("x==1\n--pre", "must be a pinned requirement"),
-    ("x==${VERSION}", "must be a pinned requirement"),
-    ("", "must be a pinned requirement"),
+    ("requests", UNPINNED),
+    ("requests[socks]", UNPINNED),
+    ("requests; python_version<'3'", UNPINNED),
+    ("requests [a] ; x", UNPINNED),
+    ("requests;\n", UNPINNED),
+    ("requests>=2", RANGE),
+    ("requests [a] <2", RANGE),
+    ("requests==2 ,<3", RANGE),
+    ("requests~=2.0", RANGE),
+    ("requests!=2.0", RANGE),
+    ("requests===2.0", RANGE),
+    ("requests==2.*", RANGE),
+    ("requests==2.0,<3", RANGE),
+    ("-r other.txt", OPTION),
+    ("--index-url=https://evil.example/x", OPTION),
+    ("-e .", OPTION),
+    ("https://evil.example/x-1.0.whl", ADDRESS),
+    ("git+https://evil.example/x", ADDRESS),
+    ("x @ https://evil.example/x.whl", ADDRESS),
+    ("x[y] @ file:///etc/passwd", ADDRESS),
+    ("x@1.0", ADDRESS),
+    ("x [y]@1", ADDRESS),
+    (".", PATH),
+    ("./x", PATH),
+    ("/srv/x-1.0-py3-none-any.whl", PATH),
+    ("~/x", PATH),
+    ("x-1.0.tar.gz", PATH),
+    ("a\\b", PATH),
+    ("X-1.0.ZIP", PATH),
+    ("x.whl", PATH),
+    ("x.tgz", PATH),
+    ("requirements.txt", PATH),
+    ("x==1 --hash=sha256:00", OTHER),
+    ("x==1 --config-settings=a=b", OTHER),
+    ("x==1 # comment", OTHER),
+    ("x==1 ; $(reboot)", OTHER),
+    ("x==1\n--pre", OTHER),
+    ("x==${VERSION}", OTHER),
+    ("", OTHER),
     ("x==" + "1" * 500, "is 503 characters long; at most 500"),
 ]
 
@@ -90,9 +108,7 @@ REFUSED = [
 @pytest.mark.parametrize(("written", "says"), REFUSED)
 def test_anything_else_is_refused_by_its_field(written: str, says: str) -> None:
     """An option, an address, a path, a range: each has its own words. PK-1."""
-    ((path, message),) = mistakes(requirements=["ok==1", written])
-    assert path == "steps[0].requirements[1]"
-    assert says in message
+    assert mistakes(requirements=["ok==1", f" {written}\n"]) == [("steps[0].requirements[1]", says)]
 
 
 @pytest.mark.parametrize(
@@ -108,67 +124,91 @@ def test_packages_are_a_list_or_an_object(written: Any) -> None:
     assert found == ("@scope/na.me@0.0.1-rc.1+b.2", "left-pad@1.3.0")
 
 
+NPM_UNPINNED = "is not pinned; write the version: name@1.2.3"
+NPM_RANGE = "must be pinned to exactly one version, like 1.2.3"
+NPM_NAME = "must name a package of the operator's registry, like name@1.2.3"
 NPM_REFUSED = [
-    ("left-pad", "is not pinned"),
-    ("@scope/name", "is not pinned"),
-    ("left-pad@", "is not pinned"),
-    ("left-pad@latest", "exactly one version"),
-    ("left-pad@^1.0.0", "exactly one version"),
-    ("left-pad@1.x", "exactly one version"),
-    ("left-pad@1.0", "exactly one version"),
-    ("left-pad@01.0.0", "exactly one version"),
-    ("left-pad@file:../x", "exactly one version"),
-    ("left-pad@npm:evil@1.0.0", "must name a package"),
-    ("left-pad@https://evil.example/x.tgz", "exactly one version"),
-    ("github:user/repo@1.0.0", "must name a package"),
-    ("../x@1.0.0", "must name a package"),
-    ("/x@1.0.0", "must name a package"),
-    ("-g@1.0.0", "must name a package"),
-    (".hidden@1.0.0", "must name a package"),
-    ("@scope@1.0.0", "must name a package"),
-    ("x" * 215 + "@1.0.0", "must name a package"),
-    ("", "must name a package"),
+    ("left-pad", NPM_UNPINNED),
+    ("@scope/name", NPM_UNPINNED),
+    ("left-pad@", NPM_UNPINNED),
+    ("left-pad@latest", NPM_RANGE),
+    ("left-pad@^1.0.0", NPM_RANGE),
+    ("left-pad@1.x", NPM_RANGE),
+    ("left-pad@1.0", NPM_RANGE),
+    ("left-pad@01.0.0", NPM_RANGE),
+    ("left-pad@file:../x", NPM_RANGE),
+    ("left-pad@npm:evil@1.0.0", NPM_NAME),
+    ("left-pad@https://evil.example/x.tgz", NPM_RANGE),
+    ("github:user/repo@1.0.0", NPM_NAME),
+    ("../x@1.0.0", NPM_NAME),
+    ("/x@1.0.0", NPM_NAME),
+    ("-g@1.0.0", NPM_NAME),
+    (".hidden@1.0.0", NPM_NAME),
+    ("@scope@1.0.0", NPM_NAME),
+    ("x" * 215 + "@1.0.0", NPM_NAME),
+    ("", NPM_NAME),
+    ("x@1.0.0-" + "1" * 495, NPM_RANGE),
 ]
 
 
 @pytest.mark.parametrize(("written", "says"), NPM_REFUSED)
 def test_npm_takes_only_exact_versions_of_its_registry(written: str, says: str) -> None:
     """A tag, a range, an address, an alias: refused at its place. PK-1."""
-    ((path, message),) = mistakes(language="javascript", packages=["ok@1.0.0", written])
-    assert path == "steps[0].packages[1]"
-    assert says in message
+    found = mistakes(language="javascript", packages=["ok@1.0.0", f" {written}\n"])
+    assert found == [("steps[0].packages[1]", says)]
 
 
-def test_other_mistakes_of_packages() -> None:
+MANY = {f"x{n}": "1.0.0" for n in range(101)}
+OTHERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"packages": "x"}, ["packages: must be an object of versions by name, or a list, not text"]),
+    ({"packages": {"x": 1}}, ["packages.x: must be text like 1.2.3, not a number"]),
+    (
+        {"packages": [7, "y", None]},
+        [
+            "packages[0]: must be text like name@1.2.3, not a number",
+            "packages[2]: must be text like name@1.2.3, not null",
+            f"packages[1]: {NPM_UNPINNED}",
+        ],
+    ),
+    (
+        {"packages": ["x@1.0.0", "y@1.0.0", "x@2.0.0"]},
+        ["packages[2]: repeats 'x' of steps[0].packages[0]"],
+    ),
+    ({"packages": MANY}, ["packages: has 101 items; at most 100"]),
+    ({"requirements": ["x==1"]}, ["requirements: is for language python only"]),
+    (
+        {"language": "python", "packages": ["x@1.0.0"]},
+        ["packages: is for language javascript and typescript only"],
+    ),
+    (
+        {"language": "python", "requirements": [f"x{n}==1" for n in range(101)]},
+        ["requirements: has 101 items; at most 100"],
+    ),
+    ({"language": "python", "requirements": "x==1"}, ["requirements: must be a list, not text"]),
+    (
+        {"language": "python", "requirements": [{}]},
+        ["requirements[0]: must be text like name==1.2.3, not an object"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "messages"), OTHERS)
+def test_other_mistakes_of_packages(fields: dict[str, Any], messages: list[str]) -> None:
     """Wrong types, repeats, too many, and the field of another language. PK-1, PK-2."""
-    js: dict[str, Any] = {"language": "javascript"}
-    assert mistakes(**js, packages="x")[0] == (
-        "steps[0].packages", "must be an object of versions by name, or a list, not text",
-    )  # fmt: skip
-    assert mistakes(**js, packages={"x": 1})[0] == (
-        "steps[0].packages.x", "must be text like 1.2.3, not a number",
-    )  # fmt: skip
-    assert mistakes(**js, packages=[7])[0] == (
-        "steps[0].packages[0]", "must be text like name@1.2.3, not a number",
-    )  # fmt: skip
-    assert mistakes(**js, packages=["x@1.0.0", "x@2.0.0"])[0] == (
-        "steps[0].packages[1]", "repeats 'x' of steps[0].packages[0]",
-    )  # fmt: skip
-    many = {f"x{n}": "1.0.0" for n in range(101)}
-    assert mistakes(**js, packages=many)[0] == (
-        "steps[0].packages", "has 101 items; at most 100",
-    )  # fmt: skip
-    assert mistakes(requirements=[f"x{n}==1" for n in range(101)])[0] == (
-        "steps[0].requirements", "has 101 items; at most 100",
-    )  # fmt: skip
-    assert mistakes(**js, requirements=["x==1"])[0] == (
-        "steps[0].requirements", "is for language python only",
-    )  # fmt: skip
-    assert mistakes(packages=["x@1.0.0"])[0] == (
-        "steps[0].packages", "is for language javascript and typescript only",
-    )  # fmt: skip
-    assert mistakes(requirements="x==1")[0][0] == "steps[0].requirements"
-    assert mistakes(requirements=[{}])[0][0] == "steps[0].requirements[0]"
+    found = mistakes(**{"language": "javascript", **fields})
+    assert [f"{path}: {message}" for path, message in found] == [
+        f"steps[0].{message}" for message in messages
+    ]
+
+
+def test_as_many_and_as_long_as_may_be() -> None:
+    """A hundred packages; a name of 214 characters; requirements and versions of 500. PK-1."""
+    names = [*list(MANY)[:99], "x" * 214]
+    written = {**dict.fromkeys(names, "1.0.0"), "x0": "1.0.0-" + "1" * 494}
+    found = checked(language="javascript", packages=written)
+    assert set(found.packages) == {f"{name}@{version}" for name, version in written.items()}
+    long = "x==" + "1" * 497
+    assert checked(requirements=[long]).requirements == (long,)
 
 
 PIECES = (
