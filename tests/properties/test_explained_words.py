@@ -128,7 +128,7 @@ CHILDREN = Around(children=(make.execution("exec_6"), CHILD))
 BEGUN = {"status": StepStatus.RUNNING, "completed_at": None, "attempts": 1}
 ROUNDS = {
     "a": make.step_result(**BEGUN, awaits=Awaits.STEPS, items=[1, 2, 3]),
-    **{key: make.step_result() for key in ("a.0.b", "a.0.c", "a.1.b", "ab.2.c", "b")},
+    **{key: make.step_result() for key in ("a.0.b", "a.0.c", "a.1.b", "a.1.in.4.c", "ab.2.c", "b")},
 }
 STEPS = [
     (

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from hmac import digest
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from attrs import evolve
 
@@ -50,13 +50,14 @@ def check_url(url: str, allow_private: bool) -> str:
 
     What a name resolves to is checked when it is called. Raises `InvalidInput`.
     """
-    parts = _split(url)
-    if not allow_private and not _is_public(parts.hostname or ""):
+    host = _host(url)
+    if not allow_private and not _is_public(host):
         raise InvalidInput(FIELD, "must not be a private or loopback address")
     return url
 
 
-def _split(url: str) -> SplitResult:
+def _host(url: str) -> str:
+    """Where *url* leads to, if it is an address at all."""
     if len(url) > LONGEST_URL:
         raise InvalidInput(FIELD, f"is longer than {LONGEST_URL:,} characters")
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -66,13 +67,14 @@ def _split(url: str) -> SplitResult:
         port = parts.port
     except ValueError:
         raise InvalidInput(FIELD, "is not an address") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    host = parts.hostname
+    if parts.scheme not in ("http", "https") or not host or port == 0:
         raise InvalidInput(FIELD, "must be an address that begins with http:// or https://")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(FIELD, "must not have a user name or a password")
     if parts.fragment:
         raise InvalidInput(FIELD, "must not have a fragment (#…)")
-    return parts
+    return host
 
 
 def _is_public(host: str) -> bool:
@@ -158,8 +160,7 @@ def attempted(callback: Callback, now: EpochMs) -> Callback:
     When the next one may begin is in it already: whoever dies on the way owes it no word. CB-3.
     """
     attempts = callback.attempts + 1
-    last = attempts > len(DELAYS)
-    due_at = later(now, DELAYS[-1] if last else DELAYS[attempts - 1])
+    due_at = later(now, DELAYS[min(attempts, len(DELAYS)) - 1])
     return evolve(callback, attempts=attempts, due_at=due_at)
 
 

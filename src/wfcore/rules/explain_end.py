@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from wfcore.model.approval import Approval
-from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode
+from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
 from wfcore.model.explanation import Line, Why
 from wfcore.rules.secrecy import mask_text, secret_values
 
@@ -30,25 +30,20 @@ def redrive() -> Line:
 
 
 def _cancelled(run: Execution, approvals: Sequence[Approval]) -> str:
-    reason = run.status_reason
-    match reason.code if reason else None:
-        case ReasonCode.APPROVAL_REJECTED:
-            return _rejected(run, approvals)
-        case ReasonCode.APPROVAL_TIMEOUT:
-            return f"Nobody decided approval {_id(run)} in time; that counts as a rejection."
-        case ReasonCode.PARENT_CANCELLED:
+    match run.status_reason:
+        case StatusReason(code=ReasonCode.APPROVAL_REJECTED, approval_id=id):
+            return _rejected(run, id, approvals)
+        case StatusReason(code=ReasonCode.APPROVAL_TIMEOUT, approval_id=id):
+            return f"Nobody decided approval {id} in time; that counts as a rejection."
+        case StatusReason(code=ReasonCode.PARENT_CANCELLED):
             return "The execution that started it has ended, and took it along."
         case _:
             return "Somebody asked for its end."
 
 
-def _rejected(run: Execution, approvals: Sequence[Approval]) -> str:
-    approval = next((one for one in approvals if one.id == _id(run)), None)
+def _rejected(run: Execution, id: str | None, approvals: Sequence[Approval]) -> str:
+    approval = next((one for one in approvals if one.id == id), None)
     by = f" by {approval.decided_by}" if approval and approval.decided_by else ""
     comment = mask_text(approval.comment or "", secret_values(run)) if approval else ""
     why = f": {comment}" if comment else "."
-    return f"Approval {_id(run)} was rejected{by}{why}"
-
-
-def _id(run: Execution) -> str | None:
-    return run.status_reason.approval_id if run.status_reason else None
+    return f"Approval {id} was rejected{by}{why}"

@@ -85,8 +85,9 @@ _DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 
 
 def _share_used(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
+    """Whether the account gets none of the worker's free places; where none is free, it is so."""
     held = sum((one.worker, one.owner_id) == (worker, run.owner_id) for one in queue.held)
-    return free <= 0 or held >= queue.share * free
+    return held >= queue.share * free
 
 
 def _visible(runs: Sequence[Execution], asker: str | None) -> list[Execution]:
@@ -97,8 +98,9 @@ def _takers(queue: Queue) -> str:
     """How many are whose, without saying more of other accounts than their number."""
     own = len(_visible(queue.held, queue.asker))
     others = len(queue.held) - own
-    parts = (f"{own} by executions that you see", f"{others} by those of other accounts")
-    return ", ".join(part for part, count in zip(parts, (own, others), strict=True) if count)
+    parts = {f"{own} by executions that you see": own}
+    parts[f"{others} by those of other accounts"] = others
+    return ", ".join(part for part, count in parts.items() if count)
 
 
 def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
