@@ -21,8 +21,8 @@ def of(run: Execution, around: Around | None = None) -> list[Line]:
 
 
 def holder(number: int, owner: str = "acc_1", worker: str = "w1", **fields: Any) -> Execution:
-    owners = {"owner_id": owner, "workflow_owner_id": owner}
-    return make.execution(f"exec_{number}", status=S.RUNNING, worker=worker, **owners, **fields)
+    fields = {"owner_id": owner, "workflow_owner_id": owner, "worker": worker, **fields}
+    return make.execution(f"exec_{number}", status=S.RUNNING, **fields)
 
 
 def queued(held: list[Execution], places: int, share: int = 1, asker: str | None = "acc_1"):
@@ -51,17 +51,18 @@ def test_a_full_queue_in_words():
 
 def test_a_share_that_is_used_in_words():
     """XP-1: held by the account at every worker that has a place, of all places there are."""
-    held = [holder(1), holder(2), holder(3, "acc_2"), holder(4, worker="w2")]
+    theirs = holder(3, "acc_2", workflow_owner_id="acc_1")
+    held = [holder(1), holder(2), theirs, holder(4, worker="w2")]
     used = Line(
         Why.ACCOUNT_SHARE_USED,
         "The account holds 3 of 8 places; the rest is kept for other accounts. It goes on when "
         "one of its executions ends or rests.",
     )
     own = [used, place(1), place(2), place(4)]
-    more = [*held, holder(5, "acc_2", "w2"), holder(6, "acc_2", "w2")]
+    more = [*held, *(holder(n, "acc_2", worker) for n, worker in ((5, "w2"), (6, "w2"), (7, "w1")))]
     assert queued(more, 4) == own
     assert queued(more, 4, share=2) == queued(held, 4) == [DUE]
-    full = [holder(7, "acc_2", "w3") for _ in range(4)]
+    full = [holder(8, "acc_2", "w3") for _ in range(4)]
     assert queued([*more, *full], 4)[1:] == own[1:]
 
 

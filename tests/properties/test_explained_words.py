@@ -1,5 +1,6 @@
 """Explanations word by word: each cause in its sentence, with instant, step and ids."""
 
+import time
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ApprovalStep
 from wfcore.rules.explain import Around, explain
+from wfcore.rules.explain_steps import said
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
@@ -275,6 +277,22 @@ def test_what_holds_steps_and_has_no_timeout_leaves_the_word_to_them():
     """XP-1: of a `parallel` without a timeout its steps say everything."""
     assert of(waits(awaits=Awaits.STEPS)) == []
     assert of(run(step_results={"a": make.step_result()})) == []
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch):
+    """The server's own time zone is another one."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_instants_are_said_in_utc():
+    """XP-1: wherever the server stands, to the second that has begun."""
+    assert (said(EpochMs(0)), said(EpochMs(999))) == ("1970-01-01 00:00:00Z",) * 2
 
 
 # Between the steps

@@ -141,4 +141,4 @@ def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None
 
 def said(at: EpochMs) -> str:
     """An instant in words, in UTC and to the second."""
-    return f"{datetime.fromtimestamp(at // 1_000, UTC):%Y-%m-%d %H:%M:%SZ}"
+    return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%SZ}"
