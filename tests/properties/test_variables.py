@@ -156,3 +156,40 @@ def test_what_is_no_json_is_no_value(text, wrap, type):
     """VM-6: NaN and infinity are no JSON, wherever they stand, and depth is no crash."""
     with pytest.raises(InvalidInput):
         parse_text(Variable("v", type), wrap.format(text))
+
+
+WANTED = {
+    VariableType.STRING: "a string",
+    VariableType.NUMBER: "a number",
+    VariableType.BOOLEAN: "true or false",
+    VariableType.OBJECT: "an object",
+    VariableType.ARRAY: "an array",
+}
+
+
+@pytest.mark.parametrize("type", VariableType)
+def test_a_mistake_says_what_is_wanted(type):
+    """VM-4, VM-6: the input by its name, and what it must be, given as JSON or as text."""
+    declared = Variable("v", type)
+    with pytest.raises(InvalidInput) as mistake:
+        bind(builders.definition(variables={"v": declared}), {"v": None})
+    assert str(mistake.value) == f"inputs.v: must be {WANTED[type]}"
+    if type is not VariableType.STRING:
+        with pytest.raises(InvalidInput) as mistake:
+            parse_text(declared, "null")
+        assert str(mistake.value) == f"inputs.v: must be {WANTED[type]}"
+
+
+def test_json_is_written_without_blanks_and_escapes():
+    """CS-1, CS-3: as short as it can be, letters as they are, half a surrogate pair included."""
+    assert compact({"a": [1, "é", None], "b": True}) == '{"a":[1,"é",null],"b":true}'
+    assert environment({"v": "\ud800", "w": ["\ud800"]}) == {
+        "WF_VAR_v": "\ud800",
+        "WF_VAR_w": '["\ud800"]',
+    }
+
+
+def test_a_number_is_read_as_it_is_written():
+    """VM-6: whole ones stay whole, others are floats."""
+    declared = Variable("v", VariableType.ARRAY)
+    assert str(parse_text(declared, "[1, 1.5, 1e3]")) == "[1, 1.5, 1000.0]"
