@@ -115,9 +115,9 @@ class _Journey:
         What ends goes before what begins, and processes begin last, so that nothing is begun
         beside something that fails in the same moment.
         """
-        ranks = [self._rank(move) for move in moves]
-        first = min(ranks, default=_PROCESS)
-        for move, rank in zip(moves, ranks, strict=True):
+        ranked = [(self._rank(move), move) for move in moves]
+        first = min((rank for rank, _ in ranked), default=_PROCESS)
+        for rank, move in ranked:
             if rank == first and self.run.status is ExecutionStatus.RUNNING:
                 self._make(move)
         return first != _PROCESS

@@ -91,7 +91,7 @@ def environment(variables: JsonObject) -> Mapping[str, str]:
         if _ENV_NAME.fullmatch(name) is None:
             continue
         text = value if isinstance(value, str) else compact(value)
-        if len(text.encode("utf-8", "surrogatepass")) <= VARIABLE_ENV_BYTES and "\0" not in text:
+        if len(text.encode(errors="surrogatepass")) <= VARIABLE_ENV_BYTES and "\0" not in text:
             found[f"WF_VAR_{name}"] = text
     return found
 
