@@ -110,8 +110,8 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
     "a failure is tolerated": ((MILD, B), {"a": FAILED}, begins(B)),
     "all is done": ((A, B), {"a": DONE, "b": SKIPPED}, Plan(done=True)),
     "the last failure is tolerated": ((MILD,), {"a": FAILED}, Plan(done=True)),
-    "a process runs": ((A, B), {"a": RUNS}, Plan(in_flight=1)),
-    "two processes run": ((BOTH,), {"both": holds(), "a": RUNS, "b": RUNS}, Plan(in_flight=2)),
+    "a process runs": ((A, B), {"a": RUNS}, Plan()),
+    "two processes run": ((BOTH,), {"both": holds(), "a": RUNS, "b": RUNS}, Plan()),
     "an attempt is due": ((A, B), {"a": again(NOW)}, begins(A)),
     "an attempt is not due": ((A, B), {"a": again(SOON)}, Plan(until=SOON)),
     "an attempt was lost": ((A, B), {"a": LOST}, begins(A)),
@@ -197,7 +197,7 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
     "what is inside has more time": (
         (beside(INSIDE),),
         {"both": holds(None, SOON), "inside": holds(None, LATER), "a": RUNS},
-        Plan(in_flight=1, deadline=SOON),
+        Plan(deadline=SOON),
     ),
     "branches take too long": ((NARROW,), {"both": holds(None, NOW), "a": RUNS}, breaks(*SLOW)),
     "a round begins": (
@@ -303,7 +303,7 @@ def test_processes_begin_while_there_is_room(flying: int) -> None:
     run = builders.execution(step_results=results)
     found = plan(builders.definition(both), run, NOW, render)
     expected = (*steps[flying:MAX_IN_FLIGHT], NAP)
-    assert found == Plan(tuple(Begin(at(step)) for step in expected), in_flight=flying)
+    assert found == Plan(tuple(Begin(at(step)) for step in expected))
 
 
 def test_the_output_is_the_definition_s_or_that_of_the_last_step_that_completed() -> None:

@@ -36,7 +36,7 @@ from wfcore.model.workflow import ChildStep, Retry, Step
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution_machine import Fact
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import BOOM, NO
+from wfcore.testing.strategies_runs import BOOM, NO, YES
 
 SOON = later(NOW, 1)
 MILD = both(A, B, continue_on_error=True)
@@ -229,6 +229,15 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
             facts.Finished({"of_a": 5, "of_b": "it"}),
         ],
     ),
+    "the end of what holds what holds steps": (
+        (OUTER,),
+        of({"outer": holds(), "inner": DONE, "a": DONE, "b": DONE, "c": RUNS}),
+        (facts.StepDone("c", 5),),
+        [
+            facts.StepDone("outer", {"of_inner": "it", "of_c": 5}, 1),
+            facts.Finished({"of_inner": "it", "of_c": 5}),
+        ],
+    ),
     "the end of the last round": (
         (each(A, B),),
         of({"each": holds((1,)), "each.0.a": DONE, "each.0.b": RUNS}),
@@ -351,3 +360,12 @@ def test_this_follows_and_nothing_else(name: str) -> None:
     """EX-3, EX-4, EX-8, EX-19, FL-1 to FL-8: one fact after another, up to the next rest."""
     steps, run, first, script = SCRIPTS[name]
     follows(steps, run, script, *first)
+
+
+def test_an_output_that_cannot_be_computed_is_a_failure() -> None:
+    """EX-8: computed when all has ended; where that fails, so does the execution, for no step."""
+    output = {"output": YES, "has_output": True}
+    follows((A,), of({"a": RUNS}), [facts.Finished(True)], facts.StepDone("a", 5), **output)
+    broke = [facts.Broke(f"output: {BOOMED}")]
+    boom = {**output, "output": BOOM}
+    follows((A,), of({"a": RUNS}), broke, facts.StepDone("a", 5), **boom)

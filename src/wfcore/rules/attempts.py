@@ -13,7 +13,7 @@ JITTER = 0.25
 """How much longer than stated a wait may be: what failed together does not come back together."""
 
 
-def end_badly(step: Step, key: str, error: str, timed_out: bool = False) -> Fact:
+def end_badly(step: Step, key: str, error: str, timed_out: bool) -> Fact:
     """The step's final failure; with `continueOnError` it is done with. EX-10."""
     return facts.StepFailed(key, error, timed_out, steps=1 if step.continue_on_error else 0)
 

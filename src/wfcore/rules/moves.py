@@ -93,14 +93,13 @@ class Plan:
     """
     What to do now, and what is waited for after it.
 
-    `in_flight`: steps of which processes run. `until`: when something goes on by itself.
-    `deadline`: when the time of something is up that waits. `question`: the first step that
-    asks people, and its approval. `done`: every step has ended.
+    `until`: when something goes on by itself. `deadline`: when the time of something is up that
+    waits. `question`: the first step that asks people, and its approval. `done`: every step has
+    ended.
     """
 
     moves: tuple[Move, ...] = ()
     done: bool = False
-    in_flight: int = 0
     until: EpochMs | None = None
     deadline: EpochMs | None = None
     children: int = 0

@@ -57,7 +57,6 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
     return Plan(
         _as_many_as_may_run(walk.moves, MAX_IN_FLIGHT - walk.in_flight),
         way is _Way.ENDED,
-        walk.in_flight,
         walk.until,
         walk.deadline,
         walk.children,

@@ -100,7 +100,6 @@ class _Journey:
         self.new_id = new_id
         self.events: list[Event] = []
         self.effects: list[Effect] = []
-        self.begun = 0
 
     def feed(self, fact: Fact) -> None:
         outcome = advance(self.run, fact, self.now)
@@ -175,7 +174,6 @@ class _Journey:
             case _:
                 self.feed(facts.StepBegun(key))
                 self.effects.append(StartStep(key, self.run.step_results[key].attempts))
-                self.begun += 1
 
     def _ask_for_budget(self, at: Place, over: Overrun) -> None:
         """The budget is spent: the step fails, or people are asked. BU-1, BU-2."""
@@ -285,7 +283,7 @@ class _Journey:
         if self.run.status is not ExecutionStatus.RUNNING:
             return
         look_at = earliest(found.until, found.deadline)
-        if found.in_flight or self.begun:
+        if self.run.in_flight:
             if self.run.due_at != look_at:
                 self.feed(facts.Waited(look_at))
         elif found.until is not None or found.children:

@@ -151,7 +151,7 @@ def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
 def one_by_one(*asked: Any) -> Any:
     """What may run beside one another waits for one another."""
     found = plan(*asked)
-    return evolve(found, moves=() if found.in_flight else found.moves[:1])
+    return evolve(found, moves=() if asked[1].in_flight else found.moves[:1])
 
 
 BUGS = (
