@@ -206,6 +206,27 @@ def test_what_is_as_large_as_allowed_is_a_definition() -> None:
     assert check(flow({**loop(CODE), "items": [0] * 1_000}))
 
 
+def bushy(depth: int, beside: int) -> Any:
+    """So many loops around a delay; where *beside* levels are still to come, a loop before it."""
+    tree = nested(depth)
+    inner = tree["steps"][0]
+    for _ in range(depth - beside - 1):
+        inner = inner["steps"][0]
+    inner["steps"].insert(0, {**loop(code("x")), "name": "beside", "as": "other"})
+    return tree
+
+
+@pytest.mark.parametrize("beside", range(2, 7))
+def test_depth_is_counted_by_what_is_around(beside: int) -> None:
+    """What stands before, however deep, makes no difference to what may follow. FL-9."""
+    assert check(bushy(7, beside))
+    place = inside(8 - beside)
+    assert said(bushy(8, beside)) == [
+        f"{place}[1].{'steps[0].' * (beside - 1)}steps: is nested too deep: "
+        "steps at more than 8 levels"
+    ]
+
+
 def test_the_shortest_forms_have_their_defaults() -> None:
     """All branches at once, rounds one by one, no timeout, no retry. FL-2, FL-3, FL-6."""
     found = check(flow(parallel(a=[CODE]), loop(code("b")), child())).steps

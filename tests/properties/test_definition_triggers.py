@@ -118,6 +118,9 @@ def test_a_limit_that_is_wrong(concurrency: Any, message: str) -> None:
 def test_a_limit_with_its_defaults() -> None:
     """What is left out is one lane for all, in which starts wait. CC-1."""
     assert check(concurrency={"limit": 2}).concurrency == Concurrency(2, None, OnLimit.QUEUE)
+    each = {"limit": 1_000, "key": "{{ variables.a }}", "onLimit": "skip"}
+    found = check(concurrency=each, variables={"a": {}}).concurrency
+    assert found == Concurrency(1_000, "{{ variables.a }}", OnLimit.SKIP)
 
 
 def test_what_starts_by_itself_needs_no_values() -> None:

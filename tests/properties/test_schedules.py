@@ -134,6 +134,22 @@ def test_the_next_instant_is_later_and_nothing_lies_between(cron: Cron, day, by:
     assert find(EpochMs(first - 1)) == first
 
 
+@pytest.mark.parametrize("fold", [0, 1])
+def test_a_time_that_repeats_is_its_first_whichever_is_named(fold: int) -> None:
+    """Whether a function names the first or the second 2:30 of a day, the first is meant. SH-2."""
+    named, asked = datetime(2024, 10, 27, 2, 30, fold=fold), []
+
+    def once(local: datetime) -> datetime | None:
+        asked.append(local)
+        return named if local < named else None
+
+    start = datetime(2024, 10, 26, 12, 0, 0, 7_000, UTC)
+    found = following(once, ZoneInfo("Europe/Berlin"), EpochMs(int(start.timestamp() * 1_000)))
+    assert found == datetime(2024, 10, 27, 0, 30, tzinfo=UTC).timestamp() * 1_000
+    assert asked == [datetime(2024, 10, 26, 14, 0, 0, 7_000)]
+    assert following(once, ZoneInfo("Europe/Berlin"), found) is None
+
+
 def test_an_expression_that_comes_to_an_end_is_over() -> None:
     """A function that names no further time means that nothing fires any more."""
     assert following(lambda local: None, UTC, EpochMs(0)) is None

@@ -118,7 +118,7 @@ def _kind_of(document: Json, path: str, reading: Reading) -> Kind | None:
     """The row of the step's kind; where there is none, that is the step's only mistake."""
     kinds, findings = reading.kinds, reading.findings
     where, wanted = below(path, "kind"), f"one of {', '.join(kinds)}"
-    kind = document.get("kind", "") if isinstance(document, Mapping) else ""
+    kind = document.get("kind") if isinstance(document, Mapping) else None
     if not isinstance(document, Mapping):
         findings.wrong(path, "an object", document)
     elif "kind" not in document:

@@ -30,25 +30,28 @@ def following(local_times: LocalTimes, zone: tzinfo, after: EpochMs) -> EpochMs 
     A local time that does not exist counts at the next valid instant, one that repeats counts
     once, the first time. SH-2.
     """
-    local: datetime | None = _local(_moment(after), zone).replace(microsecond=0)
-    while local is not None and (local := local_times(local)) is not None:
+    moment = _EPOCH + timedelta(milliseconds=after)
+    local = local_times(moment.astimezone(zone).replace(tzinfo=None))
+    while local is not None:
         reached = _instant(_reached(local, zone))
         if reached > after:
             return reached
+        local = local_times(local)
     return None
 
 
 def _reached(local: datetime, zone: tzinfo) -> datetime:
     """The moment (UTC) at which clocks in *zone* first show *local*, or jump over it."""
-    moment = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if _local(moment, zone) == local:
-        return moment
-    before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    return _jump(before, moment, zone)
+    # Only where clocks jump over it does the second reading lie before the first.
+    return _jump(_read(local, zone, fold=1), _read(local, zone, fold=0), zone)
+
+
+def _read(local: datetime, zone: tzinfo, fold: int) -> datetime:
+    return local.replace(tzinfo=zone, fold=fold).astimezone(UTC)
 
 
 def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The moment between two at which the clocks of *zone* jump, to the second."""
+    """The moment between two at which the clocks of *zone* jump, to the second; else *after*."""
     old = before.astimezone(zone).utcoffset()
     while after - before > _SECOND:
         middle = before + timedelta(seconds=(after - before) // _SECOND // 2)
@@ -57,14 +60,6 @@ def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
         else:
             after = middle
     return after
-
-
-def _local(moment: datetime, zone: tzinfo) -> datetime:
-    return moment.astimezone(zone).replace(tzinfo=None, fold=0)
-
-
-def _moment(at: EpochMs) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at)
 
 
 def _instant(moment: datetime) -> EpochMs:
