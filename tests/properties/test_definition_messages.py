@@ -63,6 +63,7 @@ STEPS: list[tuple[Any, str]] = [
         with_step(kind="magic"),
         f"steps[0].kind: kind 'magic' is not supported; known: {', '.join(KINDS)}",
     ),
+    (with_step(kind=[]), f"steps[0].kind: must be one of {', '.join(KINDS)}, not a list"),
     (with_step(kind=None), f"steps[0].kind: must be one of {', '.join(KINDS)}, not null"),
     (
         with_step(name="2 go"),
@@ -300,6 +301,12 @@ def test_whitespace_around_a_whole_template_is_dropped() -> None:
     step = definition.steps[1]
     assert step.when == "{{ true }}"
     assert step.groups[0].rows == "{{ steps.fetch.output }}"  # type: ignore[union-attr]
+
+
+def test_what_the_document_says_of_itself_is_kept() -> None:
+    """Its name, its description, and its steps as somebody wrote them."""
+    found = check({"name": "W", "description": "What for", "steps": [CODE]})
+    assert (found.name, found.description, found.steps_as_written) == ("W", "What for", (CODE,))
 
 
 def test_source_is_never_a_template() -> None:

@@ -105,6 +105,10 @@ LIMITS: list[tuple[Any, str]] = [
         {"limit": 1, "key": "{{ steps.fetch.output }}"},
         "concurrency.key: unknown name steps.fetch; none is known here",
     ),
+    (
+        {"limit": 1, "key": "{{ execution.id }}"},
+        "concurrency.key: unknown name execution.id; none is known here",
+    ),
     ({"limit": 1, "key": 7}, "concurrency.key: must be a template over variables, not a number"),
 ]
 

@@ -6,7 +6,7 @@ Contract §4 and §10. Pure: templates are looked at by a function that the call
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
@@ -62,7 +62,8 @@ def check_definition(
             findings.add(path, message)
     if findings.problems:
         raise InvalidDefinition(tuple(findings.problems))
-    written = tuple(cast(Mapping[str, Any], document)["steps"])
+    whole: Any = document
+    written = tuple(whole["steps"])
     return Definition(**values, steps_as_written=written, has_output="output" in values)
 
 
