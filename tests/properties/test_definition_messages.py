@@ -105,6 +105,13 @@ STEPS: list[tuple[Any, str]] = [
         "steps[1].reminders[0]: must be shorter than the step's timeout",
     ),
     (approval(reminders=["1h"] * 21), "steps[1].reminders: has 21 items; at most 20"),
+    (
+        {
+            "name": "W",
+            "steps": [{"name": "a", "kind": "code", "language": "command", "command": []}],
+        },
+        "steps[0].command: must have at least 1 item",
+    ),
     (with_step(source=""), "steps[0].source: must not be empty"),
     (with_step(source="x" * 262_145), "steps[0].source: is over 256 KiB"),
     (with_step(source="a\0b"), "steps[0].source: must not have NUL characters"),

@@ -20,7 +20,6 @@ Following = Callable[[EpochMs], EpochMs | None]
 """The next instant after a given one at which a schedule fires; None: never again."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
 
 
 def following(local_times: LocalTimes, zone: tzinfo, after: EpochMs) -> EpochMs | None:
@@ -51,10 +50,10 @@ def _read(local: datetime, zone: tzinfo, fold: int) -> datetime:
 
 
 def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The moment between two at which the clocks of *zone* jump, to the second; else *after*."""
+    """The moment between two at which the clocks of *zone* jump; else *after*."""
     old = before.astimezone(zone).utcoffset()
-    while after - before > _SECOND:
-        middle = before + timedelta(seconds=(after - before) // _SECOND // 2)
+    while after - before > timedelta.resolution:
+        middle = before + (after - before) // 2
         if middle.astimezone(zone).utcoffset() == old:
             before = middle
         else:
