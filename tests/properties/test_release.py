@@ -148,7 +148,6 @@ def test_more_rows_than_a_reviewer_could_have_seen_are_refused():
     group = Group("rows", "Rows", (), ())
     most = ({},) * MAX_APPROVAL_ROWS
     assert released_rows(of(group), {"rows": most})["rows"] == most
-    assert opened(most, row_key=None).groups[0].items == most
     refused(of(group), {"rows": [{}] * (MAX_APPROVAL_ROWS + 1)})
 
 
@@ -222,6 +221,12 @@ def test_an_approval_opens_pending_until_its_timeout(asked, timeout_ms, self_app
             reminders=(later(NOW, timeout_ms - 1),),
         )
     )
+
+
+def test_a_group_holds_ten_thousand_rows():
+    """LM-7: one more would be refused."""
+    most = ({},) * MAX_APPROVAL_ROWS
+    assert opened(most, row_key=None).groups[0].items == most
 
 
 def test_a_row_key_is_kept():
