@@ -196,6 +196,14 @@ def test_the_hash_knows_groups_and_order():
     assert len(hashes) == len(rows)
 
 
+def test_reminders_are_in_their_order():
+    """Each instant once, and none that is not after the beginning. AP-20."""
+    before = tuple(map(DurationMs, (50, 1, 99, 50, 100, 101)))
+    step = ApprovalStep("review", timeout_ms=DurationMs(100), reminders=before)
+    approval = open_approval(make.execution(), step, "review", "appr_1", NOW, lambda value: value)
+    assert approval.reminders == (NOW + 1, NOW + 50, NOW + 99)
+
+
 @given(
     st.lists(st.integers(1, 99) | st.sampled_from((99, 100, 101)), max_size=5),
     st.lists(st.integers(0, 120) | st.sampled_from((0, 1)), max_size=6),
