@@ -7,12 +7,15 @@ from wfcore.instants import MINUTE
 from wfcore.rules.held_time import HOLD_MS, JUMP_MS, HeldTime, held_time
 
 WALL = 1_700_000_000_000
+BOOT = 77_000
+"""What the steady clock shows at first; WALL is what the wall clock showed when it began."""
 JUMPS = st.integers(-(10**9), 10**9)
 
 
 def after(jumps: list[tuple[int, int]]) -> tuple[HeldTime, int, int]:
     """What is known after *jumps* of (steady time that passed, jump of the wall clock)."""
-    known, wall, steady = HeldTime.started(WALL, 0), WALL, 0
+    wall, steady = WALL + BOOT, BOOT
+    known = HeldTime.started(wall, steady)
     for passed, jump in jumps:
         steady, wall = steady + passed, wall + passed + jump
         known, _ = held_time(known, wall, steady)
@@ -55,3 +58,11 @@ def test_a_jump_after_the_hold_is_one_of_its_own(first: int, passed: int):
     """Once the clock is believed again, the next jump is held against it, from that instant on."""
     known, wall, steady = after([(10, first), (HOLD_MS + passed, 2 * HOLD_MS)])
     assert held_time(known, wall, steady)[1] == wall - 2 * HOLD_MS
+
+
+@given(wall=st.integers(0, 2 * WALL), steady=st.integers())
+def test_at_first_nothing_is_held(wall: int, steady: int):
+    """Before any jump the held difference of the clocks is the one that they have."""
+    known = HeldTime.started(wall, steady)
+    assert known.held == known.offset == wall - steady
+    assert held_time(known, wall, steady) == (known, wall)

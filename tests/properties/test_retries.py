@@ -1,15 +1,16 @@
 """Another attempt, or the end: `retry` and `continueOnError`. DF-9, EX-10."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.instants import DAY, DurationMs
 from wfcore.model.execution import StepStatus
-from wfcore.model.workflow import Retry
+from wfcore.model.workflow import ApprovalStep, DelayStep, Retry
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.attempts import JITTER, after_failure, draw, end_badly
 from wfcore.testing import builders
-from wfcore.testing.builders import NOW
+from wfcore.testing.builders import NOW, code_step
 
 delays = st.integers(0, 10**9).map(DurationMs)
 backoffs = st.floats(1, 10)
@@ -41,6 +42,28 @@ def test_the_nth_wait_grows_by_the_backoff(attempts, attempt, delay, backoff):
     fact = failed(step_with(max(attempts, attempt + 1), delay, backoff), attempt)
     stated = delay * backoff ** (attempt - 1)
     assert int(min(stated, DAY)) <= fact.retry_at - NOW <= min(stated * (1 + JITTER), DAY)
+
+
+@given(st.integers(1, 9), delays, backoffs, st.sampled_from(["exec_1", "exec_2"]))
+def test_the_wait_is_the_stated_one_and_what_was_drawn(attempt, delay, backoff, id):
+    """DF-9: drawn anew for each execution, step and attempt; the failure is told with it."""
+    longest = delay * backoff ** (attempt - 1) * (1 + JITTER * draw(id, "work", attempt))
+    told = facts.StepRetrying("work", "no", NOW + int(min(longest, DAY)))
+    assert failed(step_with(attempt + 1, delay, backoff), attempt, id=id) == told
+
+
+@pytest.mark.parametrize(("delay", "wait"), [(0, 0), (1, DAY)])
+def test_a_wait_without_end_is_a_day(delay, wait):
+    """DF-9: where the stated wait is beyond all numbers; nothing stays nothing."""
+    fact = failed(step_with(2_000, DurationMs(delay), 10.0), 1_999)
+    assert fact.retry_at == NOW + wait
+
+
+@pytest.mark.parametrize("step", [DelayStep("work", 5), ApprovalStep("work"), code_step("work")])
+def test_where_nothing_is_said_the_first_failure_is_final(step):
+    """DF-9: of a step without `retry`, and of one that can have none."""
+    run = builders.execution(step_results={"work": builders.step_result(StepStatus.RUNNING)})
+    assert after_failure(run, step, "work", "no", NOW) == facts.StepFailed("work", "no", steps=0)
 
 
 @given(st.integers(1, 10**6), delays, st.floats(0, 1e300))
