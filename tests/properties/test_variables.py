@@ -83,6 +83,14 @@ def test_null_is_no_value_of_a_required_variable(type):
         bind(builders.definition(variables={"v": required}), {})
 
 
+@given(st.sampled_from(VariableType), st.data())
+def test_a_value_of_the_declared_type_is_taken_as_it_is(type, data):
+    """VM-4: whether there is a default or none."""
+    value, default = data.draw(typed(type)), data.draw(typed(type))
+    for declared in (Variable("v", type), Variable("v", type, True, True, default)):
+        assert bind(builders.definition(variables={"v": declared}), {"v": value}) == {"v": value}
+
+
 @given(st.sampled_from(VariableType), st.sampled_from(VariableType), st.data())
 def test_a_value_fits_its_own_type_only(type, other, data):
     """VM-4: the five types do not overlap: true is no number, text no array."""

@@ -122,5 +122,5 @@ def _finite(text: str) -> float:
     """NaN and infinity are no JSON, whoever writes them how. Raises `ValueError`."""
     number = float(text)
     if not isfinite(number):
-        raise ValueError(text)
+        raise ValueError
     return number
