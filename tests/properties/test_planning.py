@@ -161,6 +161,11 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
         {"sub": child(NOW)},
         Plan((Judge(at(SUB), "ran into its timeout of 2.5 s", True),)),
     ),
+    "a time that is up counts, whatever the step says by now": (
+        (ChildStep("sub", "other"),),
+        {"sub": child(NOW)},
+        Plan((Judge(at(ChildStep("sub", "other")), "ran into its timeout of 0 s", True),)),
+    ),
     "branches begin": ((BOTH,), {"both": holds()}, begins(A, B)),
     "no more branches begin than may": (
         (NARROW,),

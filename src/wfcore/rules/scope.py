@@ -6,7 +6,6 @@ inside the one that the loop stands in. The key of a step tells its frame.
 """
 
 from collections.abc import Mapping
-from typing import cast
 
 from wfcore.model.execution import ENDED, Execution, StepResult
 from wfcore.model.json import Json, JsonObject
@@ -46,13 +45,15 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     if not prefix:
         return known
     items: dict[str, Json] = {}
-    here, parts = "", prefix.split(".")
-    for name, index in zip(parts[:-1:2], parts[1::2], strict=True):
-        loop = cast("LoopStep", definition.step(name))
-        items[loop.variable] = _item(run.step_results[here + name], int(index))
-        here = round_prefix(here + name, int(index))
+    here, rest = "", prefix
+    while rest:
+        name, number, rest = rest.split(".", 2)
+        loop, index = definition.step(name), int(number)
+        assert isinstance(loop, LoopStep)
+        items[loop.variable] = _item(run.step_results[here + name], index)
+        here = round_prefix(here + name, index)
         _see(steps, definition.frames[name], run, here)
-        known["loop"] = {"index": int(index)}
+        known["loop"] = {"index": index}
     return {**items, **known, "variables": {**run.variables, **items}}
 
 
