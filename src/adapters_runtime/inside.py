@@ -18,7 +18,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from adapters_runtime.leaving import leave, take_apart
+from adapters_runtime.leaving import await_threads, leave, take_apart
 
 _fresh: frozenset[str] = frozenset()
 _places: tuple[str, ...] = ()
@@ -137,6 +137,7 @@ def _said(error: BaseException, trace: TracebackType | None) -> int:
 
 def _end_interrupted() -> NoReturn:
     """As an interpreter that lets nobody doubt what ended it."""
+    await_threads()
     take_apart(_fresh)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)

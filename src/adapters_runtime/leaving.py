@@ -3,7 +3,9 @@ The end of a Python step that was forked: what an interpreter does at its end, f
 
 The interpreter's own finalisation takes apart every module and type there is, and in a forked
 process each page of them must first be copied: that took longer than a short step does. Here only
-what the step brought is taken apart, in the interpreter's order. Standard library only.
+what the step brought is taken apart, in the interpreter's order. Where threads of the step go on
+behind its end, which the interpreter alone can hold still, it is left to do all. Standard library
+only.
 """
 
 import atexit
@@ -20,20 +22,27 @@ _NOT_FLUSHED = 120
 
 def leave(status: int, start: Container[str]) -> NoReturn:
     """End the process; *start* names the modules that it did not bring."""
+    await_threads()
+    if len(sys._current_frames()) > 1:
+        ctypes.pythonapi.Py_Exit(ctypes.c_int(status))
     if not take_apart(start):
         status = _NOT_FLUSHED
     ctypes.PyDLL(None).exit(ctypes.c_int(status))  # what C libraries have open is written too
     raise AssertionError("still here")
 
 
-def take_apart(start: Container[str]) -> bool:
-    """Threads, exit functions, open files, objects; False where the output could not be written."""
+def await_threads() -> None:
+    """Wait for all but daemons."""
     if threading := sys.modules.get("threading"):
         threading._shutdown()
+
+
+def take_apart(start: Container[str]) -> bool:
+    """Exit functions, open files, objects; False where the output could not be written."""
     atexit._run_exitfuncs()
     written = all([_flush(sys.stdout, say=True), _flush(sys.stderr, say=False)])
     for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, name, getattr(sys, f"__{name}__"))
+        setattr(sys, name, getattr(sys, f"__{name}__", None))
     _release(start)
     _flush(sys.stdout, say=False)
     return written

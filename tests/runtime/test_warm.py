@@ -71,6 +71,12 @@ ENDS = {
         "import ctypes; ctypes.CDLL(None).puts(b'not flushed by C')",
         "import os; print('lost'); os.close(1)",
         "class D:\n    def __del__(self): 1/0\nd = D()",
+        "from threading import Thread\nimport time, __main__\ndef work():\n    while True: time.sleep(0)\n"
+        "Thread(target=work, daemon=True).start()\nclass D:\n"
+        "    def __del__(self, sleep=time.sleep): sleep(0.05)\nd = D()\nraise SystemExit('over')",
+        "from threading import Thread\ndef work():\n    while True: pass\n"
+        "Thread(target=work, daemon=True).start()\n"
+        "class D:\n    def __del__(self): print(1)\nd = D()",
         "class D:\n    def __del__(self): print(os.getpid() > 0)\nimport os; d = D(); d.d = d",
         "import atexit; atexit.register(int, 'no')",
         "import multiprocessing as m\nwith m.Pool(2) as p: print(p.map(abs, [-1, -2]))",
