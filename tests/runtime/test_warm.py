@@ -71,7 +71,8 @@ ENDS = {
         "import ctypes; ctypes.CDLL(None).puts(b'not flushed by C')",
         "import os; print('lost'); os.close(1)",
         "class D:\n    def __del__(self): 1/0\nd = D()",
-        "from threading import Thread\nimport time, __main__\ndef work():\n    while True: time.sleep(0)\n"
+        "from threading import Thread\nimport time, __main__\n"
+        "def work():\n    while True: time.sleep(0)\n"
         "Thread(target=work, daemon=True).start()\nclass D:\n"
         "    def __del__(self, sleep=time.sleep): sleep(0.05)\nd = D()\nraise SystemExit('over')",
         "from threading import Thread\ndef work():\n    while True: pass\n"

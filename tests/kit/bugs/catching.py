@@ -73,17 +73,19 @@ async def _run(
     fixtures: Mapping[str, Callable[..., Any]],
 ) -> None:
     made: dict[str, Any] = dict(parameters)
-    for name, make in fixtures.items():
-        needed = {one: made[one] for one in inspect.signature(make).parameters if one in made}
-        found = make(**needed)
-        made[name] = await found if inspect.isawaitable(found) else found
-    wanted = inspect.signature(function).parameters
-    ended = function(instance, **{name: one for name, one in made.items() if name in wanted})
-    if inspect.isawaitable(ended):
-        await ended
-    for one in made.values():
-        if inspect.iscoroutinefunction(getattr(one, "close", None)):
-            await one.close()
+    try:
+        for name, make in fixtures.items():
+            needed = {one: made[one] for one in inspect.signature(make).parameters if one in made}
+            found = make(**needed)
+            made[name] = await found if inspect.isawaitable(found) else found
+        wanted = inspect.signature(function).parameters
+        ended = function(instance, **{name: one for name, one in made.items() if name in wanted})
+        if inspect.isawaitable(ended):
+            await ended
+    finally:
+        for one in made.values():
+            if inspect.iscoroutinefunction(getattr(one, "close", None)):
+                await one.close()
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[dict[str, Any]]:
