@@ -116,8 +116,8 @@ def spawn_rows(report: Report) -> Mapping[Language, spawn.Start]:
             over = start.step_ms - start.bare_ms
             report.most(f"{what}, beyond it", over, "ms", OVERHEAD_MS, against)
     report.ratio("Python steps / bare spawns", found.steps, found.spawns, "/s", 3)
-    report.most(f"waiting interpreters, {found.level}", found.idle_mb, "MB", 60)
-    report.plain("programs and libraries they map", f"{found.mapped_mb:.0f} MB")
+    report.most(f"waiting interpreters, {found.level}, idle", found.idle_mb, "MB", 60)
+    report.plain("waiting interpreters, just used", f"{found.waiting_mb:.0f} MB")
     return found.starts
 
 

@@ -23,6 +23,7 @@ from attrs import evolve, frozen
 
 from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.languages import LANGUAGES
+from adapters_runtime.spares import LARGE_IDLE_S
 from adapters_runtime.typescript import without_types
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.files import StoredFile
@@ -66,17 +67,17 @@ class Start:
 @frozen
 class Measured:
     """
-    `steps` and `spawns`: how many Python programs a second, eight at once. `idle_mb`: the memory
-    of waiting interpreters; `mapped_mb`: what of programs and libraries on disk they have mapped,
-    which the kernel keeps once for all and drops when it needs room.
+    `steps` and `spawns`: how many Python programs a second, eight at once. `waiting_mb`: what
+    the spawner and waiting interpreters hold when every language was just used, `idle_mb` half a
+    minute later; what of programs on disk they have mapped counts, too.
     """
 
     level: str
     starts: Mapping[Language, Start]
     steps: float
     spawns: float
+    waiting_mb: float
     idle_mb: float
-    mapped_mb: float
 
 
 async def measure(rounds: int = 30) -> Measured:
@@ -88,10 +89,11 @@ async def measure(rounds: int = 30) -> Measured:
                 for language in SOURCES
                 if runner.languages()[language].available
             }
-            held = _held_mb(runner.spawner_pid or 0, "Pss_Anon:")
-            mapped = _held_mb(runner.spawner_pid or 0, "Pss_File:")
+            waiting = _held_mb(runner.spawner_pid or 0)
             steps, spawns = await _throughput(runner, Path(folder), rounds * 8)
-            return Measured((await runner.level()).name, starts, steps, spawns, held, mapped)
+            await asyncio.sleep(LARGE_IDLE_S + 1)
+            idle = _held_mb(runner.spawner_pid or 0)
+            return Measured((await runner.level()).name, starts, steps, spawns, waiting, idle)
 
 
 @asynccontextmanager
@@ -176,7 +178,7 @@ def _spawn(argv: Sequence[str]) -> None:
     os.waitpid(pid, 0)
 
 
-def _held_mb(root: int, what: str) -> float:
+def _held_mb(root: int) -> float:
     """What the spawner and all that waits below it hold, shared pages in parts."""
     pids, total = [root], 0
     while pids:
@@ -185,7 +187,7 @@ def _held_mb(root: int, what: str) -> float:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             pids += map(int, children)
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += next(int(line.split()[1]) for line in rollup.splitlines() if what in line)
+            total += next(int(line.split()[1]) for line in rollup.splitlines() if "Pss:" in line)
     return total / 1_024
 
 
@@ -205,9 +207,8 @@ def main() -> None:
         )
     print(f"python       {found.spawns:.0f} spawns/s  {found.steps:.0f} steps/s", end="")
     print(f"  {found.steps / found.spawns:.2f}")
-    print(
-        f"idle pools   {found.idle_mb:.1f} MB, {found.mapped_mb:.1f} MB mapped, level {found.level}"
-    )
+    print(f"idle pools   {found.idle_mb:.1f} MB, just used {found.waiting_mb:.1f} MB", end="")
+    print(f", level {found.level}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ QUIET_S = 20.0
 """After so long without a step a pool shrinks to one."""
 IDLE_S = 300.0
 """After so long it is given up."""
-LARGE_IDLE_S = 60.0
+LARGE_IDLE_S = 30.0
 """After so long, one of spares that hold a started interpreter."""
 
 

@@ -37,7 +37,7 @@ def test_what_is_used_is_made_again() -> None:
 
 
 def test_what_is_large_goes_sooner() -> None:
-    """One spare is enough for steps one by one; large ones are given up after a minute."""
+    """One spare is enough for steps one by one; large ones are soon given up."""
     spares, made = Spares[str, int]("usual", is_large=lambda kind: kind == "node"), []
     for kind in ("node", "lua"):
         spares.take(kind, 1.0)
