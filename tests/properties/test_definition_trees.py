@@ -161,7 +161,7 @@ MISTAKES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "message"), MISTAKES, ids=[text for _, text in MISTAKES])
+@pytest.mark.parametrize(("document", "message"), MISTAKES)
 def test_a_mistake_in_a_tree_is_said_like_this(document: Any, message: str) -> None:
     """Each of these mistakes is said with the path that leads to it through the tree. FL-9."""
     assert said(document) == [message]
