@@ -34,7 +34,8 @@ from adapters_runtime.supervisor import refuse, supervise
 START = b"s"
 END = b"e"
 LONGEST = 65_536
-_QUIET_MS = 20
+_QUIET_MS = 1
+"""The next spare is made while a step begins, when the server does nothing for it."""
 _IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
@@ -73,7 +74,6 @@ class _Spawner:
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(control, select.POLLIN)
         self._server_there = True
-        self._steps_ended = False
         self._spares: Spares[Kind, _Supervisor] = Spares(
             Kind(), is_large=lambda kind: kind.ahead is not None
         )
@@ -87,7 +87,7 @@ class _Spawner:
                     self._on_child()
                 else:
                     self._on_control()
-            if not events or self._steps_ended:
+            if not events:
                 self._make_ready()
 
     def _pause_ms(self) -> float | None:
@@ -131,7 +131,6 @@ class _Spawner:
 
     def _make_ready(self) -> None:
         """Fork the next spare, at a moment when no start of a step has to wait for it."""
-        self._steps_ended = False
         if not self._server_there:
             return
         for spare in self._spares.surplus(time.monotonic()):
@@ -175,7 +174,6 @@ class _Spawner:
         for pid in list(self._supervisors):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                self._steps_ended = True
                 self._forget(self._supervisors.pop(pid), orphaned=status != 0)
 
     def _forget(self, supervisor: _Supervisor, orphaned: bool) -> None:

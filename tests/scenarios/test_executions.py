@@ -66,7 +66,7 @@ def test_a_step_over_its_time(ann: Caller) -> None:
 def test_cancel_while_running(ann: Caller) -> None:
     """Cancelling ends the execution at once; a second later its processes are dead. EX-7, CS-7."""
     execution_id = running(ann)
-    assert len(alive(f"WF_EXECUTION_ID={execution_id}")) >= 2
+    until(lambda: len(alive(f"WF_EXECUTION_ID={execution_id}")) >= 2, 10)
     answer = ann.post(f"/api/v1/executions/{execution_id}/cancel")
     assert (answer.status_code, answer.json()["status"]) == (200, "CANCELLED")
     until(lambda: not alive(f"WF_EXECUTION_ID={execution_id}"), 1)

@@ -105,8 +105,8 @@ def words(said: str, folder: Path) -> str:
     """The end of what an installer said, as one line: without small talk, paths and addresses."""
     lines = [_cleaned(line, folder) for line in said.splitlines()]
     errors = next((at for at, line in enumerate(lines) if _MARK.match(line)), 0)
-    told = _last_exception(lines[errors:])
-    kept = [_MARK.sub("", line).strip() for line in told if not _SMALL_TALK.search(line)]
+    told = [_MARK.sub("", line).strip() for line in _last_exception(lines[errors:])]
+    kept = [line for line in told if not _SMALL_TALK.search(line)]
     return "; ".join(kept[-_MOST_LINES:])[-_MOST_WORDS:] or "it said nothing"
 
 
