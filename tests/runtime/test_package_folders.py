@@ -342,6 +342,7 @@ SECRETS = "user:hunter2@host.example/simple/TOKEN?key=s3cret"
         ("at /made/here/site/x.py", "at ./site/x.py"),
         ("plain\nwords", "plain; words"),
         ("ERROR: Exception:\nTraceback (most recent call last):\n  x\nE: why", "E: why"),
+        ("Traceback (most recent call last):\n  x\nE: why\n    here\n    ^", "E: why; here"),
         ("", "it said nothing"),
         ("WARNING: only", "it said nothing"),
     ],
