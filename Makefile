@@ -66,8 +66,10 @@ clean:
 
 .venv/.server: .venv/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[server]'
+	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m compileall -q src
 	@touch $@ .venv/.server

@@ -131,8 +131,8 @@ def engine_rows(
 ) -> None:
     """*starts*: what a step takes without an engine around it."""
     seeded = http.seed(folder)
+    report.most("time to readiness", http.readiness_s(folder), "s", 1)
     with http.whole(folder) as server:
-        report.most("time to readiness", server.ready_s, "s", 1)
         report.most("memory, idle", server.memory_mb(), "MB", 90)
         alone: dict[str, float] = {}
         for name in ("bash-1", "bash-3", "python-1"):
