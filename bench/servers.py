@@ -77,8 +77,8 @@ async def _serve_http_alone(data: str, port: int) -> None:
 
     from adapters_http.app import create_app
     from adapters_http.protocol import server_config
+    from wfserver.collecting import settle_memory
     from wfserver.compose import open_system
-    from wfserver.serve import settle_memory
     from wfserver.settings import settings_from
 
     async with open_system(settings_from(data=data)) as system:

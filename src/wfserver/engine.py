@@ -12,13 +12,12 @@ from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
 from adapters_runtime.ai.step import AiStepRunner
 from adapters_runtime.caller import Caller
-from adapters_runtime.code_step import CodeStepRunner, StepLimits
+from adapters_runtime.code_step import CodeStepRunner
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.steps import StepRunners
 from adapters_runtime.sweeper import Sweeper
 from wfserver.compose import System
-from wfserver.isolation import step_isolation
 from wfserver.settings import PRICES, Settings
 
 
@@ -27,31 +26,6 @@ def new_ai_runner(settings: Settings) -> AiStepRunner:
     own = read_prices(settings.prices, PRICES) if settings.prices else {}
     providers = settings.providers
     return AiStepRunner(WireModels(providers), PriceList(own, providers), at_once=settings.ai_calls)
-
-
-def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
-    """
-    The code step runner of this process; its folders lie in the data folder.
-
-    *port*: where the server listens, which no step reaches.
-    """
-
-    def new_artifact_id() -> str:
-        return system.services.ids.new("art", system.services.clock.now())
-
-    settings = system.settings
-    steps = settings.steps
-    return CodeStepRunner(
-        settings.data / "steps",
-        system.services.files,
-        new_artifact_id,
-        StepLimits(
-            memory=steps.memory, processes=steps.processes, disk=steps.disk, inodes=steps.files
-        ),
-        isolation=step_isolation(settings, port),
-        environments=system.services.environments,
-        warm=steps.warm,
-    )
 
 
 @asynccontextmanager
@@ -74,4 +48,3 @@ async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispat
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         await courier.close()
-        await runner.close()

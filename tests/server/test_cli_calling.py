@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,13 +57,17 @@ def test_every_command_explains_itself(call: Call, command: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["click", "starlette"], ids=lambda name: f"without {name}")
-def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
+def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
     """Where the server's packages are missing, one line says how to install them."""
     called = "'wfcore', 'serve'" if missing == "starlette" else "'wfcore'"
     code = f"import sys; sys.modules[{missing!r}] = None; sys.argv = [{called}]\n"
     code += "from wfserver.entry import main; main()"
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment()
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        cwd=tmp_path,
     )
     assert ended.returncode == 1
     assert 'pip install "wfcore[server]"' in ended.stderr

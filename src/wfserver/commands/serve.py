@@ -1,12 +1,17 @@
 """`wfcore serve`: the API, in the foreground."""
 
+from typing import TYPE_CHECKING
+
 import click
 
+from wfserver.collecting import no_collecting
 from wfserver.listening import serve
 from wfserver.output import put_json
 from wfserver.params import Command, pass_session
-from wfserver.serve import ServerInfo
 from wfserver.session import Session
+
+if TYPE_CHECKING:
+    from wfserver.serve import ServerInfo
 
 
 @click.command("serve", cls=Command)
@@ -19,10 +24,11 @@ def serve_command(
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; running steps may end first."""
 
-    def ready(info: ServerInfo) -> None:
+    def ready(info: "ServerInfo") -> None:
         if session.json:
             put_json({"url": info.url, "store": info.system.location})
         else:
             click.echo(f"wfcore serves {info.system.location} at {info.url}")
 
-    serve(session.settings(host=host, port=port, public_url=public_url), ready)
+    with no_collecting():
+        serve(session.settings(host=host, port=port, public_url=public_url), ready)

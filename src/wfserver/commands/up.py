@@ -1,15 +1,20 @@
 """`wfcore up`: from nothing to a running server with something to try."""
 
+from typing import TYPE_CHECKING
+
 import click
 
+from wfserver.collecting import no_collecting
 from wfserver.compose import System
 from wfserver.first import First, first_things
 from wfserver.listening import require_free_port, serve
 from wfserver.output import put_json
 from wfserver.params import Command, pass_session
-from wfserver.serve import ServerInfo
 from wfserver.session import Session
 from wfserver.welcome import welcome, welcome_json
+
+if TYPE_CHECKING:
+    from wfserver.serve import ServerInfo
 
 
 @click.command("up", cls=Command)
@@ -18,19 +23,20 @@ from wfserver.welcome import welcome, welcome_json
 @pass_session
 def up_command(session: Session, host: str | None, port: int | None) -> None:
     """Serve, with a first account, a key and a sample workflow where there are none."""
-    settings = session.settings(host=host, port=port)
-    require_free_port(settings)
+    with no_collecting():
+        settings = session.settings(host=host, port=port)
+        require_free_port(settings)
 
-    async def job(system: System) -> First:
-        return await first_things(system.services, system.settings.data)
+        async def job(system: System) -> First:
+            return await first_things(system.services, system.settings.data)
 
-    first = session.work_in(job, fresh=True)
+        first = session.work_in(job, fresh=True)
 
-    def ready(info: ServerInfo) -> None:
-        languages = info.runner.languages()
-        if session.json:
-            put_json(welcome_json(info, first, languages))
-        else:
-            welcome(info, first, languages)
+        def ready(info: "ServerInfo") -> None:
+            languages = info.runner.languages()
+            if session.json:
+                put_json(welcome_json(info, first, languages))
+            else:
+                welcome(info, first, languages)
 
-    serve(settings, ready)
+        serve(settings, ready)
