@@ -6,15 +6,14 @@ core's; here is only what holds for every request. JSON answers are sent without
 object: they are most of the traffic.
 """
 
+import logging
 import re
 import traceback
 from contextlib import suppress
 from itertools import count
 from secrets import token_hex
 from time import perf_counter
-from typing import Any
 
-import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -32,7 +31,7 @@ from wfcore.rules.rate import Quota
 from wfcore.usecases.starting import tally_rejection
 from wfcore.wire.converter import plain
 
-log = structlog.get_logger("wfcore.http")
+log = logging.getLogger("wfcore.http")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _JSON = (b"content-type", b"application/json")
@@ -204,11 +203,11 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], bod
 def _report(ask: Ask, route: Route | None, error: Exception) -> None:
     """Log a defect by type and place. Not its message: that might quote what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)
-    places: list[Any] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
-    log.error(
-        "request.failed",
-        request_id=ask.request_id,
-        route=f"{route.method} {route.path}" if route is not None else None,
-        error=type(error).__name__,
-        at=places,
-    )
+    places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
+    about = {
+        "request_id": ask.request_id,
+        "route": f"{route.method} {route.path}" if route is not None else None,
+        "error": type(error).__name__,
+        "at": places,
+    }
+    log.error("request.failed", extra=about)

@@ -1,9 +1,8 @@
 """The loop that makes callbacks: what is due is taken, sent, and settled."""
 
 import asyncio
+import logging
 from contextlib import suppress
-
-import structlog
 
 from adapters_runtime.wakeups import Wakeups, wait_for
 from wfcore.errors import StoreUnavailable
@@ -12,7 +11,7 @@ from wfcore.ports.callbacks import Courier
 from wfcore.usecases.calling_back import Call, next_call, settle_call, take_calls
 from wfcore.usecases.services import Services
 
-log = structlog.get_logger("wfcore.callbacks")
+log = logging.getLogger("wfcore.callbacks")
 
 AT_ONCE = 8
 LONGEST_PAUSE_S = 30.0
@@ -48,7 +47,7 @@ class Caller:
                 task.add_done_callback(self._over)
             due = await next_call(self._services) if len(self._calls) < AT_ONCE else None
         except StoreUnavailable as refusal:
-            log.warning("store unavailable", detail=refusal.detail)
+            log.warning("store unavailable", extra={"detail": refusal.detail})
             return TROUBLE_S
         except Exception:
             log.exception("calling back failed")
@@ -66,4 +65,4 @@ class Caller:
         with suppress(StoreUnavailable):  # then it counts as failed, and is due again later
             settled = await settle_call(self._services, call, answer)
             if settled is not None and settled.status is CallbackStatus.FAILED:
-                log.warning("a callback was given up", execution_id=call.callback.id)
+                log.warning("a callback was given up", extra={"execution_id": call.callback.id})

@@ -9,11 +9,11 @@ and looks at it when the time of something has come. Each has its own unit of wo
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import structlog
 from attrs import define, field
 
 from adapters_runtime.wakeups import Wakeups, wait_for
@@ -24,7 +24,7 @@ from wfcore.usecases.running import Lease, Work
 from wfcore.usecases.services import Services
 
 R = TypeVar("R")
-log = structlog.get_logger("wfcore.dispatcher")
+log = logging.getLogger("wfcore.dispatcher")
 
 POLL_S = 0.25
 """How long something that another process stored may stay unseen."""
@@ -172,7 +172,8 @@ class Dispatcher:
             await self._give_up(held)
             raise
         except Exception:
-            log.exception("a defect ended an execution", execution_id=lease.execution_id)
+            about = {"execution_id": lease.execution_id}
+            log.exception("a defect ended an execution", extra=about)
             await self._break(held)
         finally:
             if held.alarm is not None:
@@ -248,7 +249,7 @@ class Dispatcher:
             try:
                 return await write()
             except StoreUnavailable as refusal:
-                log.warning("store unavailable", detail=refusal.detail)
+                log.warning("store unavailable", extra={"detail": refusal.detail})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, longest)
 

@@ -43,7 +43,7 @@ _CHUNK = 262_144
 _KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.LEFT)
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+log = logging.getLogger("wfcore.steps")
 
 
 class NotStarted(Exception):

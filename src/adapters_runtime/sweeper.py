@@ -1,9 +1,8 @@
 """The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
-
-import structlog
 
 from adapters_runtime.wakeups import Wakeups, wait_for
 from wfcore.errors import StoreUnavailable
@@ -11,7 +10,7 @@ from wfcore.usecases.firing import Fired
 from wfcore.usecases.services import Services
 from wfcore.usecases.sweeping import next_deadline, retain, sweep
 
-log = structlog.get_logger("wfcore.sweeper")
+log = logging.getLogger("wfcore.sweeper")
 
 INTERVAL_S = 1.0
 RETENTION_S = 3_600.0
@@ -46,7 +45,7 @@ class Sweeper:
                 await self._retain()
                 pause = await self._pause()
             except StoreUnavailable as refusal:
-                log.warning("store unavailable", detail=refusal.detail)
+                log.warning("store unavailable", extra={"detail": refusal.detail})
                 pause = INTERVAL_S
             except Exception:
                 log.exception("sweep failed")
@@ -71,9 +70,9 @@ def _tell(fired: Iterable[Fired]) -> None:
     """Triggers that were due and started nothing are worth a line of the log."""
     for one in fired:
         if one.refusal is not None:
-            log.warning(
-                "a trigger started nothing",
-                trigger_id=one.trigger_id,
-                workflow_id=one.workflow_id,
-                reason=one.refusal.value,
-            )
+            about = {
+                "trigger_id": one.trigger_id,
+                "workflow_id": one.workflow_id,
+                "reason": one.refusal.value,
+            }
+            log.warning("a trigger started nothing", extra=about)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from attrs import frozen
 
 from wfserver.cli import main
@@ -37,7 +36,7 @@ Call = Callable[..., Said]
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
     """Call the command line in this process."""
 
     def call(*arguments: str, stdin: str = "") -> Said:
@@ -48,8 +47,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         said = capsys.readouterr()
         return Said(status, said.out, said.err)
 
-    yield call
-    structlog.reset_defaults()  # else it would go on writing to this test's stderr
+    return call
 
 
 @pytest.fixture

@@ -1,0 +1,62 @@
+"""What is logged, and how it looks where it is no terminal."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from .conftest import environment
+
+
+def lines(*said: str, level: str = "info") -> list[dict[str, Any]]:
+    """What comes of the statements *said* on stderr, in a process that has set up its logs."""
+    code = f"import logging, sys\nfrom wfserver import logs\nlogs.set_up({level!r})\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", code + "\n".join(said)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert ended.returncode == 0, ended.stderr
+    return [json.loads(line) for line in ended.stderr.splitlines()]
+
+
+def test_a_line_is_a_json_document() -> None:
+    """It carries the words, the level, the time and what was said beside the words."""
+    said = 'logging.getLogger("wfcore.http").error("it broke", extra={"at": ["a:1", "b:2"]})'
+    (line,) = lines(said)
+    assert (line["event"], line["level"], line["at"]) == ("it broke", "error", ["a:1", "b:2"])
+    assert line["timestamp"].endswith("Z")
+
+
+@pytest.mark.parametrize("name", ["api_key", "Authorization", "callbackSecret", "cookies"])
+def test_what_speaks_of_secrets_is_masked(name: str) -> None:
+    """A value under such a name is never written. SC-4."""
+    (line,) = lines(f'logging.getLogger("wfcore.x").warning("w", extra={{{name!r}: "s3cret"}})')
+    assert line[name] == "***"
+
+
+def test_an_exception_is_part_of_its_line() -> None:
+    """A traceback does not spread over lines of its own."""
+    (line,) = lines(
+        "try: [][1]", "except IndexError: logging.getLogger('wfcore.x').exception('failed')"
+    )
+    assert line["event"] == "failed"
+    assert "IndexError: list index out of range" in line["exception"]
+
+
+def test_ours_are_written_from_the_level_that_is_asked_for() -> None:
+    """Libraries are heard when they warn, whatever the level."""
+    said = [
+        f'logging.getLogger({name!r}).log(logging.{level}, "{name} {level}")'
+        for name in ("wfcore.x", "httpx")
+        for level in ("DEBUG", "INFO", "WARNING", "ERROR")
+    ]
+    heard = {
+        level: {line["event"] for line in lines(*said, level=level)} for level in ("debug", "error")
+    }
+    libraries = {"httpx WARNING", "httpx ERROR"}
+    ours = {"wfcore.x DEBUG", "wfcore.x INFO", "wfcore.x WARNING", "wfcore.x ERROR"}
+    assert heard == {"debug": ours | libraries, "error": {"wfcore.x ERROR"} | libraries}
