@@ -220,7 +220,7 @@ async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(tmp_pat
 
 
 async def test_a_defect_ends_the_execution_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An execution that the service cannot carry on is FAILED once, not tried for ever."""
     begin, asked = running.begin, []
@@ -242,4 +242,6 @@ async def test_a_defect_ends_the_execution_and_nothing_else(
         scene.runner.let_go(other)
         await scene.until_status(other, S.COMPLETED)
         assert asked == [run_id, other]
-    assert "a defect ended an execution" in capsys.readouterr().out
+    (line,) = caplog.records
+    assert line.getMessage() == "a defect ended an execution"
+    assert vars(line)["execution_id"] == run_id
