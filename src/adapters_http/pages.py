@@ -12,10 +12,9 @@ from functools import cache
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adapters_http.json_text import dump_json
 from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
@@ -23,6 +22,9 @@ from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.quorum import items_hash
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 MOST_ROWS = 20
 MOST_COLUMNS = 30
@@ -206,7 +208,10 @@ def _page(template: str, **facts: Any) -> Page:
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> "Environment":
+    """Loaded with the first page: most servers show none for days, and all of them start."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,

@@ -5,7 +5,6 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store.files import LocalFiles
-from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
@@ -34,8 +33,10 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     """
     files = LocalFiles(data_dir / "artifacts")
     if url == "memory:":
+        from adapters_store.memory import MemoryCounters, MemoryStore
+
         return Opened(MemoryStore(), MemoryCounters(), files, "memory")
-    # The memory store needs nothing but the core; the drivers are the server extra's.
+    # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite import SqliteStore
 

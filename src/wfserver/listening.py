@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from wfserver.failures import Failed
 from wfserver.presence import presence
-from wfserver.settings import Settings
 
 if TYPE_CHECKING:
     from wfserver.serve import ServerInfo
+    from wfserver.settings import Settings
 
 
-def require_free_port(settings: Settings) -> None:
+def require_free_port(settings: "Settings") -> None:
     """Raises `Failed`, with what to do, where nothing could listen."""
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -24,7 +24,7 @@ def require_free_port(settings: Settings) -> None:
         raise _explained(error, host, port) from None
 
 
-def serve(settings: Settings, on_ready: "Callable[[ServerInfo], None]") -> None:
+def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> None:
     """Serve until SIGTERM or SIGINT. Raises `Failed` where the port is taken."""
     from wfserver import logs
     from wfserver.serve import run

@@ -50,7 +50,9 @@ class Environments:
         return self.here.find(needs)
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
-        """Remove what nobody needs."""
+        """Remove what nobody needs; without loading anything where none was ever installed."""
+        if not self.settings.packages_folder.exists():
+            return 0
         return await self.here.prune(in_use)
 
 

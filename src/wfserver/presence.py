@@ -5,8 +5,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wfserver.settings import Settings
+if TYPE_CHECKING:
+    from wfserver.settings import Settings
 
 FILE = "server.json"
 
@@ -45,7 +47,7 @@ def noted_url(data: Path) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def is_serving(settings: Settings) -> bool | None:
+def is_serving(settings: "Settings") -> bool | None:
     """
     Whether a server works on this store: noted in the data folder, and alive.
 
@@ -68,7 +70,7 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def base_url(settings: Settings) -> str:
+def base_url(settings: "Settings") -> str:
     """The address to put in front of paths: the public one, the running one, or the default."""
     own = f"http://{settings.host}:{settings.port}"
     return settings.public_url or noted_url(settings.data) or own

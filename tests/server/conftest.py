@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,11 +115,11 @@ class Running:
         return str(self.said["url"])
 
 
-def start(*arguments: str, data: Path) -> "subprocess.Popen[str]":
+def start(*arguments: str, data: Path, python: Sequence[str] = ()) -> "subprocess.Popen[str]":
     """A process that serves on *data*; what it says on stderr is kept beside it."""
-    with _log_of(data).open("w") as log:
+    with log_of(data).open("w") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "wfserver", "--data", str(data), *arguments],
+            [sys.executable, *python, "-m", "wfserver", "--data", str(data), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -128,7 +128,7 @@ def start(*arguments: str, data: Path) -> "subprocess.Popen[str]":
         )
 
 
-def _log_of(data: Path) -> Path:
+def log_of(data: Path) -> Path:
     return data.parent / f"{data.name}.stderr"
 
 
@@ -141,7 +141,7 @@ def said_until(process: "subprocess.Popen[str]", last: Callable[[str], bool], da
         if last(line):
             return "".join(lines)
     raise AssertionError(
-        f"the server ended with {process.wait()}: {_log_of(data).read_text()}{''.join(lines)}"
+        f"the server ended with {process.wait()}: {log_of(data).read_text()}{''.join(lines)}"
     )
 
 

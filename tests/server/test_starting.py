@@ -18,7 +18,25 @@ from wfserver.collecting import no_collecting
 from wfserver.compose import open_system
 from wfserver.settings import settings_from
 
+from .conftest import document, end, log_of, start
+
 DEADLINE_S = 30
+NOT_NEEDED = (
+    "adapters_runtime.definition_text",
+    "adapters_runtime.packages.environments",
+    "adapters_store.memory",
+    "genai_prices",
+    "httpx2",
+    "jinja2",
+    "jsonschema_rs",
+    "pygments",
+    "rich",
+    "structlog",
+    "wfcore.memory.store",
+    "wfcore.testing",
+    "yaml",
+)
+"""What a server can do without until somebody wants something that needs it."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,3 +114,18 @@ def test_a_start_that_fails_leaves_collecting_on() -> None:
         during.append(gc.isenabled())
         raise KeyError
     assert (during, gc.isenabled()) == ([False], True)
+
+
+def test_what_is_not_needed_yet_is_not_loaded(tmp_path: Path) -> None:
+    """Up to its first answer a server loads nothing that only some requests or steps need."""
+    data = tmp_path / "data"
+    process = start("serve", "--port", "0", "--json", data=data, python=("-X", "importtime"))
+    try:
+        url = document(process, data)["url"]
+        with urllib.request.urlopen(f"{url}/healthz", timeout=DEADLINE_S) as answer:
+            assert answer.status == 200
+    finally:
+        end(process)
+    loaded = {line.rpartition("|")[2].strip() for line in log_of(data).read_text().splitlines()}
+    assert "adapters_http.app" in loaded
+    assert loaded.isdisjoint(NOT_NEEDED)
