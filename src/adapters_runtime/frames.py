@@ -18,7 +18,7 @@ STDOUT = b"O"  # all of stdout, once
 STDERR = b"E"  # the end of stderr, once
 OUTPUT = b"W"  # what was written to WF_OUTPUT, once, if anything was
 LEFT = b"L"  # empty, with the descriptor of the folder of artifacts, if there are any
-END = b"R"  # JSON: how it ended; last frame, sent when everything is dead
+END = b"R"  # how it ended, by marshal; last frame, sent when everything is dead
 
 # Why a supervisor ended a step that had not ended by itself.
 TIMED_OUT = "timed_out"

@@ -18,6 +18,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
+from adapters_runtime.confine.syscalls import go_on_as_python
 from adapters_runtime.leaving import await_threads, leave, take_apart
 
 _fresh: frozenset[str] = frozenset()
@@ -38,6 +39,7 @@ def remember_the_start(modules: frozenset[str], places: tuple[str, ...]) -> None
 def run(job: dict[str, Any]) -> NoReturn:
     """Run the file `argv[-1]` of *job* as the main program, and end with its status."""
     path = job["argv"][-1]
+    go_on_as_python()
     _show(*job["argv"], f"WF_EXECUTION_ID={job['env'].get('WF_EXECUTION_ID', '')}")
     _take_environment(job["env"])
     _open_outputs("-u" in job["argv"])

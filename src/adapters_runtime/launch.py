@@ -22,10 +22,11 @@ from typing import NoReturn
 
 from adapters_runtime import inside, look
 from adapters_runtime.confine.levels import Process
+from adapters_runtime.confine.syscalls import fork
 from adapters_runtime.confine.terms import JOB_FD, Ahead
 
-_DEFAULT_AGAIN = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-"""All: what the server inherited (a shell ignores some for its background) is not the step's."""
+IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGXFSZ)
+"""By the spawner and the supervisors, which have the default for all others but SIGCHLD."""
 
 _LIMITS = {
     "data": resource.RLIMIT_DATA,  # RLIMIT_AS would kill Node, which reserves address space
@@ -54,7 +55,7 @@ class Launch:
         self._level = level
         self._line, line = socket.socketpair()
         self.listener: int | None = None
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             self._line.close()
             _become(level, line, stdout, stderr, folder)
@@ -92,7 +93,7 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
         os.setsid()
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        for number in _DEFAULT_AGAIN:
+        for number in (*IGNORED, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         _make_ready(level, line, folder)
         if level.kind.ahead:

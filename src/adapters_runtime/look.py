@@ -5,7 +5,7 @@ The level of isolation is chosen by this and not by what the machine says it has
 through the same hands as every step, and then looks. Standard library only.
 """
 
-import json
+import marshal
 import os
 import socket
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def tell(canary: dict[str, Any]) -> None:
         "process number": os.getpid(),
         "disk": _size_of_folder(),
     }
-    os.write(1, json.dumps(seen).encode())
+    os.write(1, marshal.dumps(seen))
 
 
 def _works(act: Callable[[], object]) -> bool:

@@ -27,6 +27,7 @@ from adapters_runtime.confine import identity
 from adapters_runtime.confine.levels import LEVELS, Process, Refused
 from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, clone, prctl
 from adapters_runtime.confine.terms import Kind, Terms, unpacked
+from adapters_runtime.launch import IGNORED
 from adapters_runtime.process_tree import end_children_except
 from adapters_runtime.spares import Spares
 from adapters_runtime.supervisor import refuse, supervise
@@ -36,7 +37,6 @@ END = b"e"
 LONGEST = 65_536
 _QUIET_MS = 1
 """The next spare is made while a step begins, when the server does nothing for it."""
-_IGNORED = (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class _Supervisor:
@@ -194,8 +194,9 @@ def main() -> None:
     os.umask(0o077)
     prctl(PR_SET_CHILD_SUBREAPER)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    for number in _IGNORED:
-        signal.signal(number, signal.SIG_IGN)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        # What the server inherited (a shell ignores some for its background) is not the step's.
+        signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that the wake-up pipe is written
     gc.disable()
     gc.freeze()

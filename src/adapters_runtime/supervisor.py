@@ -9,7 +9,6 @@ the step has no living process left, with the folder of what it left.
 Standard library only.
 """
 
-import json
 import marshal
 import math
 import os
@@ -58,7 +57,7 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
 
 def refuse(channel: socket.socket, failure: str) -> None:
     """Tell the server that the step was not started, and why."""
-    end = json.dumps({"failure": failure, "unready": True}).encode()
+    end = marshal.dumps({"failure": failure, "unready": True})
     with suppress(OSError):
         channel.sendall(frames.frame(frames.END, end))
 
@@ -272,7 +271,7 @@ class _Supervisor:
         self._unsent += frames.frame(frames.STDOUT, self._stdout.kept)
         self._unsent += frames.frame(frames.STDERR, self._stderr.kept)
         left = self._collect(end) if self._folder >= 0 else None
-        self._unsent += frames.frame(frames.END, json.dumps(end).encode())
+        self._unsent += frames.frame(frames.END, marshal.dumps(end))
         with suppress(OSError):  # nobody may be there to hear it
             if left is not None:
                 socket.send_fds(self._channel, [frames.frame(frames.LEFT)], [left])

@@ -174,6 +174,20 @@ async def test_never_two_jobs(
         assert (await pair.warm.run(job(source, language), silent)).output is False
 
 
+async def test_random_numbers_are_its_own(pair: Pair) -> None:
+    """Python steps forked from one process draw other random numbers, and know their thread."""
+    source = (
+        "import random, threading as t, signal\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: print(random.random()))\n"
+        "main = t.main_thread().ident\n"
+        "other = t.Thread(target=lambda: signal.pthread_kill(main, signal.SIGUSR1))\n"
+        "other.start(); other.join()"
+    )
+    drawn = [(await pair.warm.run(job(source), silent)).output for _ in range(4)]
+    assert len(set(drawn)) == 4
+    assert all(isinstance(number, float) for number in drawn)
+
+
 async def test_lines_come_at_once(pair: Pair, able: Callable[[Language], None]) -> None:
     """With monitoring, lines leave a waiting interpreter as they are written."""
     sources = {

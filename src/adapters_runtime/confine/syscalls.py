@@ -35,6 +35,9 @@ _CAPABILITY_VERSION_3 = 0x20080522
 # Without giving up the interpreter's lock: a `clone` in between would leave it to nobody.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_before_fork = ctypes.pythonapi.PyOS_BeforeFork
+_after_fork = ctypes.pythonapi.PyOS_AfterFork_Parent
 
 
 class MountAttributes(ctypes.Structure):
@@ -55,6 +58,23 @@ def syscall(name: str, *arguments: object) -> int:
 def clone(flags: int) -> int:
     """A `fork` into new namespaces; only for a process with a single thread."""
     return syscall("clone", flags | _SIGCHLD, 0, 0, 0, 0)
+
+
+def fork() -> int:
+    """
+    A `fork` that leaves out what Python does in the child after it: most children soon are another
+    program. One that stays Python calls `go_on_as_python`.
+    """
+    _before_fork()
+    pid = _libc.fork()
+    if pid:
+        _after_fork()
+    return _checked(pid, "fork")
+
+
+def go_on_as_python() -> None:
+    """What `os.fork` does in a child, random numbers of its own for instance."""
+    ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
 def unshare(flags: int) -> None:
@@ -104,8 +124,7 @@ def _mounts_below(path: str) -> list[str]:
 
 def prctl(option: int, value: int = 1) -> None:
     """Set an attribute of the process."""
-    words = [ctypes.c_ulong(word) for word in (value, 0, 0, 0)]
-    _checked(_libc.prctl(option, *words), f"prctl {option}")
+    _checked(_libc.prctl(option, value, 0, 0, 0), "prctl")
 
 
 def drop_possible_capabilities() -> None:
