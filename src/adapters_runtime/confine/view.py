@@ -1,14 +1,13 @@
 """
 The file system as a step sees it: system folders, read-only, and a folder of its own.
 
-`Template` is made once, by the spawner, in a mount namespace of its own; `enter` makes a root from
-it for one step: a few mounts, done before the step's job is known. What is not put there is not
-there: no home, no data folder, no other step. Standard library only.
+`Template` is made once, by the spawner, in a mount namespace of its own; `enter` goes to a root
+made from it for one step, before the step's job is known. Steps that see nothing beyond the usual
+share one, which has all but their own mounts already. What is not put there is not there: no home,
+no data folder, no other step. Standard library only.
 """
 
-import glob
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -43,8 +42,10 @@ _SETTINGS = _words("""
 
 def settings() -> list[str]:
     """Of /etc: what programs look up, and nothing secret; as far as it is there."""
-    found = (glob.glob(name, root_dir="/etc") for name in _SETTINGS)
-    return [name for names in found for name in names]
+    there = os.listdir("/etc")
+    started = tuple(name[:-1] for name in _SETTINGS if name.endswith("*"))
+    found = [name for name in there if name.startswith(started)]
+    return found + [name for name in _SETTINGS if os.path.lexists(f"/etc/{name}")]
 
 
 DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -76,12 +77,13 @@ class Template:
                 _show(f"/{name}", f"{self._base}/{name}", _READ_ONLY)
         self._make_settings(f"{self._base}/etc")
         self._make_devices(f"{self._base}/dev")
-        os.mkdir(f"{self._base}/root", 0o755)
+        self._plain = self._assemble("plain")
+        _link_temporary(self._plain)
 
     def _make_settings(self, etc: str) -> None:
         os.mkdir(etc, 0o755)
         for name, text in _USERS.items():
-            _write(f"{etc}/{name}", text)
+            _write(f"{etc}/{name}", text.encode())
         for name in settings():
             _copy_setting(f"/etc/{name}", f"{etc}/{name}")
         _seal(etc, _READ_ONLY)
@@ -89,7 +91,7 @@ class Template:
     def _make_devices(self, dev: str) -> None:
         os.mkdir(dev, 0o755)
         for name in DEVICES:
-            _write(f"{dev}/{name}", "")
+            _write(f"{dev}/{name}")
             mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
         for name, target in _LINKS.items():
             os.symlink(target, f"{dev}/{name}")
@@ -97,17 +99,11 @@ class Template:
         _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
 
     def enter(self, kind: Kind, user: int, group: int) -> None:
-        """Make a root for one step, which is to be *user* of *group*, and go there for good."""
-        root = f"{self._base}/root"
-        mount("tmpfs", root, "tmpfs", _NO_DEVICES, "mode=755,size=1m,nr_inodes=2k")
-        for name in (*self._system, "etc", "dev"):
-            if os.path.islink(f"/{name}"):
-                os.symlink(os.readlink(f"/{name}"), f"{root}/{name}")
-            else:
-                _bind(f"{self._base}/{name}", f"{root}/{name}")
+        """Go for good to the root of one step, which is to be *user* of *group*."""
+        wanted = self._wanted(kind)
+        root = self._assemble("root") if wanted else self._plain
         if kind.network:
             self._show_resolving(root)
-        wanted = self._wanted(kind)
         for path, flags in wanted:
             if not self._is_hidden(path):
                 _show(path, root + path, flags)
@@ -117,12 +113,28 @@ class Template:
                 _show(path, root + path, flags)
         for mask in masks:
             mount("", mask, flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
-        self._make_own(root, user, group)
+        if wanted:
+            _link_temporary(root)
+        self._mount_own(root, user, group)
         os.chdir(root)
         pivot_root(".", ".")
         umount(".")
         mount("", "/", flags=MS_REMOUNT | MS_BIND | _READ_ONLY)
         os.chdir("/")
+
+    def _assemble(self, name: str) -> str:
+        """Make a root with the system in it, and room for the rest."""
+        root = f"{self._base}/{name}"
+        os.makedirs(root, 0o755, exist_ok=True)
+        mount("tmpfs", root, "tmpfs", _NO_DEVICES, "mode=755,size=1m,nr_inodes=2k")
+        for shown in (*self._system, "etc", "dev"):
+            if os.path.islink(f"/{shown}"):
+                os.symlink(os.readlink(f"/{shown}"), f"{root}/{shown}")
+            else:
+                _bind(f"{self._base}/{shown}", f"{root}/{shown}")
+        for own in ("proc", PLACE[1:], "var", "run"):
+            os.mkdir(f"{root}/{own}", 0o755)
+        return root
 
     def _show_resolving(self, root: str) -> None:
         for name in RESOLVING:
@@ -155,17 +167,18 @@ class Template:
                 mount(f"{root}/dev/null", root + path, flags=MS_BIND)
         return masks
 
-    def _make_own(self, root: str, user: int, group: int) -> None:
-        for name in ("proc", PLACE[1:], "var", "run"):
-            os.makedirs(f"{root}/{name}", 0o755, exist_ok=True)
+    def _mount_own(self, root: str, user: int, group: int) -> None:
         mount("proc", f"{root}/proc", "proc", _NO_DEVICES | MS_NOEXEC, "hidepid=2")
         terms = self._terms
         size = f"size={terms.disk},nr_inodes={terms.inodes}"
         options = f"mode=700,uid={user},gid={group},{size}"
         mount("tmpfs", root + PLACE, "tmpfs", _NO_DEVICES, options)
-        for link in ("tmp", "var/tmp"):
-            if not os.path.lexists(f"{root}/{link}"):  # else something shown lies below it
-                os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
+
+
+def _link_temporary(root: str) -> None:
+    for link in ("tmp", "var/tmp"):
+        if not os.path.lexists(f"{root}/{link}"):  # else something shown lies below it
+            os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
@@ -186,7 +199,8 @@ def _copy_setting(source: str, target: str) -> None:
     elif os.path.isdir(real):
         _bind(real, target)
     elif os.path.isfile(real) and os.access(real, os.R_OK):
-        shutil.copyfile(real, target)
+        with open(real, "rb") as file:
+            _write(target, file.read())
 
 
 def _show(source: str, target: str, flags: int) -> None:
@@ -200,7 +214,7 @@ def _bind(source: str, target: str) -> None:
         os.makedirs(target, 0o755, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
-        _write(target, "")
+        _write(target)
     mount(source, target, flags=MS_BIND | MS_REC)
 
 
@@ -210,10 +224,10 @@ def _seal(folder: str, flags: int) -> None:
     restrict_mounts(folder, flags)
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, content: bytes = b"") -> None:
     with suppress(FileExistsError):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        os.write(fd, text.encode())
+        os.write(fd, content)
         os.close(fd)
 
 
