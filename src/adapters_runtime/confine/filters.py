@@ -77,19 +77,21 @@ class Filter:
         self.watched = watched
         self.same_files = same_files
         self.same_user = same_user
-        self._here = b""
 
     def ready(self) -> "Filter":
         """The same, with its program made already, for all who are forked from here."""
-        self._here = self.code(machine())
+        code = self.code(machine())
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(self._code))
         return self
 
     def install(self) -> int | None:
-        """Hold this process and its children to it; the listener, where one is *watched*."""
-        code = self._here or self.code(machine())
-        buffer = ctypes.create_string_buffer(code, len(code))
-        program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-        listener = syscall("seccomp", 1, _NEW_LISTENER if self.watched else 0, program)
+        """
+        Hold this process and its children to it; the listener, where one is *watched*.
+
+        It must be `ready`.
+        """
+        listener = syscall("seccomp", 1, _NEW_LISTENER if self.watched else 0, self._program)
         return listener if self.watched else None
 
     def code(self, machine_name: str) -> bytes:

@@ -31,6 +31,8 @@ _SIGCHLD = 17
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _CAPABILITY_VERSION_3 = 0x20080522
+_OF_OURSELVES = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 
 # Without giving up the interpreter's lock: a `clone` in between would leave it to nobody.
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -142,9 +144,7 @@ def drop_possible_capabilities() -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability."""
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    none = (ctypes.c_uint32 * 6)()
-    _checked(_libc.capset(header, none), "capset")
+    _checked(_libc.capset(_OF_OURSELVES, _NO_CAPABILITIES), "capset")
 
 
 def _checked(result: int, what: str) -> int:
