@@ -162,7 +162,11 @@ class CodeStepRunner:
         return self._interpreters.states()
 
     async def close(self) -> None:
-        """End everything that still runs, then the spawner; remove this process's folders."""
+        """
+        End everything that still runs, then the spawner; remove this process's folders.
+
+        Safe to call twice.
+        """
         self._closed = True
         engine = await uninterrupted(self._starting) if self._starting else None
         if engine:

@@ -27,7 +27,7 @@ async def answer(
     system: System, runner: CodeStepRunner, listener: socket.socket, ready: Ready
 ) -> None:
     """
-    Answer at *listener* and run what is to be run, until SIGTERM or SIGINT.
+    Answer at *listener* and run what is to be run, until SIGTERM or SIGINT; *runner* is closed.
 
     *ready* is awaited once requests are answered; what it raises ends the server.
     """

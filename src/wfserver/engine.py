@@ -12,12 +12,13 @@ from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
 from adapters_runtime.ai.step import AiStepRunner
 from adapters_runtime.caller import Caller
-from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.code_step import CodeStepRunner, StepLimits
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.steps import StepRunners
 from adapters_runtime.sweeper import Sweeper
 from wfserver.compose import System
+from wfserver.isolation import step_isolation
 from wfserver.settings import PRICES, Settings
 
 
@@ -28,10 +29,36 @@ def new_ai_runner(settings: Settings) -> AiStepRunner:
     return AiStepRunner(WireModels(providers), PriceList(own, providers), at_once=settings.ai_calls)
 
 
+def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
+    """
+    The code step runner of this process; its folders lie in the data folder.
+
+    *port*: where the server listens, which no step reaches.
+    """
+
+    def new_artifact_id() -> str:
+        return system.services.ids.new("art", system.services.clock.now())
+
+    settings = system.settings
+    steps = settings.steps
+    return CodeStepRunner(
+        settings.data / "steps",
+        system.services.files,
+        new_artifact_id,
+        StepLimits(
+            memory=steps.memory, processes=steps.processes, disk=steps.disk, inodes=steps.files
+        ),
+        isolation=step_isolation(settings, port),
+        environments=system.services.environments,
+        warm=steps.warm,
+    )
+
+
 @asynccontextmanager
 async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispatcher]:
     """
-    Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended.
+    Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended, and
+    *runner* is closed.
     """
     worker = system.services.ids.new("worker", system.services.clock.now())
     steps = StepRunners(runner, new_ai_runner(system.settings))
@@ -48,3 +75,4 @@ async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispat
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
         await courier.close()
+        await runner.close()

@@ -23,9 +23,8 @@ from wfcore.usecases.executions import cancel_execution, read_events
 from wfcore.usecases.services import Services
 from wfcore.usecases.starting import start_execution
 from wfcore.usecases.workflows import apply_workflow
-from wfserver.code_steps import code_steps
 from wfserver.compose import System, open_system
-from wfserver.engine import engine
+from wfserver.engine import engine, new_runner
 from wfserver.settings import Settings
 
 _LOOK_MS = 50
@@ -86,7 +85,7 @@ async def run_here(
             source=TriggerSource.MANUAL,
             monitored=True,
         )
-        async with code_steps(system) as runner, engine(system, runner):
+        async with engine(system, new_runner(system)):
             run = await _watch(services, started.execution_id, watcher)
         if watcher.artifacts is not None:
             await _keep_artifacts(system, run.id, watcher.artifacts)

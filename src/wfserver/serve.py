@@ -15,8 +15,8 @@ import uvloop
 from attrs import frozen
 
 from adapters_runtime.code_step import CodeStepRunner
-from wfserver.code_steps import code_steps
 from wfserver.compose import System, open_system
+from wfserver.engine import new_runner
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.settings import Settings
 
@@ -59,7 +59,8 @@ async def _serve(
     settings: Settings, listener: socket.socket, on_ready: Callable[[ServerInfo], None]
 ) -> None:
     port = listener.getsockname()[1]
-    async with open_system(settings) as system, code_steps(system, port) as runner:
+    async with open_system(settings) as system:
+        runner = new_runner(system, port)
         level = asyncio.create_task(runner.level())
 
         async def ready() -> None:
@@ -72,6 +73,7 @@ async def _serve(
             await answer(system, runner, listener, ready)
         finally:
             level.cancel()
+            await runner.close()
 
 
 def _load_the_rest() -> "Callable[..., Awaitable[None]]":

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from wfserver import answering
-from wfserver.code_steps import code_steps
 from wfserver.collecting import no_collecting
 from wfserver.compose import open_system
+from wfserver.engine import new_runner
 from wfserver.settings import settings_from
 
 from .conftest import document, end, log_of, start
@@ -51,8 +51,8 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 async def serve(data: Path, listener: socket.socket, ready: answering.Ready) -> None:
     settings = settings_from({}, data=str(data))
-    async with open_system(settings) as system, code_steps(system) as runner:
-        await answering.answer(system, runner, listener, ready)
+    async with open_system(settings) as system:
+        await answering.answer(system, new_runner(system), listener, ready)
 
 
 def healthz(listener: socket.socket) -> int:
