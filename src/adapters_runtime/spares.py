@@ -49,7 +49,7 @@ class Spares(Generic[K, S]):
         if known and not pool.spares and now - pool.used_at < QUIET_S:
             pool.wanted = min(pool.wanted + 1, MOST_EACH)
         pool.used_at = now
-        return pool.spares.pop() if pool.spares else None
+        return pool.spares.pop(0) if pool.spares else None  # the first made is ready the soonest
 
     def _new_pool(self, kind: K, now: float) -> _Pool[S]:
         return _Pool(now, LARGE_IDLE_S if self._is_large(kind) else IDLE_S)

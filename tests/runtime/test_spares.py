@@ -36,6 +36,14 @@ def test_what_is_used_is_made_again() -> None:
     assert spares.take("node", 2.0) is not None
 
 
+def test_the_first_made_goes_first() -> None:
+    """Of several spares a step gets the one that had the most time to become ready."""
+    spares = Spares[str, int]("usual")
+    for spare in (1, 2, 3):
+        spares.add("usual", spare)
+    assert [spares.take("usual", 1.0) for _ in range(4)] == [1, 2, 3, None]
+
+
 def test_what_is_large_goes_sooner() -> None:
     """One spare is enough for steps one by one; large ones are soon given up."""
     spares, made = Spares[str, int]("usual", is_large=lambda kind: kind == "node"), []

@@ -168,6 +168,7 @@ class Namespaced(Process):
     def open(self) -> None:
         if os.geteuid() == 0:
             syscalls.unshare(syscalls.NEW_NS)
+            self.user = self.group = identity.common_user_id()
         else:
             syscalls.unshare(syscalls.NEW_USER | syscalls.NEW_NS)
             identity.map_own_user(self.user, self.group)
@@ -180,8 +181,6 @@ class Namespaced(Process):
         super().prepare(kind, place)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
-        if os.geteuid() == 0:
-            self.user = self.group = identity.common_user_id()
         with _common_umask():
             self._template.enter(kind, self.user, self.group)
         socket.sethostname("localhost")

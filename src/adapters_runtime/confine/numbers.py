@@ -1,6 +1,7 @@
 """System call numbers, for the machines that a filter can be made for. Standard library only."""
 
 import os
+from functools import cache
 
 MACHINES = ("x86_64", "aarch64")
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -121,6 +122,7 @@ _DIFFERENT: dict[str, tuple[int | None, int | None]] = {
 }
 
 
+@cache
 def machine() -> str:
     """Which of `MACHINES` this is. Raises `OSError`."""
     name = os.uname().machine
