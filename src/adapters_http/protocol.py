@@ -18,7 +18,7 @@ Whatever is refused here is answered as `{"error": ...}` with `Connection: close
 import asyncio
 import secrets
 import socket
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from attrs import frozen
 from uvicorn import Config
@@ -46,6 +46,37 @@ class Refused(Exception):
     """Raised inside a parser callback, to stop the parser."""
 
 
+class HeadFirst:
+    """
+    The transport of one answer: its head waits for the first piece of its body, so that the two
+    are one write. A head whose body is not there yet leaves at the end of the loop's turn.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head: bytes | None = None
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._head is None:
+            self._head = data
+            self._loop.call_soon(self.flush)
+        else:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def flush(self) -> None:
+        """Do not wait for a body."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+
 class HardenedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with `limits`; a subclass may set others."""
 
@@ -64,6 +95,7 @@ class HardenedProtocol(HttpToolsProtocol):
         """Refused and half closed: whatever else the client sends is discarded."""
         self._discarded = 0
         self._refusal = (400, "Malformed HTTP request")
+        self._answer: HeadFirst | None = None
 
     # -- connection
 
@@ -112,6 +144,8 @@ class HardenedProtocol(HttpToolsProtocol):
         if size > self.limits.max_head:
             self._stop(431, _HEAD_TOO_LARGE)
         super().on_headers_complete()
+        self._answer = HeadFirst(self.transport, self.loop)
+        self.cycle.transport = cast("asyncio.Transport", self._answer)
         self._in_body = True
         self._discarded = 0
         self._disarm()
@@ -188,6 +222,8 @@ class HardenedProtocol(HttpToolsProtocol):
         """Close, but read on for a moment: closing at once would destroy the answer in flight."""
         self._disarm()
         self._over = True
+        if self._answer is not None:
+            self._answer.flush()
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self._arm(self.limits.linger_s)

@@ -1,11 +1,14 @@
 """Oversized and garbled requests are refused; normal HTTP/1.1 goes on as ever."""
 
+import asyncio
 import logging
 import socket
+from unittest import mock
 
 import pytest
 from attrs import evolve
 
+from adapters_http.protocol import HeadFirst
 from http_leaves.serving import QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused
 
@@ -228,3 +231,23 @@ def test_an_upgrade_is_declined(web, protocol):
     answer = web.ask(b"GET / HTTP/1.1\r\n" + fields)
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"\r\nconnection: close\r\n" in answer.lower()
+
+
+async def test_head_and_body_of_an_answer_are_one_write():
+    """A small answer is one write, so that no client is woken twice for it; more follows alone."""
+    written = mock.Mock()
+    answer = HeadFirst(written, asyncio.get_running_loop())
+    answer.write(b"head")
+    answer.write(b"body")
+    answer.write(b"more")
+    await asyncio.sleep(0)
+    assert written.mock_calls == [mock.call.write(b"headbody"), mock.call.write(b"more")]
+
+
+def test_a_head_does_not_wait_for_a_body_that_is_late(web):
+    """Whoever streams is seen to answer before there is anything to stream."""
+    with web.connect() as client:
+        client.sendall(b"GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert client.recv(65_536).endswith(b"\r\n\r\n")
+        KEPT["go"] = 1
+        assert b"done" in everything(client)

@@ -40,12 +40,24 @@ async def flood(request: Request) -> StreamingResponse:
     return StreamingResponse(chunks())
 
 
+async def late(request: Request) -> StreamingResponse:
+    """A head now, a body when the test says so."""
+
+    async def chunks():
+        while not KEPT["go"]:  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.005)
+        yield b"done"
+
+    return StreamingResponse(chunks())
+
+
 APP = Starlette(
     routes=[
         Route("/", echo, methods=["GET", "POST"]),
         Route("/refuse", refuse, methods=["POST"]),
         Route("/slow", slow, methods=["GET", "POST"]),
         Route("/flood", flood),
+        Route("/late", late),
     ]
 )
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
