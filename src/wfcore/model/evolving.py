@@ -19,12 +19,12 @@ else:
 
         Raises `TypeError` for a name that is no field.
         """
-        known = record.__dict__
-        if not changes.keys() <= known.keys():
-            unknown = ", ".join(sorted(changes.keys() - known.keys()))
+        fields = record.__dict__ | changes
+        if len(fields) != len(record.__dict__):
+            unknown = ", ".join(sorted(changes.keys() - record.__dict__.keys()))
             raise TypeError(f"{type(record).__name__} has no field {unknown}")
         copy = object.__new__(type(record))
-        copy.__dict__.update(known, **changes)
+        object.__setattr__(copy, "__dict__", fields)
         return copy
 
 

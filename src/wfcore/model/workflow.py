@@ -343,7 +343,7 @@ class Definition:
         read(self.steps, top, None)
         return {"": tuple(top), **found}
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """Names of the variables whose values are never shown."""
         return frozenset(name for name, variable in self.variables.items() if variable.secret)

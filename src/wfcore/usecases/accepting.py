@@ -51,10 +51,11 @@ async def prepared(
     Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
     that of the workflow's newest definition, whatever the revision. CC-5.
     """
-    at = evolve(workflow, revision=revision or workflow.revision)
-    definition = await definition_of(unit, at.id, at.revision)
-    newest = await definition_of(unit, workflow.id, workflow.revision)
-    started = accept(at, definition, start, id, now)
+    newest = definition = await definition_of(unit, workflow.id, workflow.revision)
+    if revision not in (None, workflow.revision):
+        workflow = evolve(workflow, revision=revision)
+        definition = await definition_of(unit, workflow.id, workflow.revision)
+    started = accept(workflow, definition, start, id, now)
     started = in_lane(started, newest.concurrency, render)
     if newest.concurrency is not None and newest.concurrency.on_limit is OnLimit.SKIP:
         await _claim_room(unit, started.record, newest.concurrency)
