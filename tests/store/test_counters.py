@@ -3,15 +3,15 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection, counting
+from adapters_store.sql import connection
+from adapters_store.sql.counting import Asked, Counts
 from store.conftest import Start
 from wfcore.instants import SECOND, EpochMs
 from wfcore.ports.counters import Taken
@@ -131,13 +131,13 @@ async def test_a_file_that_failed_is_left_alone_for_a_second(
 ) -> None:
     """Waiting for the file's lock at each request would stop the whole service."""
     tries: list[EpochMs] = []
-    take = counting.take
+    take_all = Counts.take_all
 
-    def counted(*arguments: Any) -> tuple[int, ...] | None:
-        tries.append(arguments[-1])
-        return take(*arguments)
+    def counted(counts: Counts, asked: Sequence[Asked]) -> list[Taken]:
+        tries.extend(now for _, _, now in asked)
+        return take_all(counts, asked)
 
-    monkeypatch.setattr(counting, "take", counted)
+    monkeypatch.setattr(Counts, "take_all", counted)
     with closing(sqlite3.connect(tmp_path / "counters.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         for offset in (0, 1, 999, 1_000, 1_500):
@@ -168,7 +168,7 @@ async def test_a_defect_reaches_those_who_wait(
     def broken(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr(counting, "take_all", broken)
+    monkeypatch.setattr(Counts, "take_all", broken)
     answers = await asyncio.gather(
         *(counters.take("k", (minute(5),), NOW) for _ in range(3)), return_exceptions=True
     )

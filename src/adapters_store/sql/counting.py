@@ -1,10 +1,10 @@
-"""Quota counts as rows: one statement counts in every window or in none."""
-# ruff: noqa: S608 - only constant text of this module is put together
+"""Quota counts as rows: read, counted and written in one transaction."""
 
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from attrs import define, field
 
 from adapters_store.private import alone
 from adapters_store.sql.connection import (
@@ -14,8 +14,10 @@ from adapters_store.sql.connection import (
     connect_counters,
     create_private,
 )
+from adapters_store.sql.statements import Rows
 from wfcore.instants import EpochMs
-from wfcore.ports.counters import Window
+from wfcore.memory.counters import Count, Ledger
+from wfcore.ports.counters import Taken, Window
 
 APPLICATION_ID = 0x77666363
 """`wfcc`: marks a file of counts as ours."""
@@ -31,78 +33,112 @@ SCHEMA = """CREATE TABLE IF NOT EXISTS counts (
 ) WITHOUT ROWID"""
 BY_END = "CREATE INDEX IF NOT EXISTS counts_by_end ON counts (ends)"
 
-UNLIMITED = 2**62
-
 LAST_USED = "SELECT max(last_at) FROM counts WHERE subject = ?"
+LOOK = "SELECT admitted, ends FROM counts WHERE subject = ? AND kind = ? AND begins = ?"
 TRIM = """DELETE FROM counts WHERE (subject, kind, begins) IN
     (SELECT subject, kind, begins FROM counts WHERE ends < ? LIMIT ?)"""
 ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
     VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (subject, kind, begins)
     DO UPDATE SET admitted = admitted + excluded.admitted,
     last_at = max(last_at, excluded.last_at)"""
+SET = Rows(
+    "INSERT OR FAIL INTO counts (subject, kind, begins, ends, admitted, last_at) VALUES ",
+    "(?, ?, ?, ?, ?, ?)",
+    """ ON CONFLICT (subject, kind, begins)
+    DO UPDATE SET admitted = excluded.admitted, last_at = excluded.last_at""",
+)
+MOST_KNOWN = 10_000
+
+Asked = tuple[str, Sequence[Window], EpochMs]
+"""Who asks to be counted, in which windows, and when."""
+
+Key = tuple[str, str, int]
+"""Subject, kind and begin of a window."""
 
 
-@cache
-def _take_sql(windows: int) -> str:
-    """Values: subject, now; then kind, begin, end, limit of each window."""
-    firsts = [3 + 4 * number for number in range(windows)]
-    rows = ", ".join(f"(?{n}, ?{n + 1}, ?{n + 2})" for n in firsts)
-    free = " AND ".join(
-        f"""NOT EXISTS (SELECT 1 FROM counts WHERE subject = ?1
-        AND kind = ?{n} AND begins = ?{n + 1} AND admitted >= ?{n + 3})"""
-        for n in firsts
-    )
-    return f"""INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
-        SELECT ?1, w.column1, w.column2, w.column3, 1, ?2 FROM (VALUES {rows}) w
-        WHERE {free} ON CONFLICT (subject, kind, begins)
-        DO UPDATE SET admitted = admitted + 1, last_at = excluded.last_at
-        RETURNING kind, admitted"""
+@define(eq=False)
+class Counts:
+    """
+    The counts of a file, remembered as long as no other process has written to it.
+
+    Every method raises `DriverError`; then nothing was changed.
+    """
+
+    connection: Connection
+    _known: Ledger = field(factory=Ledger)
+    _version: int = -1
+
+    def take_all(self, asked: Sequence[Asked]) -> list[Taken]:
+        """Count each of *asked* in every of its windows or in none, in order."""
+        with self._writing():
+            self._remember(asked)
+            taken = [self._known.take(subject, windows) for subject, windows, _ in asked]
+            rows = dict(_rows(asked, taken))
+            for sql, values in SET.chunks(list(rows.values())):
+                self.connection.execute(sql, values)
+        return taken
+
+    def look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
+        """What each window has admitted."""
+        return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
+
+    def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
+        """Add what was counted elsewhere, by subjects that were last admitted as *used* says."""
+        rows = [(*key, one.end, one.admitted, used[key[0]]) for key, one in counts.items()]
+        with self._writing():
+            self._known.counts.clear()
+            self.connection.executemany(ADD, rows)
+
+    def last_used(self, subject: str) -> EpochMs | None:
+        """When *subject* was last admitted."""
+        found = self.connection.execute(LAST_USED, (subject,)).fetchone()[0]
+        return None if found is None else EpochMs(found)
+
+    def trim(self, before: EpochMs, limit: int) -> int:
+        """Forget up to *limit* windows that ended before *before*; how many went."""
+        self._known.trim(before)
+        return self.connection.execute(TRIM, (before, limit)).rowcount
+
+    def _remember(self, asked: Sequence[Asked]) -> None:
+        """Read what is not known, or may be another by now."""
+        version = self.connection.execute("PRAGMA data_version").fetchone()[0]
+        known = self._known.counts
+        if version != self._version or len(known) > MOST_KNOWN:
+            known.clear()
+        self._version = version
+        for subject, windows, _ in asked:
+            for one in windows:
+                key = (subject, one.kind, one.start)
+                if key not in known:
+                    known[key] = self._read(key)
+
+    def _read(self, key: Key) -> Count:
+        found = self.connection.execute(LOOK, key).fetchone()
+        return Count(0, EpochMs(0)) if found is None else Count(*found)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction. Where it fails, what is known may be more than what is stored."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self._known.counts.clear()
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
 
 
-@cache
-def _look_sql(windows: int) -> str:
-    some = " OR ".join(["(kind = ? AND begins = ?)"] * windows)
-    return f"SELECT kind, admitted FROM counts WHERE subject = ? AND ({some})"
-
-
-def take(
-    connection: Connection, subject: str, windows: Sequence[Window], now: EpochMs
-) -> tuple[int, ...] | None:
-    """Count one in every window and say the counts; None: one was full, nothing was counted."""
-    values: list[object] = [subject, now]
-    for window in windows:
-        limit = UNLIMITED if window.limit is None else window.limit
-        if limit <= 0:
-            return None
-        values += (window.kind, window.start, window.end, limit)
-    counts = dict(connection.execute(_take_sql(len(windows)), values).fetchall())
-    return tuple(counts[window.kind] for window in windows) if counts else None
-
-
-def take_all(
-    connection: Connection, asked: Sequence[tuple[str, Sequence[Window], EpochMs]]
-) -> list[tuple[int, ...] | None]:
-    """`take` for each of *asked*, in order, in one transaction. Raises `DriverError`."""
-    if len(asked) == 1:
-        return [take(connection, *asked[0])]
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        counts = [take(connection, *one) for one in asked]
-        connection.execute("COMMIT")
-    except DriverError:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return counts
-
-
-def look(connection: Connection, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-    """What each window has admitted."""
-    values: list[object] = [subject]
-    for window in windows:
-        values += (window.kind, window.start)
-    counts = dict(connection.execute(_look_sql(len(windows)), values).fetchall())
-    return tuple(counts.get(window.kind, 0) for window in windows)
+def _rows(
+    asked: Sequence[Asked], taken: Sequence[Taken]
+) -> Iterator[tuple[Key, tuple[object, ...]]]:
+    """The windows that changed, and how each stands as a row; the last one of a window counts."""
+    for (subject, windows, now), answer in zip(asked, taken, strict=True):
+        if answer.admitted:
+            for one, count in zip(windows, answer.counts, strict=True):
+                key = (subject, one.kind, one.start)
+                yield key, (*key, one.end, count, now)
 
 
 def open_counts(path: Path) -> tuple[Connection, Path | None]:

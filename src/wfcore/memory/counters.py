@@ -1,6 +1,7 @@
 """Quota counters in memory: exact within one process."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from attrs import field, frozen
 
@@ -9,8 +10,7 @@ from wfcore.memory.gate import Gate
 from wfcore.ports.counters import Taken, Window
 
 
-@frozen
-class Count:
+class Count(NamedTuple):
     """What one window has admitted, and when it is over."""
 
     admitted: int

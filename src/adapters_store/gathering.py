@@ -1,0 +1,56 @@
+"""
+Gathering what the turns of an event loop bring, so that much of it is done at once.
+
+A batch of a database costs much for itself and little for what is in it. While a loop is busy each
+of its turns brings more; a turn that brings nothing takes some microseconds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from attrs import define, field
+
+T = TypeVar("T")
+
+MOST = 64
+LONGEST_S = 0.004
+
+
+@define(eq=False)
+class Gathering(Generic[T]):
+    """
+    Hands over what was added once *quiet_turns* in a row brought nothing more, at the latest when
+    `MOST` are there or the first one has waited for `LONGEST_S`.
+    """
+
+    hand_over: Callable[[list[T]], None]
+    quiet_turns: int
+    _items: list[T] = field(factory=list)
+    _before: int = 0
+    _quiet: int = 0
+    _by: float = 0.0
+
+    def add(self, item: T) -> None:
+        """Wait with *item* for more. Called from the event loop."""
+        if not self._items:
+            loop = asyncio.get_running_loop()
+            self._before = self._quiet = 0
+            self._by = loop.time() + LONGEST_S
+            loop.call_soon(self._look, loop)
+        self._items.append(item)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        count = len(self._items)
+        self._quiet = self._quiet + 1 if count == self._before else 0
+        self._before = count
+        if self._quiet < self.quiet_turns and count < MOST and loop.time() < self._by:
+            loop.call_soon(self._look, loop)
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is there, now."""
+        if self._items:
+            items, self._items = self._items, []
+            self.hand_over(items)
