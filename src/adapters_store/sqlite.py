@@ -122,8 +122,8 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer = Writer(path)
         self._reads = Reads(path)
+        self._writer = Writer(path, self._reads.committed)
         self._workers = Workers(path.parent / "workers")
 
     @classmethod
@@ -166,7 +166,7 @@ class SqliteStore:
 
     async def ping(self) -> None:
         """Write something small, durably. Raises `StoreUnavailable`."""
-        await self._writer.submit(claims.beat)
+        await self._writer.submit(lambda cursor: None)
 
     async def trim(
         self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int

@@ -10,8 +10,8 @@ from attrs import evolve
 
 from adapters_store.sql import claims, execution_rows
 from adapters_store.sql.connection import Connection, connect
-from adapters_store.sql.desk import perform
 from adapters_store.sql.migrate import prepare
+from adapters_store.sql.statements import perform
 from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots

@@ -97,8 +97,3 @@ def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
     for sql, at in zip(OLD, before, strict=True):
         gone += cursor.execute(sql, (at, limit - gone)).rowcount
     return gone
-
-
-def beat(cursor: Cursor) -> None:
-    """The smallest real write."""
-    cursor.execute("UPDATE pulse SET beats = beats + 1")

@@ -11,29 +11,14 @@ from typing import Any, TypeVar, cast
 from attrs import define, field
 
 from adapters_store.sql.connection import Cursor
-from adapters_store.sql.kinds import Fetch, Key, Kind, Row, Write
+from adapters_store.sql.kinds import Fetch, Key, Kind, Row
 from adapters_store.sql.queries import Query
-from adapters_store.sql.reads import Known, Reads
+from adapters_store.sql.reads import Reads
+from adapters_store.sql.statements import Write, Writes, perform
 from adapters_store.sql.writer import Writer
-from wfcore.errors import Stale
 from wfcore.model.page import Page, PageRequest
 
 R = TypeVar("R")
-
-
-_ADD = "INSERT INTO events (execution_id, number, at, kind, data) VALUES (?, ?, ?, ?, ?)"
-_MOST_LOGGED = 8
-LOGS = [_ADD + ", (?, ?, ?, ?, ?)" * more for more in range(_MOST_LOGGED)]
-"""Texts that add one event, two, and so on."""
-_LOGGED = 5 * _MOST_LOGGED
-
-
-def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
-    """Do every write in order. Raises `Stale` at the first that missed its row."""
-    for sql, values, stale in writes:
-        cursor.execute(sql, values)
-        if stale is not None and cursor.rowcount != 1:
-            raise Stale(*stale)
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
@@ -48,27 +33,28 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
 
 @define(eq=False)
 class Desk:
-    """One unit's view of the database. `drafts` hold what it put; None: deleted."""
+    """
+    One unit's view of the database. `drafts` hold what it put (None: deleted), and about how large
+    that is where it is worth remembering.
+    """
 
     reads: Reads
     writer: Writer
     writes: list[Write] = field(factory=list)
-    logged: list[Any] = field(factory=list)
-    drafts: dict[tuple[str, Key], Any] = field(factory=dict)
-    sizes: dict[tuple[str, Key], int] = field(factory=dict)
+    drafts: dict[tuple[str, Key], tuple[Any, int]] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
     def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*, the unit's own draft first."""
         if self.drafts and (draft := (fetch.table, key)) in self.drafts:
-            return cast("R | None", self.drafts[draft])
+            return cast("R | None", self.drafts[draft][0])
         return self.reads.one(fetch, key)
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*, with the unit's own writes in them."""
         if self.changed.isdisjoint(query.tables):
             return await self.reads.rows(query)
-        writes = self._all_writes()
+        writes = self.writes.copy()
         return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
 
     async def few(self, kind: Kind[R], query: Query) -> list[R]:
@@ -103,15 +89,9 @@ class Desk:
         self.writes.extend(writes)
         self.changed.add(table)
 
-    def log(self, values: tuple[Any, ...]) -> None:
-        """Collect an event; they are added after all other writes, many with one statement."""
-        self.logged.extend(values)
-        self.changed.add("events")
-
     def draft(self, table: str, key: Key, record: Any, size: int = 0) -> None:
         """What a read of *key* shows from now on. *size* > 0: worth remembering after commit."""
-        self.drafts[table, key] = record
-        self.sizes[table, key] = size
+        self.drafts[table, key] = record, size
 
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
@@ -125,23 +105,8 @@ class Desk:
 
     async def commit(self) -> None:
         """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
-        writes = self._all_writes()
-        if not writes:
+        if not self.writes:
             return
-        await self.writer.submit(lambda cursor: perform(cursor, writes))
-        for (table, key), size in self.sizes.items():
-            if size:
-                record = self.drafts[table, key]
-                self.reads.cache.keep(table, key, Known(record.version, record, size))
-        self.writes.clear()
-        self.logged.clear()
-        self.drafts.clear()
-        self.sizes.clear()
+        await self.writer.submit(Writes(self.writes, self.drafts))
+        self.writes, self.drafts = [], {}
         self.changed.clear()
-
-    def _all_writes(self) -> list[Write]:
-        writes = self.writes.copy()
-        for start in range(0, len(self.logged), _LOGGED):
-            values = tuple(self.logged[start : start + _LOGGED])
-            writes.append((LOGS[len(values) // 5 - 1], values, None))
-        return writes

@@ -12,7 +12,8 @@ from operator import attrgetter, eq
 from typing import Any
 
 from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
-from adapters_store.sql.kinds import Fetch, Row, Write
+from adapters_store.sql.kinds import Fetch, Row
+from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 
@@ -34,22 +35,29 @@ LISTED = {
 SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)
 SELECT += " FROM executions r WHERE "
 
-INSERT = """INSERT INTO executions (status, completed_at, due_at, worker, owner_id, workflow_id,
-    accepted_at, masked, fence, version, body, output, id, lane)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-MOVE = """UPDATE executions SET lease_until = CASE WHEN worker = ?4 THEN lease_until END,
-    status = ?1, completed_at = ?2, due_at = ?3, worker = ?4, owner_id = ?5, workflow_id = ?6,
-    accepted_at = ?7, masked = ?8, fence = ?9, version = ?10, body = ?11, output = ?12
-    WHERE id = ?13 AND version = ?14"""
-STAY = """UPDATE executions SET fence = ?, version = ?, body = ?, output = ?
-    WHERE id = ? AND version = ?"""
+_PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
+_HEAD = ("fence", "version", "body", "output")
+INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", "lane"))
+MOVE = update(
+    "executions",
+    (*_PLACE, "masked", *_HEAD),
+    ("id", "version"),
+    lease_until="CASE WHEN executions.worker = {worker} THEN lease_until END",
+)
+STAY = update("executions", _HEAD, ("id", "version"))
 """For a head whose place in every index is the same as before: no index is touched."""
 
-PUT_VARIABLES = """INSERT INTO execution_variables (execution_id, body) VALUES (?, ?)
-    ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body"""
-PUT_STEP = """INSERT INTO step_results (execution_id, position, body, output) VALUES (?, ?, ?, ?)
-    ON CONFLICT (execution_id, position) DO UPDATE
-    SET body = excluded.body, output = excluded.output"""
+PUT_VARIABLES = insert(
+    "execution_variables",
+    ("execution_id", "body"),
+    " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
+)
+PUT_STEP = insert(
+    "step_results",
+    ("execution_id", "position", "body", "output"),
+    """ ON CONFLICT (execution_id, position) DO UPDATE
+    SET body = excluded.body, output = excluded.output""",
+)
 LANE_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
     EXISTS (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 1)
@@ -145,16 +153,7 @@ def _lane_writes(run: Execution) -> Iterator[Write]:
         yield MARK_BUSY_LANE, (run.lane,), None
 
 
-_place = attrgetter(
-    "status",
-    "completed_at",
-    "due_at",
-    "worker",
-    "owner_id",
-    "workflow_id",
-    "accepted_at",
-    "secrets",
-)
+_place = attrgetter(*_PLACE, "secrets")
 """Every column that an index or a filter looks at."""
 
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 from attrs import evolve, frozen
 
 from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -23,8 +24,6 @@ from wfcore.model.workflow import DefinitionSnapshot, Workflow
 R = TypeVar("R")
 Row = Sequence[Any]
 Key = tuple[Any, ...]
-Write = tuple[str, tuple[Any, ...], tuple[str, str] | None]
-"""A statement, its values, and the kind and id that are stale unless it touched one row."""
 
 
 @frozen
@@ -35,13 +34,15 @@ class Fetch(Generic[R]):
     `fetch` selects the version first, then what `decode` needs. With `probe` the version is
     asked alone first, so that a decoded record is used again without reading its body: only
     for ids that are never used twice, or an old record could be taken for its successor.
-    `immutable`: once read, never asked for again.
+    `watched`: a change of any such record is counted (migration 7), so that only the count is
+    asked for. `immutable`: once read, never asked for again.
     """
 
     table: str
     fetch: str
     decode: Callable[[Row], R]
     probe: str | None = None
+    watched: bool = False
     immutable: bool = False
 
 
@@ -50,7 +51,7 @@ class Kind(Generic[R]):
     One table of records.
 
     *columns* are fields of the record that have columns, too; *values* says how to compute those
-    that are no fields. *probed* and *immutable*: see `Fetch`.
+    that are no fields. *probed*, *watched* and *immutable*: see `Fetch`.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Kind(Generic[R]):
         key: tuple[str, ...] = ("id",),
         columns: tuple[str, ...] = (),
         probed: bool = False,
+        watched: bool = False,
         immutable: bool = False,
         values: Mapping[str, Callable[[R], Any]] | None = None,
     ) -> None:
@@ -69,14 +71,12 @@ class Kind(Generic[R]):
         self._structure = reader_of(type)
         found = " AND ".join(f"{name} = ?" for name in key)
         names = (*key, *columns, "version", "body")
-        marks = ", ".join("?" for _ in names)
-        changed = ", ".join(f"{name} = ?" for name in names[len(key) :])
-        self.insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
-        self.update = f"UPDATE {table} SET {changed} WHERE {found} AND version = ?"
+        self.insert = insert(table, names)
+        self.update = update(table, names[len(key) :], (*key, "version"))
         self.delete = f"DELETE FROM {table} WHERE {found}"
         fetch = f"SELECT version, body FROM {table} WHERE {found}"
         probe = f"SELECT version FROM {table} WHERE {found}" if probed else None
-        self.one = Fetch(table, fetch, self.decode, probe, immutable)
+        self.one = Fetch(table, fetch, self.decode, probe, watched, immutable)
 
     def key_of(self, record: R) -> Key:
         """The values of the key."""
@@ -115,11 +115,11 @@ class Kind(Generic[R]):
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
 
 
-ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), probed=True)
-KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), probed=True)
+ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), watched=True)
+KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=True)
 SESSIONS = Kind("sessions", Session, columns=("created_at",))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
-WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), probed=True)
+WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)
 DEFINITIONS = Kind(
     "definitions", DefinitionSnapshot, key=("workflow_id", "revision"), immutable=True
 )
@@ -143,7 +143,9 @@ APPROVALS = Kind(
 )
 ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
 CALLBACKS = Kind("callbacks", Callback, columns=("due_at",))
-WEBHOOKS = Kind("webhooks", Webhook, columns=("owner_id", "workflow_id", "created_at"))
+WEBHOOKS = Kind(
+    "webhooks", Webhook, columns=("owner_id", "workflow_id", "created_at"), watched=True
+)
 TRIGGERS = Kind("triggers", Trigger, columns=("workflow_id", "watches", "created_at"), probed=True)
 TIMERS = Kind("timers", Timer, columns=("trigger_id", "due_at"))
 REPLAYS = Kind("replays", Replay, key=("scope", "key"), columns=("created_at",))

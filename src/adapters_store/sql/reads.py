@@ -27,10 +27,12 @@ from adapters_store.sql.connection import (
 )
 from adapters_store.sql.kinds import Fetch, Key, Row
 from adapters_store.sql.queries import Query
+from adapters_store.sql.statements import Writes
 from wfcore.errors import StoreUnavailable
 
 R = TypeVar("R")
 
+PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
 CACHE_CHARACTERS = 32 * 1024 * 1024
 ENTRY_CHARACTERS = 4 * 1024 * 1024
@@ -42,7 +44,7 @@ class Known:
     """
     A decoded record, its row where that is what is compared, and about how large it is.
 
-    `seen`: the state of the database in which it was last found to hold.
+    `seen`: the state of the database (see `Reads.state`) in which it was last found to hold.
     """
 
     version: int
@@ -90,7 +92,9 @@ class Reads:
         for _ in range(READERS):
             self._idle.put_nowait(None)
         self._closed = False
-        self._state: int | None = None
+        self._state = (0, 0)
+        self._beat = -1
+        self._in_turn = False
         self.cache = Cache()
 
     def one(self, fetch: Fetch[R], key: Key) -> R | None:
@@ -98,7 +102,7 @@ class Reads:
         known = self.cache.get(fetch.table, key)
         if known is not None and fetch.immutable:
             return cast("R", known.record)
-        state = self.state()
+        state = self.state()[fetch.watched]
         if known is not None and known.seen == state:
             return cast("R", known.record)
         if known is not None and fetch.probe is not None:
@@ -124,22 +128,44 @@ class Reads:
         self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
         return record
 
-    def state(self) -> int:
+    def state(self) -> tuple[int, int]:
         """
-        A number that is another one after every commit of anybody. Asked once in each turn of
-        the event loop. Raises `StoreUnavailable`.
+        Two numbers: one that is another after every commit that the cache does not follow, and
+        one that is after every change of what is watched. Asked once in a turn of the event loop.
+
+        Raises `StoreUnavailable`.
         """
-        if self._state is None:
+        if not self._in_turn:
             self.row("BEGIN", ())
-            row = self.row("PRAGMA data_version", ())
-            self._state = cast("int", row[0]) if row is not None else 0
+            beat, changes = cast("tuple[int, int]", self.row(PULSE, ()))
+            if beat != self._beat:
+                self._beat = beat
+                self._state = self._state[0] + 1, changes
+            self._in_turn = True
             asyncio.get_running_loop().call_soon(self._next_turn)
         return self._state
 
+    def committed(self, beat: int, units: Sequence[Writes] | None) -> None:
+        """
+        Follow a commit of this process, right behind the last one that is known: the cache holds
+        what *units* have put. Any other is found by its number; None: it changed more than that.
+        """
+        self._next_turn()
+        if units is None or beat != self._beat + 1:
+            return
+        self._beat = beat
+        for unit in units:
+            for (table, key), (record, size) in unit.drafts.items():
+                self.cache.forget(table, key)
+                if size:
+                    known = Known(record.version, record, size, seen=self._state[0])
+                    self.cache.keep(table, key, known)
+
     def _next_turn(self) -> None:
-        self._state = None
+        self._in_turn = False
         if self._inline is not None and self._inline.in_transaction:
-            self.row("ROLLBACK", ())
+            with suppress(StoreUnavailable):
+                self.row("ROLLBACK", ())
 
     def row(self, sql: str, values: Sequence[Any]) -> Row | None:
         """The one row of a statement, read here and now. Raises `StoreUnavailable`."""
@@ -154,7 +180,7 @@ class Reads:
         """After an error the next read has a connection of its own, which numbers states anew."""
         if self._inline is not None:
             close_quietly(self._inline)
-            self._inline = self._state = None
+            self._inline, self._in_turn, self._beat = None, False, -1
         self.cache = Cache()
         return StoreUnavailable(detail=detail_of(error))
 

@@ -18,6 +18,7 @@ from adapters_store.sql.kinds import (
     WORKFLOWS,
 )
 from adapters_store.sql.queries import Listing, query
+from adapters_store.sql.statements import insert
 from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
@@ -40,16 +41,21 @@ SELECT version, body FROM definitions WHERE (workflow_id, revision) IN (
         SELECT id FROM executions WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')))
 ORDER BY workflow_id, revision"""
 
-ADD_TALLY = """
-INSERT INTO webhook_tallies (webhook_id, date, status, count, last_at) VALUES (?, ?, ?, 1, ?)
-ON CONFLICT (webhook_id, date, status)
-DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)"""
-
-REPLACE_REPLAY = """
-INSERT INTO replays (scope, key, created_at, version, body) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (scope, key) DO UPDATE
-SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
-WHERE replays.created_at <= excluded.created_at - """ + str(DAY)
+ADD_TALLY = insert(
+    "webhook_tallies",
+    ("webhook_id", "date", "status", "count", "last_at"),
+    """ ON CONFLICT (webhook_id, date, status)
+    DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
+)
+REPLACE_REPLAY = insert(
+    "replays",
+    ("scope", "key", "created_at", "version", "body"),
+    """ ON CONFLICT (scope, key) DO UPDATE
+    SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
+    WHERE replays.created_at <= excluded.created_at - """
+    + str(DAY),
+)
+ADD_AUDIT = insert("audit", ("id", "at", "body"))
 
 write_audit = writer_of(AuditEntry, [])
 read_audit = reader_of(AuditEntry)
@@ -218,7 +224,7 @@ class Webhooks:
         self.desk.write("webhook_tallies", (sql, (record.id,), None))
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        values = (webhook_id, date, status, at)
+        values = (webhook_id, date, status, 1, at)
         self.desk.write("webhook_tallies", (ADD_TALLY, values, None))
 
 
@@ -248,6 +254,5 @@ class Audit:
         return [read_audit(value_of(row[0])) for row in found]
 
     def append(self, entry: AuditEntry) -> None:
-        sql = "INSERT INTO audit (id, at, body) VALUES (?, ?, ?)"
         values = (entry.id, entry.at, text_of(write_audit(entry)))
-        self.desk.write("audit", (sql, values, None))
+        self.desk.write("audit", (ADD_AUDIT, values, None))

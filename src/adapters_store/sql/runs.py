@@ -12,6 +12,7 @@ from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS
 from adapters_store.sql.queries import Listing, query
+from adapters_store.sql.statements import insert
 from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -34,6 +35,8 @@ MAY_SEE = """r.id IN (
     UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
+
+ADD_EVENT = insert("events", ("execution_id", "number", "at", "kind", "data"))
 
 PURGE = (
     """DELETE FROM approval_approvers
@@ -109,7 +112,7 @@ class Executions:
     def _base(self, record: Execution) -> Execution | None:
         """What is stored at the record's version, where that is known."""
         key = (record.id,)
-        base: Execution | None = self.desk.drafts.get(("executions", key))
+        base: Execution | None = self.desk.drafts.get(("executions", key), (None, 0))[0]
         if base is None:
             known = self.desk.reads.cache.get("executions", key)
             base = known.record if known is not None else None
@@ -231,4 +234,5 @@ class Events:
 
     def append(self, event: Event) -> None:
         data = text_of(event.data) if event.data else "{}"
-        self.desk.log((event.execution_id, event.number, event.at, event.kind.value, data))
+        values = (event.execution_id, event.number, event.at, event.kind.value, data)
+        self.desk.write("events", (ADD_EVENT, values, None))

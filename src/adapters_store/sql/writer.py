@@ -4,16 +4,23 @@ The one thread that writes: group commit.
 A job is a function of a cursor. The thread takes all jobs that wait, runs them in one
 transaction and flushes the disk once for all of them. A job that fails leaves no trace and
 does not harm the others. A waiter that goes away changes nothing: its job is done or not done.
+
+Jobs are gathered before they are handed over: a thread that begins with the first one fights with
+the event loop for the interpreter's lock, and flushes the disk more often.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from attrs import frozen
+
+from adapters_store.gathering import Gathering
 from adapters_store.sql.connection import (
     BadJob,
     Connection,
@@ -24,6 +31,7 @@ from adapters_store.sql.connection import (
     connect_writer,
     detail_of,
 )
+from adapters_store.sql.statements import Writes, perform_together
 from wfcore.errors import Stale, StoreUnavailable
 
 T = TypeVar("T")
@@ -31,6 +39,8 @@ Job = Callable[[Cursor], T]
 
 BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
+QUIET_TURNS = 3
+"""A request whose job is still to come takes about so many turns of the event loop."""
 
 
 Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
@@ -38,6 +48,12 @@ Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
 
 End = tuple["asyncio.Future[Any]", Any, BaseException | None]
 """How a job ended: with a value, or with an error."""
+
+BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
+"""Numbers the commits of all processes."""
+
+Committed = Callable[[int, Sequence[Writes] | None], None]
+"""Called with the number of a commit and, where nothing else was written, the units of it."""
 
 
 class Failed(Exception):
@@ -49,13 +65,17 @@ class Failed(Exception):
 
 
 class Writer:
-    """Group commit on one database file. Belongs to the event loop that started it."""
+    """
+    Group commit on one database file. Belongs to the event loop that started it, where
+    *committed* is called before those who wait are told.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, committed: Committed = lambda beat, units: None) -> None:
         self._path = path
+        self._committed = committed
         self._loop = asyncio.get_running_loop()
-        self._gathered: list[Waiting] = []
         self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
+        self._gathering = Gathering[Waiting](self._queue.put, QUIET_TURNS)
         self._connection: Connection | None = None
         self._closed = False
         self._thread = Thread(target=self._work, name="wfcore-writer", daemon=True)
@@ -67,26 +87,14 @@ class Writer:
         if self._closed:
             future.set_exception(StoreUnavailable(detail="the store is closed"))
             return future
-        if not self._gathered:
-            self._loop.call_soon(self._hand_over)
-        self._gathered.append((job, future))
+        self._gathering.add((job, future))
         return future
-
-    def _hand_over(self) -> None:
-        """
-        Give the thread what one turn of the event loop brought, at once.
-
-        Handing over one by one would have both threads fight for the interpreter's lock.
-        """
-        if self._gathered:
-            self._queue.put(self._gathered)
-            self._gathered = []
 
     async def close(self) -> None:
         """Do what was handed in, then end the thread."""
         if not self._closed:
             self._closed = True
-            self._hand_over()
+            self._gathering.flush()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -109,25 +117,35 @@ class Writer:
             if len(batch) >= BATCH or self._queue.empty():
                 return batch, True
 
-    def _report(self, ends: Sequence[End]) -> None:
+    def _report(self, done: "Done") -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_tell, ends)
+            self._loop.call_soon_threadsafe(self._tell, done)
 
-    def _carry_out(self, batch: Sequence[Waiting]) -> Sequence[End]:
+    def _tell(self, done: "Done") -> None:
+        """Wake everybody who still waits."""
+        if done.beat is not None:
+            self._committed(done.beat, done.units)
+        for future, value, error in done.ends:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
         """One transaction; after an error of the database nothing of it is there."""
         try:
             cursor = self._cursor()
             try:
                 return _together(cursor, batch)
-            except Failed as failed:
+            except Failed:
                 cursor.execute("ROLLBACK")
-                if len(batch) == 1:
-                    return [(batch[0][1], None, failed.cause)]
                 return _apart(cursor, batch)
         except DriverError as error:
             self._drop_connection()
             unavailable = StoreUnavailable(detail=detail_of(error))
-            return [(future, None, unavailable) for _, future in batch]
+            return Done([(future, None, unavailable) for _, future in batch])
 
     def _cursor(self) -> Cursor:
         if self._connection is None:
@@ -141,32 +159,50 @@ class Writer:
             self._connection = None
 
 
-def _tell(ends: Sequence[End]) -> None:
-    """Wake everybody who still waits."""
-    for future, value, error in ends:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+@frozen
+class Done:
+    """How the jobs of a batch ended; see `Committed`. No number: nothing was committed."""
+
+    ends: Sequence[End]
+    beat: int | None = None
+    units: Sequence[Writes] | None = None
 
 
-def _together(cursor: Cursor, batch: Sequence[Waiting]) -> list[End]:
+def _begin(cursor: Cursor) -> int:
+    cursor.execute("BEGIN IMMEDIATE")
+    beat: int = cursor.execute(BEAT).fetchone()[0]
+    return beat
+
+
+def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
     """The usual case: nobody fails, so nobody needs a savepoint."""
-    cursor.execute("BEGIN IMMEDIATE")
+    beat = _begin(cursor)
+    ends: list[End] = []
+    units: list[Writes] | None = []
     with _failing():
-        ends: list[End] = [(future, job(cursor), None) for job, future in batch]
+        for are_units, group in groupby(batch, key=_is_unit):
+            some = list(group)
+            if are_units:
+                jobs = [cast("Writes", job) for job, _ in some]
+                units = jobs if perform_together(cursor, jobs) and units is not None else None
+                ends += [(future, None, None) for _, future in some]
+            else:
+                units = None
+                ends += [(future, job(cursor), None) for job, future in some]
     cursor.execute("COMMIT")
-    return ends
+    return Done(ends, beat, units)
 
 
-def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> list[End]:
+def _is_unit(waiting: Waiting) -> bool:
+    return isinstance(waiting[0], Writes)
+
+
+def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
     """Somebody fails: each job in a savepoint, so that only its own work is taken back."""
-    cursor.execute("BEGIN IMMEDIATE")
+    beat = _begin(cursor)
     ends = [_apart_from_others(cursor, waiting) for waiting in batch]
     cursor.execute("COMMIT")
-    return ends
+    return Done(ends, beat)
 
 
 def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:

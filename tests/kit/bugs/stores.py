@@ -9,7 +9,7 @@ from unittest import mock
 from attrs import evolve
 
 from adapters_store.memory import MemoryCounters, MemoryStore
-from adapters_store.sql import desk as sql_desk
+from adapters_store.sql import writer as sql_writer
 from adapters_store.sqlite import SqliteStore
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
@@ -135,10 +135,12 @@ def append_over(self: Any, event: Any) -> None:
     self.desk.collect(change)
 
 
-def perform_blindly(cursor: Any, writes: Any) -> None:
+def perform_blindly(cursor: Any, units: Any) -> bool:
     """How many rows a write has touched is not looked at."""
-    for sql, values, _ in writes:
-        cursor.execute(sql, values)
+    for unit in units:
+        for sql, values, _ in unit.writes:
+            cursor.execute(sql, values)
+    return True
 
 
 def one_too_many(windows: Any, counts: Any) -> tuple[str, ...]:
@@ -190,12 +192,12 @@ BUGS = (
     ),
     Bug(
         "an update is lost in SQLite",
-        patched(sql_desk, "perform", perform_blindly),
+        patched(sql_writer, "perform_together", perform_blindly),
         promise(StoreContract, "test_a_lost_update_is_stale", store=sqlite),
     ),
     Bug(
         "an update is lost in SQLite, beside plain dicts",
-        patched(sql_desk, "perform", perform_blindly),
+        patched(sql_writer, "perform_together", perform_blindly),
         walk(SqliteComparison),
     ),
     Bug(

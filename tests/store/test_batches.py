@@ -1,0 +1,188 @@
+"""What many units write at once, and what is read behind it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters_store.gathering import MOST, Gathering
+from adapters_store.sqlite import SqliteStore
+from wfcore.errors import Stale
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+
+RUNS = ("exec_0", "exec_1", "exec_2")
+
+
+@pytest.fixture
+async def other(store: SqliteStore) -> AsyncIterator[SqliteStore]:
+    """Another store on the same file, as another process has one."""
+    other = await SqliteStore.open(store.path)
+    yield other
+    await other.close()
+
+
+def traced(connection: Any) -> list[str]:
+    """The statements that *connection* runs from now on."""
+    said: list[str] = []
+    connection.set_trace_callback(said.append)
+    return said
+
+
+async def step(store: SqliteStore, id: str, name: str, logged: bool = True) -> None:
+    """A transition of the stored execution; what was read may be stale by then."""
+    async with store.unit() as unit:
+        run = await unit.executions.get(id)
+        assert run is not None
+        await asyncio.sleep(0)
+        results = {**run.step_results, name: make.step_result(output=name)}
+        unit.executions.put(evolve(run, step_results=results, events=run.events + 1))
+        if logged:
+            unit.events.append(make.event(run.events + 1, id, data={"step": name}))
+        await unit.commit()
+
+
+async def test_what_units_write_alike_is_one_statement(store: SqliteStore) -> None:
+    """Units that commit at the same time take a few statements, not some for each of them."""
+    await store.ping()
+    said = traced(store._writer._connection)
+    await asyncio.gather(
+        *(keep(store, make.execution(f"e{n}"), make.event(1, f"e{n}")) for n in range(32))
+    )
+    assert len([text for text in said if text.startswith("INSERT")]) == 2
+    async with store.view() as view:
+        assert [await view.executions.get(f"e{n}") is not None for n in range(32)] == [True] * 32
+        assert len(await view.events.of_execution("e31", 0, 9)) == 1
+
+
+@given(asked=st.lists(st.sampled_from(RUNS), min_size=1, max_size=12), logged=st.booleans())
+async def test_of_racing_units_one_wins_and_the_others_leave_nothing(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[str], logged: bool
+) -> None:
+    """Each execution takes one of the transitions that race for it; the others are `Stale`."""
+    store = await SqliteStore.open(tmp_path_factory.mktemp("racing") / "wfcore.db")
+    try:
+        await keep(store, *(make.execution(id, events=0) for id in RUNS))
+        steps = [(id, f"step_{n}") for n, id in enumerate(asked)]
+        racing = (step(store, *one, logged) for one in steps)
+        ends = await asyncio.gather(*racing, return_exceptions=True)
+        won = [one for one, end in zip(steps, ends, strict=True) if end is None]
+        lost = {one: end for one, end in zip(steps, ends, strict=True) if end is not None}
+        assert sorted(id for id, _ in won) == sorted(set(asked))
+        assert {id: error.id for (id, _), error in lost.items() if isinstance(error, Stale)} == {
+            id: id for id, _ in lost
+        }
+        async with store.view() as view:
+            for id, name in won:
+                run = await view.executions.get(id)
+                assert run is not None
+                assert list(run.step_results) == [name]
+                events = await view.events.of_execution(id, 0, 9)
+                assert [one.data for one in events] == [{"step": name}] * logged
+    finally:
+        await store.close()
+
+
+async def test_a_purge_keeps_its_place_among_others(store: SqliteStore) -> None:
+    """What was appended before an execution was purged in the same batch is gone with it."""
+    await keep(store, make.execution("e1", events=0), make.execution("e2", events=0))
+    append, purge, beside = store.unit(), store.unit(), store.unit()
+    append.events.append(make.event(1, "e1"))
+    purge.executions.purge("e1")
+    beside.events.append(make.event(1, "e2"))
+    await asyncio.gather(append.commit(), purge.commit(), beside.commit())
+    async with store.view() as view:
+        assert await view.executions.get("e1") is None
+        assert not await view.events.of_execution("e1", 0, 9)
+        assert len(await view.events.of_execution("e2", 0, 9)) == 1
+
+
+async def test_what_this_process_wrote_is_not_read_again(store: SqliteStore) -> None:
+    """A record is read from the cache as long as all commits since are known."""
+    await keep(store, make.execution("e1", events=0))
+    await step(store, "e1", "a")
+    said = traced(store._reads._inline)
+    await step(store, "e1", "b")
+    await step(store, "e1", "c")
+    assert not [text for text in said if "FROM executions" in text]
+
+
+async def test_another_process_is_noticed_behind_own_commits(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    """What others commit between two commits of this process is seen by the next read."""
+    await keep(store, make.execution("e1", events=0), make.execution("e2", events=0))
+    await step(store, "e1", "a")
+    unit = store.unit()
+    second = await unit.executions.get("e2")
+    assert second is not None
+    unit.executions.put(evolve(second, events=1))
+    await step(other, "e1", "b")
+    await unit.commit()
+    async with store.view() as view:
+        run = await view.executions.get("e1")
+    assert run is not None
+    assert list(run.step_results) == ["a", "b"]
+
+
+async def test_what_a_purge_takes_along_is_not_remembered(store: SqliteStore) -> None:
+    """An approval that was read is gone once its execution is purged."""
+    await keep(store, make.execution("e1"), make.approval("a1", execution_id="e1"))
+    async with store.view() as view:
+        assert await view.approvals.get("a1") is not None
+    async with store.unit() as unit:
+        unit.executions.purge("e1")
+        await unit.commit()
+    async with store.view() as view:
+        assert await view.approvals.get("a1") is None
+
+
+@pytest.mark.parametrize("change", ["UPDATE accounts SET body = ?", "DELETE FROM accounts"])
+async def test_a_watched_record_that_is_changed_by_hand_is_read_again(
+    store: SqliteStore, change: str
+) -> None:
+    """Whoever changes an account, by whatever program, is noticed, own commits or not."""
+    await keep(store, make.account("acc_1"), make.execution("e1", events=0))
+    async with store.view() as view:
+        account = await view.accounts.get("acc_1")
+    assert account is not None
+    with closing(sqlite3.connect(store.path)) as connection:
+        body = connection.execute("SELECT body FROM accounts").fetchone()[0]
+        changed = body.replace(account.email, "other@example.org")
+        connection.execute(change, (changed,) if "?" in change else ())
+        connection.commit()
+    await step(store, "e1", "a")
+    async with store.view() as view:
+        account = await view.accounts.get("acc_1")
+    assert (account.email if account else None) == ("other@example.org" if "?" in change else None)
+
+
+async def test_gathering_waits_while_more_comes_and_no_longer() -> None:
+    """What comes in successive turns is handed over together, in order, once a turn is quiet."""
+    handed: list[list[int]] = []
+    gathering = Gathering[int](handed.append, quiet_turns=2)
+    for number in range(5):
+        gathering.add(number)
+        await asyncio.sleep(0)
+    assert handed == []
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert handed == [[0, 1, 2, 3, 4]]
+    gathering.flush()
+    assert len(handed) == 1
+
+
+async def test_gathering_hands_over_when_there_is_enough() -> None:
+    """However many turns bring more, at most so many wait."""
+    handed: list[list[int]] = []
+    gathering = Gathering[int](handed.append, quiet_turns=1_000)
+    for number in range(MOST):
+        gathering.add(number)
+    await asyncio.sleep(0)
+    assert [len(some) for some in handed] == [MOST]
