@@ -22,7 +22,7 @@ from bench.servers import Server
 from wfcore.model.workflow import Language
 
 CLIENTS = 32
-TURNS = 5
+TURNS = 15
 
 
 @define
@@ -90,7 +90,10 @@ def writer_rows(report: Report, seconds: float) -> None:
 def in_turns(
     seconds: float, one: Callable[[float], float], other: Callable[[float], float]
 ) -> tuple[float, float]:
-    """Two rates measured in turns, so that a busy moment meets both; the turn in the middle."""
+    """
+    Two rates measured in turns, so that a busy moment meets both; the turn in the middle, so
+    that a disk that stands still for a moment (a flush may take 300 ms) does not count.
+    """
     turns = [(one(seconds / TURNS), other(seconds / TURNS)) for _ in range(TURNS)]
     return sorted(turns, key=lambda turn: turn[0] / turn[1])[TURNS // 2]
 

@@ -144,7 +144,7 @@ def triggers(seeded: Seeded) -> Callable[[], bytes]:
 
 def measured(server: Server, clients: int, seconds: float, ask: Callable[[], bytes]) -> Load:
     """A load that must succeed: refused requests would make the figure a lie."""
-    load(server.port, clients, min(seconds, 0.3), ask)
+    load(server.port, clients, min(seconds, 0.1), ask)
     result = load(server.port, clients, seconds, ask)
     if result.bad:
         raise SystemExit(f"{result.bad} of {result.bad + result.good} requests failed")

@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from adapters_store.sql.bodies import text_of
-from adapters_store.sql.desk import LOGS, perform
 from adapters_store.sql.execution_rows import PUT_STEP, STAY, write_head
+from adapters_store.sql.runs import ADD_EVENT
+from adapters_store.sql.statements import perform
 from adapters_store.sql.writer import Writer
 from adapters_store.sqlite import SqliteStore
 from wfcore.model.event import Event, EventKind
@@ -23,14 +24,17 @@ from wfcore.model.evolving import evolve
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfserver.collecting import settle_memory
 
 STEPS = 4
+ADD_TWO = f"{ADD_EVENT}, (?, ?, ?, ?, ?)"
 DATA = '{"step":"step_1"}'
 STEP = '{"name":"step_1","status":"COMPLETED","started_at":1700000000000,"attempts":1}'
 
 
 async def _rate(seconds: float, clients: int, one: Callable[[int, int], Awaitable[None]]) -> float:
-    """How many times a second *one* ends, with *clients* at once."""
+    """How many times a second *one* ends, with *clients* at once, with memory as in a server."""
+    settle_memory()
     done = 0
     end = time.perf_counter() + seconds
 
@@ -86,7 +90,7 @@ async def bare_group_commit(seconds: float, clients: int) -> float:
             writes = (
                 (STAY, (0, turn + 2, body, None, id, turn + 1), ("executions", id)),
                 (PUT_STEP, (id, turn % STEPS, STEP, DATA), None),
-                (LOGS[1], (id, 2 * turn, *data, id, 2 * turn + 1, *data), None),
+                (ADD_TWO, (id, 2 * turn, *data, id, 2 * turn + 1, *data), None),
             )
             await writer.submit(lambda cursor: perform(cursor, writes))
 
