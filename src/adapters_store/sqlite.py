@@ -166,7 +166,7 @@ class SqliteStore:
 
     async def ping(self) -> None:
         """Write something small, durably. Raises `StoreUnavailable`."""
-        await self._writer.submit(lambda cursor: None)
+        await self._writer.submit(claims.touch)
 
     async def trim(
         self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int

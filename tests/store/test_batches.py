@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from adapters_store.gathering import MOST, Gathering
 from adapters_store.sqlite import SqliteStore
 from wfcore.errors import Stale
+from wfcore.instants import EpochMs
+from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 
 RUNS = ("exec_0", "exec_1", "exec_2")
@@ -161,6 +164,18 @@ async def test_a_watched_record_that_is_changed_by_hand_is_read_again(
     async with store.view() as view:
         account = await view.accounts.get("acc_1")
     assert (account.email if account else None) == ("other@example.org" if "?" in change else None)
+
+
+async def test_looking_for_work_in_vain_writes_nothing(store: SqliteStore) -> None:
+    """A claim that finds nothing costs the disk nothing, however often it is asked; a ping does."""
+    await keep(store, make.execution("e1", due_at=None))
+    log = store.path.with_name(store.path.name + "-wal")
+    size = log.stat().st_size
+    for _ in range(3):
+        assert not await store.claim("w1", NOW, EpochMs(NOW + 1), Slots(1), 1)
+    assert log.stat().st_size == size
+    await store.ping()
+    assert log.stat().st_size > size
 
 
 async def test_gathering_waits_while_more_comes_and_no_longer() -> None:

@@ -81,6 +81,11 @@ def extend(
     return {id: row[0] for id, row in found.items() if row is not None}
 
 
+def touch(cursor: Cursor) -> None:
+    """The smallest real write."""
+    cursor.execute("UPDATE pulse SET beats = beats")
+
+
 OLD = (
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)",
     """DELETE FROM replays WHERE (scope, key) IN

@@ -168,15 +168,19 @@ class Done:
     units: Sequence[Writes] | None = None
 
 
-def _begin(cursor: Cursor) -> int:
-    cursor.execute("BEGIN IMMEDIATE")
-    beat: int = cursor.execute(BEAT).fetchone()[0]
+def _commit(cursor: Cursor, changes: int) -> int | None:
+    """The number of the commit; None where nothing has changed, and nothing is flushed."""
+    beat: int | None = None
+    if cursor.connection.total_changes != changes:
+        beat = cursor.execute(BEAT).fetchone()[0]
+    cursor.execute("COMMIT")
     return beat
 
 
 def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
     """The usual case: nobody fails, so nobody needs a savepoint."""
-    beat = _begin(cursor)
+    changes = cursor.connection.total_changes
+    cursor.execute("BEGIN IMMEDIATE")
     ends: list[End] = []
     units: list[Writes] | None = []
     with _failing():
@@ -189,8 +193,7 @@ def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
             else:
                 units = None
                 ends += [(future, job(cursor), None) for job, future in some]
-    cursor.execute("COMMIT")
-    return Done(ends, beat, units)
+    return Done(ends, _commit(cursor, changes), units)
 
 
 def _is_unit(waiting: Waiting) -> bool:
@@ -199,10 +202,10 @@ def _is_unit(waiting: Waiting) -> bool:
 
 def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
     """Somebody fails: each job in a savepoint, so that only its own work is taken back."""
-    beat = _begin(cursor)
+    changes = cursor.connection.total_changes
+    cursor.execute("BEGIN IMMEDIATE")
     ends = [_apart_from_others(cursor, waiting) for waiting in batch]
-    cursor.execute("COMMIT")
-    return Done(ends, beat)
+    return Done(ends, _commit(cursor, changes))
 
 
 def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:

@@ -1,6 +1,6 @@
--- Every commit counts a beat. `changes` counts how often a record was changed or deleted that every
--- request asks for and hardly anybody changes: while the number is the same, what was read of them
--- still holds. Counted by triggers, so that nobody who writes can forget it.
+-- Every commit that changes anything counts a beat. `changes` counts how often a record was changed
+-- or deleted that every request asks for and hardly anybody changes: while the number is the same,
+-- what was read of them still holds. Counted by triggers, so that nobody who writes can forget it.
 
 ALTER TABLE pulse ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 
