@@ -22,7 +22,11 @@ from typing import Any, ClassVar, cast
 
 from attrs import frozen
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from adapters_http.json_text import dump_json
 
@@ -96,6 +100,8 @@ class HardenedProtocol(HttpToolsProtocol):
         self._discarded = 0
         self._refusal = (400, "Malformed HTTP request")
         self._answer: HeadFirst | None = None
+        self._running: RequestResponseCycle | None = None
+        """The request that is being answered; `cycle` is the newest one, which may wait for it."""
 
     # -- connection
 
@@ -144,8 +150,9 @@ class HardenedProtocol(HttpToolsProtocol):
         if size > self.limits.max_head:
             self._stop(431, _HEAD_TOO_LARGE)
         super().on_headers_complete()
-        self._answer = HeadFirst(self.transport, self.loop)
-        self.cycle.transport = cast("asyncio.Transport", self._answer)
+        if self.scope["method"] != "HEAD":
+            self._answer = HeadFirst(self.transport, self.loop)
+            self.cycle.transport = cast("asyncio.Transport", self._answer)
         self._in_body = True
         self._discarded = 0
         self._disarm()
@@ -165,9 +172,20 @@ class HardenedProtocol(HttpToolsProtocol):
         if self._discarded > self.limits.discard_bytes:
             self.transport.close()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     @property
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _answering_earlier(self) -> bool:
+        """Whether a request before the one that is now arriving is being answered."""
+        if self._running is None or self._running.response_complete:
+            return False
+        return self._running is not self.cycle or not self._in_body
 
     # -- time
 
@@ -203,11 +221,13 @@ class HardenedProtocol(HttpToolsProtocol):
         Answer and close. Where an earlier request is being answered, that is the last answer;
         where the faulty request itself is, the connection just ends.
         """
-        if self._answering and not self._in_body:
-            self.cycle.keep_alive = False
+        running = self._running
+        if running is not None and self._answering_earlier:
+            self.pipeline.clear()
+            running.keep_alive = False
             self.flow.pause_reading()
             return
-        if not self._in_body or not (self.cycle.response_started or self.pipeline):
+        if not self._in_body or not self.cycle.response_started:
             self.transport.write(self._error(status, message))
         self._disconnect()
         self._hang_up()

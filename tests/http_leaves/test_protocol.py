@@ -7,8 +7,9 @@ from unittest import mock
 
 import pytest
 from attrs import evolve
+from uvicorn.server import ServerState
 
-from adapters_http.protocol import HeadFirst
+from adapters_http.protocol import HardenedProtocol, HeadFirst, server_config
 from http_leaves.serving import QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused
 
@@ -251,3 +252,33 @@ def test_a_head_does_not_wait_for_a_body_that_is_late(web):
         assert client.recv(65_536).endswith(b"\r\n\r\n")
         KEPT["go"] = 1
         assert b"done" in everything(client)
+
+
+async def test_the_head_of_an_answer_to_head_waits_for_nothing():
+    """No body will follow it: it is written before the answer counts as complete."""
+    config = server_config(APP, host="x", port=0, log_config=None)
+    config.load()
+    protocol = HardenedProtocol(config, ServerState(), {}, asyncio.get_running_loop())
+    transport = mock.Mock()
+    transport.is_closing.return_value, transport.get_extra_info.return_value = False, None
+    protocol.connection_made(transport)
+    protocol.data_received(b"HEAD /refuse HTTP/1.1\r\nHost: x\r\n\r\n")
+    while not protocol.cycle.response_complete:
+        assert not transport.write.called
+        await asyncio.sleep(0)
+    assert transport.write.call_args.args[0].startswith(b"HTTP/1.1 405")
+
+
+def test_a_garbled_request_does_not_cost_the_answer_before_it(web):
+    """What was asked properly is answered, as the last answer, whatever is sent behind it."""
+    with web.connect() as client:
+        client.sendall(
+            b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n"
+        )
+        until(lambda: KEPT["reached"])
+        KEPT["go"] = 1
+        answer = everything(client)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"done")
+    assert answer.count(b"HTTP/1.1") == 1
