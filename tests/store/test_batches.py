@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_store.gathering import MOST, Gathering
+from adapters_store.sql import writer
 from adapters_store.sqlite import SqliteStore
-from wfcore.errors import Stale
+from wfcore.errors import Stale, StoreUnavailable
 from wfcore.instants import EpochMs
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
@@ -164,6 +165,24 @@ async def test_a_watched_record_that_is_changed_by_hand_is_read_again(
     async with store.view() as view:
         account = await view.accounts.get("acc_1")
     assert (account.email if account else None) == ("other@example.org" if "?" in change else None)
+
+
+async def test_whatever_goes_wrong_the_writer_goes_on(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody thought of fails its batch, and the next one is written."""
+
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "_together", exhausted)
+        with pytest.raises(StoreUnavailable):
+            await asyncio.wait_for(keep(store, make.execution("e1")), 10)
+    await asyncio.wait_for(keep(store, make.execution("e2")), 10)
+    async with store.view() as view:
+        assert await view.executions.get("e1") is None
+        assert await view.executions.get("e2") is not None
 
 
 async def test_looking_for_work_in_vain_writes_nothing(store: SqliteStore) -> None:

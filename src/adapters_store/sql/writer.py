@@ -123,15 +123,17 @@ class Writer:
 
     def _tell(self, done: "Done") -> None:
         """Wake everybody who still waits."""
-        if done.beat is not None:
-            self._committed(done.beat, done.units)
-        for future, value, error in done.ends:
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
+        try:
+            if done.beat is not None:
+                self._committed(done.beat, done.units)
+        finally:
+            for future, value, error in done.ends:
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(value)
+                else:
+                    future.set_exception(error)
 
     def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
         """One transaction; after an error of the database nothing of it is there."""
@@ -142,7 +144,7 @@ class Writer:
             except Failed:
                 cursor.execute("ROLLBACK")
                 return _apart(cursor, batch)
-        except DriverError as error:
+        except Exception as error:  # whatever it is, nobody may wait for ever: the thread lives on
             self._drop_connection()
             unavailable = StoreUnavailable(detail=detail_of(error))
             return Done([(future, None, unavailable) for _, future in batch])
