@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import itemgetter
 
 from attrs import frozen
 
@@ -56,9 +55,8 @@ def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
         wait_s = -(-(worst.end - now) // 1_000)
         raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
     left = (
-        (window.limit - count, window.limit, window.kind)
+        Quota(window.limit, window.limit - count, window.kind)
         for window, count in zip(asked, taken.counts, strict=True)
         if window.limit is not None
     )
-    remaining, limit, kind = min(left, key=itemgetter(0))
-    return Quota(limit, remaining, kind)
+    return min(left, key=lambda quota: quota.remaining)
