@@ -165,8 +165,8 @@ class _Run:
 
     async def _check(self, killed_at: float) -> None:
         cut_off = self.cut_off
-        sight = await self._until(RECOVERY_S, lambda sight: not any(under_way(cut_off, sight)))
-        ledger = Ledger(self.machine.ledger)
+        await self._until(RECOVERY_S, lambda sight: not any(under_way(cut_off, sight)))
+        ledger, sight = await self._looked()
         self.found(checker.wrong(self.promises, ledger, sight))
         self.found(checker.not_interrupted(cut_off, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
@@ -175,6 +175,11 @@ class _Run:
             one.status == "PENDING" and one.created_at < killed_at
             for one in sight.approvals.values()
         )
+
+    async def _looked(self) -> tuple[Ledger, Sight]:
+        """The ledger, then what is stored: what has run by then was stored before it ran."""
+        ledger = Ledger(self.machine.ledger)
+        return ledger, await look(self.services)
 
     async def _ask_again(self) -> None:
         """
@@ -207,8 +212,7 @@ class _Run:
             for one in asked:
                 edits = one.groups and self.chance.random() < EDITED
                 await self.client.decide(one.id, Answer("approve", "late" if edits else None), key)
-        sight = await look(self.services)
-        ledger = Ledger(self.machine.ledger)
+        ledger, sight = await self._looked()
         self.found(checker.wrong(self.promises, ledger, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
         self.found(checker.orphans(sight))
