@@ -14,7 +14,7 @@ from attrs import define, field
 T = TypeVar("T")
 
 MOST = 64
-LONGEST_S = 0.004
+LONGEST_S = 0.01
 
 
 @define(eq=False)
