@@ -41,6 +41,8 @@ ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"}
 AT_ONCE = 8
 REFILL_S = 0.25
 """How long a pool may take to fill before the next measurement."""
+PAUSE_S = 0.05
+"""The same where steps of one language follow one another."""
 
 
 class _NoFiles:
@@ -94,6 +96,19 @@ async def measure(rounds: int = 30) -> Measured:
             await asyncio.sleep(LARGE_IDLE_S + 1)
             idle = _held_mb(runner.spawner_pid or 0)
             return Measured((await runner.level()).name, starts, steps, spawns, waiting, idle)
+
+
+async def step_ms(language: Language, rounds: int) -> float:
+    """What a step takes at this moment, by itself: the median."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with _runner(Path(folder)) as runner:
+            job = _job(runner, language)
+            await _step(runner, job)
+            taken = []
+            for _ in range(rounds):
+                await asyncio.sleep(PAUSE_S)
+                taken.append(await _ms(_step(runner, job)))
+            return statistics.median(taken)
 
 
 @asynccontextmanager
