@@ -74,5 +74,4 @@ async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispat
         for loop in loops[1:]:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
-        await courier.close()
         await runner.close()

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from adapters_runtime.ai.connection import MOST_BYTES, Reply
 from adapters_runtime.ai.failures import retry_after, shows
-from adapters_runtime.ai.models import WireModels
+from adapters_runtime.ai.models import MOST_BYTES, WireModels
 from adapters_runtime.ai.providers import providers_from
+from adapters_runtime.pinned_http import Reply
 from ai.conftest import BOTH
 from model_server import (
     KEY,
@@ -161,25 +161,6 @@ async def test_nobody_there(model: str) -> None:
     found = await failure(WireModels(providers_from(env)), model)
     assert isinstance(found, ModelBusy)
     assert url.removeprefix("http://") in str(found)
-
-
-async def test_a_name_that_leads_nowhere(model: str) -> None:
-    """A name that cannot be looked up is told, and may be asked for again."""
-    url = "http://no-such-host.invalid"
-    env = {"WFCORE_AI_LOCAL_BASE_URL": url, "ANTHROPIC_BASE_URL": url}
-    found = await failure(WireModels(providers_from(env)), model)
-    assert isinstance(found, ModelBusy)
-    assert "no-such-host.invalid" in str(found)
-
-
-@pytest.mark.parametrize("host", ["169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1"])
-async def test_addresses_that_are_no_hosts(model: str, host: str) -> None:
-    """Link-local, unspecified and multicast addresses are not connected to. AI-6."""
-    url = f"http://{host}:9"
-    env = {"WFCORE_AI_LOCAL_BASE_URL": url, "ANTHROPIC_BASE_URL": url}
-    found = await failure(WireModels(providers_from(env)), model)
-    assert isinstance(found, ModelRefused)
-    assert "no host to ask" in str(found)
 
 
 @pytest.mark.parametrize(

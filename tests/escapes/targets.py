@@ -1,17 +1,21 @@
 """What there is to reach: a server's files, processes and ports, and some of other people."""
 
+import fcntl
 import os
 import secrets
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+SIOCGIFADDR = 0x8915
 
 VICTIM = """
 import ctypes, sys
@@ -140,9 +144,11 @@ def _echo(echo: socket.socket) -> None:
 
 def _own_address() -> str:
     """An address of this machine's that is no loopback one, if it has one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        try:
-            asked.connect(("192.0.2.1", 9))  # nothing is sent
-        except OSError:
-            return "127.0.0.1"
-        return str(asked.getsockname()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode())
+            with suppress(OSError):  # an interface without an IPv4 address
+                found = fcntl.ioctl(asking, SIOCGIFADDR, request)[20:24]
+                if found[0] != 127:
+                    return socket.inet_ntoa(found)
+    return "127.0.0.1"

@@ -13,6 +13,7 @@ from wfcore.instants import DAY, EpochMs
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StatusReason
 from wfcore.rules import execution_machine as facts
+from wfcore.rules.address import is_host, is_public
 from wfcore.rules.callback import (
     DELAYS,
     SECRET_LENGTH,
@@ -20,7 +21,6 @@ from wfcore.rules.callback import (
     attempted,
     body_of,
     check_url,
-    may_connect,
     message,
     owed,
     signed,
@@ -199,25 +199,47 @@ PRIVATE = (
     *("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1"),
     *("0.0.0.0", "255.255.255.255", "224.0.0.1", "192.0.2.1", "::1", "::", "fe80::1", "fc00::1"),
     *("::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"),
+    *("192.0.0.8", "192.0.0.9", "192.88.99.1", "198.18.0.1", "240.0.0.1", "::ffff:8.8.8.8"),
+    *("::8.8.8.8", "64:ff9b::808:808", "64:ff9b:1::1", "2002:808:808::", "2001::1", "100::1"),
+    *("fec0::1", "2001:db8::1", "3fff::1", "5f00::1", "4000::1"),
 )
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_addresses(address):
     """CB-4: no callback goes to an address that is not public, however it is written."""
-    assert not may_connect(address)
+    assert not is_public(address)
     host = f"[{address}]" if ":" in address else address
     with pytest.raises(InvalidInput, match="private"):
         check_url(f"https://{host}:8443/x", allow_private=False)
     assert check_url(f"https://{host}:8443/x", allow_private=True)
 
 
-@pytest.mark.parametrize(
-    "address", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::"]
-)
+@pytest.mark.parametrize("address", ["8.8.8.8", "192.0.1.1", "2606:4700::1111", "2a00::1"])
 def test_public_addresses(address):
     """CB-4: a public address is let through."""
-    assert may_connect(address)
+    assert is_public(address)
+
+
+@given(st.ip_addresses(v=6))
+def test_no_ipv6_address_hides_an_ipv4_one(found):
+    """CB-4: outside of the global unicast space of IPv6 nothing is public."""
+    assert not is_public(str(found)) or int(found) >> 125 == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "fits"),
+    [
+        *(("127.0.0.1", True), ("10.0.0.1", True), ("::1", True), ("fd00::1", True)),
+        *(("8.8.8.8", True), ("::ffff:127.0.0.1", True), ("::ffff:169.254.1.1", False)),
+        *(("169.254.169.254", False), ("0.0.0.0", False), ("255.255.255.255", False)),
+        *(("224.0.0.1", False), ("fe80::1", False), ("::", False), ("ff02::1", False)),
+        ("64:ff9b::a9fe:a9fe", False),
+    ],
+)
+def test_hosts_that_an_operator_may_mean(address, fits):
+    """AI-6: loopback and private addresses are hosts; link-local, multicast and "any" are none."""
+    assert is_host(address) is fits
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The adapters of the runtime keep the contracts that wfcore ships."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -130,7 +130,5 @@ class TestHttpCourier(CourierContract):
             yield ReceivingPeer(receiver)
 
     @pytest.fixture
-    async def courier(self) -> AsyncIterator[HttpCourier]:
-        courier = HttpCourier(allow_private=True, timeout_s=20)
-        yield courier
-        await courier.close()
+    def courier(self) -> HttpCourier:
+        return HttpCourier(allow_private=True, timeout_s=20)

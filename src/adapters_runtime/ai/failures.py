@@ -9,9 +9,9 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from adapters_runtime.ai.connection import Reply
 from adapters_runtime.ai.providers import Provider
 from adapters_runtime.outputs import parse
+from adapters_runtime.pinned_http import Reply
 from wfcore.model.json import Json
 from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused
 from wfcore.rules.secrecy import mask_text

@@ -1,20 +1,32 @@
 """The providers of this server behind the port `Models`. AI-3 to AI-6, AI-8."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve
 
 from adapters_runtime.ai.anthropic import Anthropic
-from adapters_runtime.ai.connection import Connections, Reply
 from adapters_runtime.ai.dialect import Dialect, Manner, adapted
 from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Kind, Provider, setting_of
 from adapters_runtime.ai.text import json_bytes
 from adapters_runtime.outputs import parse
-from wfcore.ports.models import Answer, AnswerLost, ModelRefused, Question
+from adapters_runtime.pinned_http import (
+    Choice,
+    ExchangeFailed,
+    NotAllowed,
+    NotConnected,
+    NotResolved,
+    NotTrusted,
+    PinnedHttp,
+    Reply,
+)
+from wfcore.ports.models import Answer, AnswerLost, ModelBusy, ModelFailed, ModelRefused, Question
+from wfcore.rules.address import is_host
 from wfcore.rules.secrecy import MASK
 
+MOST_BYTES = 10 * 1_048_576
+"""Of an answer."""
 MOST_TEXT = 1_048_576
 """Characters of an answer."""
 _REMEMBERED = 1_000
@@ -24,11 +36,20 @@ DIALECTS: Mapping[Kind, Dialect] = {Kind.OPENAI: OpenAi(), Kind.ANTHROPIC: Anthr
 
 
 class WireModels:
-    """`Models` over the wire protocols of *providers*."""
+    """
+    `Models` over the wire protocols of *providers*.
 
-    def __init__(self, providers: Mapping[str, Provider]) -> None:
+    Which addresses an operator points to is the operator's business, loopback and private ones too:
+    that is where local models are. Never meant are those that are no host: `is_host`.
+    """
+
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        http: Callable[[Choice], PinnedHttp] = PinnedHttp,
+    ) -> None:
         self.providers = providers
-        self._connections = Connections()
+        self._http = http(_hosts)
         self._manners: dict[str, Manner] = {}
 
     async def ask(self, question: Question) -> Answer:
@@ -56,7 +77,7 @@ class WireModels:
         dialect = DIALECTS[provider.kind]
         path = dialect.models_path.removeprefix("/v1" * provider.base_url.endswith("/v1"))
         url = provider.base_url + path
-        reply = await self._connections.exchange("GET", url, dialect.headers(provider))
+        reply = await self._exchange("GET", url, dialect.headers(provider))
         if reply.status == 404:
             return "answers, but has no list of models"
         if reply.status != 200:
@@ -70,7 +91,16 @@ class WireModels:
         body = json_bytes(dialect.body(question, name, manner))
         headers = {"content-type": "application/json", **dialect.headers(provider)}
         url = provider.base_url + dialect.path(provider)
-        return await self._connections.exchange("POST", url, headers, body)
+        return await self._exchange("POST", url, headers, body)
+
+    async def _exchange(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> Reply:
+        headers = {"accept": "application/json", **headers}
+        try:
+            return await self._http.exchange(method, url, headers, body, MOST_BYTES)
+        except ExchangeFailed as failure:
+            raise _meaning(failure) from None
 
     def _found(self, model: str) -> tuple[Provider, str]:
         name, _, at_provider = model.partition(":")
@@ -84,6 +114,23 @@ class WireModels:
         if len(self._manners) >= _REMEMBERED:
             self._manners.clear()
         self._manners[model] = manner
+
+
+def _hosts(addresses: Sequence[str]) -> Sequence[str]:
+    return [one for one in addresses if is_host(one)]
+
+
+def _meaning(failure: ExchangeFailed) -> ModelFailed:
+    """Asked again is what provably was not sent; what may have arrived is lost. Decision 31."""
+    match failure:
+        case NotAllowed():
+            return ModelRefused(f"{failure}, which is no host to ask")
+        case NotTrusted():
+            return ModelRefused(str(failure))
+        case NotResolved() | NotConnected():
+            return ModelBusy(str(failure))
+        case _:
+            return AnswerLost(str(failure))
 
 
 def _read(provider: Provider, reply: Reply) -> Answer:

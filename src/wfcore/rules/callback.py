@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from hmac import digest
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from attrs import evolve
@@ -20,6 +19,7 @@ from wfcore.instants import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
+from wfcore.rules.address import is_public
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SECRET_LENGTH = 32
@@ -40,7 +40,6 @@ DELAYS = (
 """From the beginning of one attempt to the next: ten attempts in a day."""
 
 GONE = 410
-_NAT64 = IPv6Network("64:ff9b::/96")
 FIELD = "callbackUrl"
 
 
@@ -51,7 +50,7 @@ def check_url(url: str, allow_private: bool) -> str:
     What a name resolves to is checked when it is called. Raises `InvalidInput`.
     """
     host = _host(url)
-    if not allow_private and not _is_public(host):
+    if not allow_private and not _may_be_public(host):
         raise InvalidInput(FIELD, "must not be a private or loopback address")
     return url
 
@@ -77,32 +76,13 @@ def _host(url: str) -> str:
     return host
 
 
-def _is_public(host: str) -> bool:
+def _may_be_public(host: str) -> bool:
     if host.rstrip(".") == "localhost" or host.rstrip(".").endswith(".localhost"):
         return False
     try:
-        return may_connect(host)
+        return is_public(host)
     except ValueError:
         return True  # a name: checked when it is resolved
-
-
-def may_connect(address: str) -> bool:
-    """
-    Whether an IP address is one of the public internet. CB-4.
-
-    Raises `ValueError` for text that is no IP address.
-    """
-    found = ip_address(address)
-    if isinstance(found, IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            inner = IPv4Address(int(found) & 0xFFFF_FFFF)
-        return _is_open(inner) if inner else _is_open(found)
-    return _is_open(found)
-
-
-def _is_open(found: IPv4Address | IPv6Address) -> bool:
-    return found.is_global and not found.is_multicast
 
 
 def owed(run: Execution, url: str, now: EpochMs) -> Callback:

@@ -1,0 +1,208 @@
+"""
+One HTTP exchange with one checked address: what callbacks, AI calls and notices go out by.
+
+A name is resolved once, its addresses are judged, and the connection goes to one that was judged:
+a name that leads elsewhere a moment later changes nothing (DNS rebinding). The `Host` header and
+the name that the certificate must have stay those of the URL. No redirect is followed, no proxy,
+credential or cookie of the environment is used, what is read is bounded, and the connection is
+closed at the end.
+
+Bounding the time is the caller's: `asyncio.timeout` around an exchange ends it.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT_S = 10.0
+
+Choice = Callable[[Sequence[str]], Sequence[str]]
+"""Of the addresses of a name those that may be connected to, best first; empty: none."""
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+Transport = Callable[[ssl.SSLContext], "httpx2.AsyncBaseTransport"]
+
+
+@frozen
+class Reply:
+    """What came back. Header names are in lower case; `body` is empty where it was not read."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class ExchangeFailed(Exception):
+    """There is no reply. The message names the host, never path, query, headers or body."""
+
+
+class NotResolved(ExchangeFailed):
+    """The name could not be looked up. Nothing was sent."""
+
+
+class NotAllowed(ExchangeFailed):
+    """None of the addresses may be connected to; `addresses` has them all. Nothing was sent."""
+
+    def __init__(self, host: str, addresses: Sequence[str]) -> None:
+        super().__init__(f"{host} leads to {', '.join(addresses)}")
+        self.addresses = addresses
+
+
+class NotConnected(ExchangeFailed):
+    """Nobody answered at any address. Nothing was sent."""
+
+
+class NotTrusted(ExchangeFailed):
+    """The server's certificate is not valid for the name. Nothing was sent."""
+
+
+class ConnectionBroke(ExchangeFailed):
+    """The connection ended, or the answer was not one, after something was sent."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses of *host* as the system knows them, best first, without scope ids."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found))
+
+
+def _new_transport(context: ssl.SSLContext) -> "httpx2.AsyncBaseTransport":
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
+    return httpx2.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits)
+
+
+class PinnedHttp:
+    """
+    Makes exchanges with addresses that *choice* allows.
+
+    *resolver* and *transport* are replaced by tests. The HTTP library is imported by a thread, with
+    the first exchange: most servers never make one.
+    """
+
+    def __init__(
+        self, choice: Choice, resolver: Resolver = resolve, transport: Transport = _new_transport
+    ) -> None:
+        self._choice = choice
+        self._resolver = resolver
+        self._transport = transport
+        self._context: ssl.SSLContext | None = None
+
+    async def exchange(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, most_bytes: int
+    ) -> Reply:
+        """
+        Send one request; read at most *most_bytes* of its answer, nothing beyond the head for 0.
+
+        The next address is tried only where nothing was sent to the one before.
+
+        Raises `ExchangeFailed`.
+        """
+        if self._context is None:
+            self._context = await asyncio.to_thread(_load)
+        trouble: ExchangeFailed | None = None
+        for address in await self._addresses(url):
+            try:
+                request = _request(method, url, address, headers, body)
+                return await self._send(request, most_bytes)
+            except NotConnected as failure:
+                trouble = failure
+        assert trouble
+        raise trouble
+
+    async def _addresses(self, url: str) -> Sequence[str]:
+        where = urlsplit(url)
+        host = where.hostname or ""
+        try:
+            port = 443 if where.scheme == "https" else 80
+            found = await self._resolver(host, where.port or port)
+        except (OSError, UnicodeError) as trouble:
+            raise NotResolved(f"cannot look up {host}: {trouble}") from None
+        allowed = self._choice(found)
+        if not allowed:
+            raise NotAllowed(host, found)
+        return allowed
+
+    async def _send(self, request: "httpx2.Request", most_bytes: int) -> Reply:
+        import httpx2
+
+        host = request.headers["host"]
+        assert self._context
+        try:
+            async with self._transport(self._context) as transport:
+                response = await transport.handle_async_request(request)
+                try:
+                    return await _read(response, most_bytes)
+                finally:
+                    await response.aclose()
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as failure:
+            raise _not_connected(host, failure) from None
+        except httpx2.TransportError as failure:
+            what = str(failure) or type(failure).__name__
+            raise ConnectionBroke(f"the connection to {host} broke: {what}") from None
+
+
+def _load() -> ssl.SSLContext:
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def _request(
+    method: str, url: str, address: str, headers: Mapping[str, str], body: bytes
+) -> "httpx2.Request":
+    """A request for *url* that goes to *address* and to nowhere else."""
+    import httpx2
+
+    where = httpx2.URL(url)
+    return httpx2.Request(
+        method,
+        where.copy_with(host=address),
+        headers={
+            "host": where.netloc.decode("ascii"),
+            "accept-encoding": "identity",
+            "connection": "close",
+            **headers,
+        },
+        content=body,
+        extensions={
+            "timeout": {"connect": CONNECT_S, "read": None, "write": None, "pool": None},
+            "sni_hostname": where.host,
+        },
+    )
+
+
+async def _read(response: "httpx2.Response", most_bytes: int) -> Reply:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    if most_bytes == 0:
+        return Reply(response.status_code, headers, b"")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise ConnectionBroke("the answer is compressed, which was not asked for")
+    chunks: list[bytes] = []
+    size = 0
+    stream: Any = response.stream
+    async for chunk in stream:
+        size += len(chunk)
+        if size > most_bytes:
+            raise ConnectionBroke(f"the answer is over {most_bytes // 1_048_576} MB")
+        chunks.append(chunk)
+    return Reply(response.status_code, headers, b"".join(chunks))
+
+
+def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
+    """A certificate that is wrong now will be wrong again; whatever else may pass."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return NotTrusted(f"the certificate of {host} is not valid: {cause.verify_message}")
+        cause = cause.__cause__ or cause.__context__
+    return NotConnected(f"cannot connect to {host}: {failure or type(failure).__name__}")

@@ -1,0 +1,76 @@
+"""
+Which IP addresses an outgoing call may go to. CB-4, AI-6.
+
+The lists are this project's own and not those of Python's `ipaddress`, whose `is_global` changed
+between patch releases: the same address is judged alike on every Python. They come from the IANA
+special-purpose address registries for IPv4 and IPv6 (RFC 6890 and later additions), read strictly:
+IPv6 forms that carry an IPv4 address (mapped, NAT64, 6to4, Teredo) are refused as a whole, because
+only the translator in between knows what it reaches.
+"""
+
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+
+_CLOSED_V4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared by a provider's customers
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, where clouds keep their metadata
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # IETF protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # 6to4 relays
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+        ),
+    )
+)
+_GLOBAL_V6 = IPv6Network("2000::/3")
+"""All that IANA has given out as global unicast; what lies outside is closed."""
+_CLOSED_V6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # IETF protocol assignments: Teredo, benchmarks, ORCHID
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+_NO_HOST_V4 = tuple(map(IPv4Network, ("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4")))
+_NO_HOST_V6 = tuple(map(IPv6Network, ("::/128", "fe80::/10", "ff00::/8", "64:ff9b::/96")))
+
+
+def is_public(address: str) -> bool:
+    """
+    Whether *address* belongs to the public internet.
+
+    Raises `ValueError` for text that is no IP address.
+    """
+    found = ip_address(address)
+    if isinstance(found, IPv6Address):
+        return found in _GLOBAL_V6 and not any(found in one for one in _CLOSED_V6)
+    return not any(found in one for one in _CLOSED_V4)
+
+
+def is_host(address: str) -> bool:
+    """
+    Whether *address* can be a host that an operator means, loopback and private ones too.
+
+    Never the link-local ones, where clouds keep credentials, nor multicast, broadcast and "any".
+    Raises `ValueError` for text that is no IP address.
+    """
+    found = ip_address(address)
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return is_host(str(found.ipv4_mapped))
+        return not any(found in one for one in _NO_HOST_V6)
+    return not any(found in one for one in _NO_HOST_V4)

@@ -1,0 +1,184 @@
+"""
+Outgoing exchanges go where their address was checked. No test here leaves this machine: names are
+resolved by the test, and what would be connected to elsewhere is only written down.
+"""
+
+import ssl
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from adapters_runtime.ai.models import WireModels
+from adapters_runtime.ai.providers import providers_from
+from adapters_runtime.courier import HttpCourier
+from adapters_runtime.pinned_http import NotConnected, NotResolved, PinnedHttp, resolve
+from model_server import a_model_server
+from receiver import a_receiver
+from wfcore.ports.callbacks import Answer
+from wfcore.ports.models import ModelBusy, ModelRefused, Question
+
+NAME = "elsewhere.example"
+QUESTION = Question("local:m", "Say it")
+METADATA = "169.254.169.254"
+
+
+class Names:
+    """A resolver whose answers, one for each look-up, are in the test's hand."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        return self.answers.pop(0)
+
+
+class Recorder(httpx2.AsyncBaseTransport):
+    """A transport that writes down where it should have gone, and answers as it is told."""
+
+    def __init__(self, *closed: str, status: int = 204) -> None:
+        self.went_to: list[str] = []
+        self.requests: list[httpx2.Request] = []
+        self.closed = closed
+        self.status = status
+
+    def __call__(self, _: ssl.SSLContext) -> "Recorder":
+        return self
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.went_to.append(request.url.host)
+        self.requests.append(request)
+        if request.url.host in self.closed:
+            raise httpx2.ConnectError("nobody there")
+        return httpx2.Response(self.status)
+
+
+def courier(names: Names, recorder: Recorder, allow_private: bool = False) -> HttpCourier:
+    return HttpCourier(allow_private, http=partial(PinnedHttp, resolver=names, transport=recorder))
+
+
+async def test_a_public_address_is_called_by_its_name() -> None:
+    """The connection goes to the address that was checked, in the name of the host. CB-4."""
+    recorder = Recorder()
+    url = f"https://{NAME}/told?for=me"
+    assert await courier(Names(["93.184.216.34"]), recorder).post(url, {}, b"{}") == Answer(204)
+    (request,) = recorder.requests
+    assert recorder.went_to == ["93.184.216.34"]
+    assert request.headers["host"] == NAME
+    assert request.extensions["sni_hostname"] == NAME
+
+
+@pytest.mark.parametrize("private", ["127.0.0.1", METADATA, "10.0.0.1", "::1", "192.0.0.8"])
+async def test_one_private_address_is_enough(private: str) -> None:
+    """Of several addresses of a name every one must be public, or none is called. CB-4."""
+    recorder = Recorder()
+    for found in ([private], ["93.184.216.34", private], [private, "93.184.216.34"]):
+        answer = await courier(Names(found), recorder).post(f"http://{NAME}/", {}, b"{}")
+        assert "private" in str(answer.error)
+    assert recorder.went_to == []
+
+
+async def test_the_name_is_resolved_once() -> None:
+    """What was checked is what is connected to: a second look-up never happens. CB-4."""
+    recorder = Recorder()
+    names = Names(["93.184.216.34"], ["127.0.0.1"])
+    await courier(names, recorder).post(f"http://{NAME}/", {}, b"{}")
+    assert (names.asked, recorder.went_to) == ([NAME], ["93.184.216.34"])
+
+
+async def test_the_real_connection_goes_to_the_resolved_address() -> None:
+    """A name that only the resolver knows is reached at the address that it gave, over a socket."""
+    with a_receiver() as receiver:
+        http = partial(PinnedHttp, resolver=Names(["127.0.0.1"]))
+        sender = HttpCourier(allow_private=True, http=http)
+        assert await sender.post(f"http://{NAME}:{receiver.port}/x", {}, b"{}") == Answer(204)
+        (got,) = receiver.received
+    assert got.path == "/x"
+
+
+async def test_the_next_address() -> None:
+    """Where nobody listens at one address the next one is tried, and nobody is called twice."""
+    recorder = Recorder("93.184.216.34")
+    names = Names(["93.184.216.34", "93.184.216.35", "93.184.216.36"])
+    assert await courier(names, recorder).post(f"http://{NAME}/", {}, b"{}") == Answer(204)
+    assert recorder.went_to == ["93.184.216.34", "93.184.216.35"]
+
+
+async def test_no_address_answers() -> None:
+    """Where nobody listens at any address the failure says so, without path and query."""
+    http = PinnedHttp(list, Names(["127.0.0.1", "127.0.0.2"]), Recorder("127.0.0.1", "127.0.0.2"))
+    with pytest.raises(NotConnected) as caught:
+        await http.exchange("POST", f"http://{NAME}/secret?key=1", {}, b"", 0)
+    assert NAME in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+async def test_an_unknown_name() -> None:
+    """A name that cannot be looked up is a failure of its own; nothing was sent."""
+
+    async def unknown(host: str, port: int) -> Sequence[str]:
+        raise OSError("Name or service not known")
+
+    recorder = Recorder()
+    with pytest.raises(NotResolved, match=NAME):
+        await PinnedHttp(list, unknown, recorder).exchange("GET", f"http://{NAME}/", {}, b"", 0)
+    assert recorder.went_to == []
+
+
+async def test_models_pass_over_what_is_no_host() -> None:
+    """Of a provider's addresses only hosts are asked, private ones included. AI-6."""
+    with a_model_server() as server:
+        port = urlsplit(server.url).port
+        environment = {"WFCORE_AI_LOCAL_BASE_URL": f"http://{NAME}:{port}/v1"}
+        names = Names([METADATA, "0.0.0.0", "127.0.0.1"], [METADATA])
+        models = WireModels(providers_from(environment), partial(PinnedHttp, resolver=names))
+        assert (await models.ask(QUESTION)).text == "hello"
+        with pytest.raises(ModelRefused, match="no host to ask"):
+            await models.ask(QUESTION)
+        assert len(server.asked) == 1
+    assert server.asked[0].headers["host"].startswith(f"{NAME}:")
+
+
+def asking(recorder: Recorder, *found: str) -> WireModels:
+    """Models whose provider's name leads to *found*."""
+    environment = {"WFCORE_AI_LOCAL_BASE_URL": f"http://{NAME}/v1"}
+    http = partial(PinnedHttp, resolver=Names(found), transport=recorder)
+    return WireModels(providers_from(environment), http)
+
+
+@pytest.mark.parametrize("address", [METADATA, "0.0.0.0", "fe80::1", "224.0.0.1", "::"])
+async def test_addresses_that_are_no_hosts(address: str) -> None:
+    """Link-local, unspecified and multicast addresses get neither question nor key. AI-6."""
+    recorder = Recorder()
+    with pytest.raises(ModelRefused, match="no host to ask"):
+        await asking(recorder, address).ask(QUESTION)
+    assert recorder.went_to == []
+
+
+async def test_a_provider_that_is_not_there_is_busy() -> None:
+    """Nothing was sent, so asking again is safe. AI-3."""
+    with pytest.raises(ModelBusy, match=f"cannot connect to {NAME}"):
+        await asking(Recorder("127.0.0.1"), "127.0.0.1").ask(QUESTION)
+
+
+async def test_a_provider_without_an_address_is_busy() -> None:
+    """A name that cannot be looked up now may be looked up later. AI-3."""
+
+    async def unknown(host: str, port: int) -> Sequence[str]:
+        raise OSError("Temporary failure in name resolution")
+
+    environment = {"WFCORE_AI_LOCAL_BASE_URL": f"http://{NAME}/v1"}
+    models = WireModels(providers_from(environment), partial(PinnedHttp, resolver=unknown))
+    with pytest.raises(ModelBusy, match=f"cannot look up {NAME}"):
+        await models.ask(QUESTION)
+
+
+async def test_the_resolver_of_a_server_is_the_system_s() -> None:
+    """Numeric addresses come back as they are, names with each of their addresses once."""
+    assert await resolve("127.0.0.1", 80) == ["127.0.0.1"]
+    found = await resolve("localhost", 80)
+    assert len(set(found)) == len(found) > 0
