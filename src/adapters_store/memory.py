@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from wfcore import memory
+from wfcore.memory.disk import Disk
 
 R = TypeVar("R")
 
@@ -20,10 +21,10 @@ async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: b
 
 
 class MemoryStore(memory.MemoryStore):
-    """Satisfies `wfcore.ports.store.Store` over dicts."""
+    """Satisfies `wfcore.ports.store.Store` over dicts; over the same *disk* as another one."""
 
-    def __init__(self) -> None:
-        super().__init__(in_turn)
+    def __init__(self, disk: Disk | None = None) -> None:
+        super().__init__(in_turn, disk)
 
 
 class MemoryCounters(memory.MemoryCounters):

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import LeaseLost
-from wfcore.memory import Disk, MemoryStore
+from wfcore.memory import Disk, MemoryStore, runs
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
@@ -179,6 +179,15 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             await unit.commit()
 
     patch.setattr(sweeping, "_recover", sweeping.retried(recover))
+
+
+def leases_uncompared(patch: pytest.MonkeyPatch) -> None:
+    """Recovery takes an execution away whose worker has extended the lease meanwhile."""
+
+    def require_nothing(self: runs.Executions, record: Execution, now: Any) -> None:
+        """Whatever the lease says."""
+
+    patch.setattr(runs.Executions, "require_abandoned", require_nothing)
 
 
 def end_recorded_again(patch: pytest.MonkeyPatch) -> None:

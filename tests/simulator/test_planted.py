@@ -27,6 +27,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.recovery_is_forgotten, {"no end"}),
     (planted.heartless, {"interrupted for nothing"}),
     (planted.recovered_without_looking, {"interrupted for nothing", "taken away"}),
+    (planted.leases_uncompared, {"lease unheeded"}),
     (planted.end_recorded_again, {"result changed", "late result", REFUSED}),
     (planted.beginning_forgotten, {"interrupted for nothing", "no end"}),
     (planted_requests.second_decision_acknowledged, {"decided twice", "decision undone"}),

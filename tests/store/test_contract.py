@@ -23,6 +23,10 @@ class TestMemoryStore(StoreContract):
         yield store
         await store.close()
 
+    @pytest.fixture
+    def another(self, store: MemoryStore) -> Store:
+        return MemoryStore(store.disk)
+
 
 class TestMemoryCounters(CountersContract):
     @pytest.fixture
@@ -38,6 +42,12 @@ class TestSqliteStore(StoreContract):
         store = await SqliteStore.open(tmp_path / "wfcore.db")
         yield store
         await store.close()
+
+    @pytest.fixture
+    async def another(self, store: SqliteStore) -> AsyncIterator[Store]:
+        another = await SqliteStore.open(store.path)
+        yield another
+        await another.close()
 
 
 class TestSqliteStoreThatRemembersNothing(TestSqliteStore):

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from usecases.conftest import World, code, review
-from wfcore.errors import AlreadyDecided, AlreadyFinished
-from wfcore.instants import DAY
+from wfcore.errors import AlreadyDecided, AlreadyFinished, Stale
+from wfcore.instants import DAY, MINUTE
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.rules.approval import Approve
-from wfcore.usecases import approvals, executions, starting, sweeping
+from wfcore.usecases import approvals, executions, running, starting, sweeping
 from wfcore.usecases.approvals import Decide
 from wfcore.usecases.starting import Idempotency, Started
 
@@ -86,3 +86,30 @@ async def test_a_sweep_that_meets_a_cancel_goes_on(world: World, turns: int):
     )
     assert swept == []
     assert not isinstance(cancelled, Exception) or isinstance(cancelled, AlreadyFinished)
+
+
+async def test_a_lease_extended_under_the_sweep_keeps_its_execution(world: World) -> None:
+    """A worker that says it lives while the sweep takes it for lost loses nothing. EX-11."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    await world.services.store.enlist("slow")
+    lease, _ = await world.take("slow")
+    world.clock.advance(MINUTE)
+    async with world.services.store.view() as view:
+        (lost,) = await view.executions.abandoned(world.clock.now(), 9)
+    assert await running.heartbeat(world.services, lease.worker, [run_id])
+    with pytest.raises(Stale):
+        await sweeping._recover(world.services, lost)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert (run.status, run.worker) == (ExecutionStatus.RUNNING, "slow")
+
+
+async def test_a_grace_that_began_anew_is_waited_for(world: World) -> None:
+    """An execution interrupted again since the sweep looked has all of its grace. EX-13."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take("slow")
+    await running.hand_back(world.services, lease)
+    await sweeping._end_grace(world.services, run_id)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert run.status is ExecutionStatus.INTERRUPTED

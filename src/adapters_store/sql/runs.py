@@ -36,6 +36,10 @@ MAY_SEE = """r.id IN (
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
 
+REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
+    WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
+"""Touches the row exactly where the lease is over, or the worker is known to have ended."""
+
 ADD_EVENT = insert("events", ("execution_id", "number", "at", "kind", "data"))
 
 PURGE = (
@@ -117,6 +121,11 @@ class Executions:
             known = self.desk.reads.cache.get("executions", key)
             base = known.record if known is not None else None
         return base if base is not None and base.version == record.version else None
+
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        ended = bool(record.worker and self.ended((record.worker,)))
+        values = (record.id, record.worker, now, ended)
+        self.desk.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
 
     def purge(self, id: str) -> None:
         for sql in PURGE:

@@ -67,10 +67,8 @@ class Executions:
 
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         def holds(run: Execution) -> bool:
-            if run.worker is None or run.status in FINISHED:
-                return False
-            lease = self.desk.overlay.get(LEASES, run.id) or 0
-            return lease < now or run.worker in self.ended
+            held = run.worker is not None and run.status not in FINISHED
+            return held and self._is_gone(self.desk.overlay, run, now)
 
         return sorted(await self.desk.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
 
@@ -92,6 +90,19 @@ class Executions:
             overlay.put(EXECUTIONS, record.id, record)
 
         self.desk.collect(change)
+
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        def change(overlay: Overlay) -> None:
+            run = overlay.get(EXECUTIONS, record.id)
+            held = run is not None and run.worker is not None and run.worker == record.worker
+            gone = held and self._is_gone(overlay, record, now)
+            overlay.expect(EXECUTIONS, record.id, gone)
+
+        self.desk.collect(change)
+
+    def _is_gone(self, overlay: Overlay, run: Execution, now: EpochMs) -> bool:
+        """Whether the worker of *run* let its lease end, or is known to have ended."""
+        return (overlay.get(LEASES, run.id) or 0) < now or run.worker in self.ended
 
     def purge(self, id: str) -> None:
         def change(overlay: Overlay) -> None:

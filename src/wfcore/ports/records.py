@@ -163,6 +163,13 @@ class Executions(ExecutionsView, Protocol):
         None the lease is gone. The lease's end is the store's own, see `Store.claim`.
         """
 
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        """
+        `commit` raises `Stale` unless *record*'s worker still holds it then and is gone: its
+        lease is over at *now*, or its process has ended. A lease that was extended after
+        `abandoned` was read keeps the execution, although `extend` changes no version.
+        """
+
     def purge(self, id: str) -> None:
         """
         Delete it with its events, approvals, callback and artifact records. Files are the

@@ -5,8 +5,9 @@ Each duty is a row in the store; losing a sweep costs a delay, never work.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from wfcore.errors import IllegalMove
+from wfcore.errors import IllegalMove, Stale
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.execution import Execution
 from wfcore.rules import execution_machine as facts
@@ -41,17 +42,19 @@ async def recover(services: Services) -> int:
     async with services.store.view() as view:
         lost = await view.executions.abandoned(services.clock.now(), BATCH)
     for run in lost:
-        await _recover(services, run)
+        with suppress(Stale):
+            await _recover(services, run)
     return len(lost)
 
 
-@retried
 async def _recover(services: Services, lost: Execution) -> None:
+    """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
     now = services.clock.now()
     async with services.store.unit() as unit:
         run = await unit.executions.get(lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
+        unit.executions.require_abandoned(run, now)
         outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
         outcome = await collect(unit, outcome, now)
         await unit.commit()
@@ -72,7 +75,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
     now = services.clock.now()
     async with services.store.unit() as unit:
         run = await unit.executions.get(execution_id)
-        if run is None:
+        if run is None or run.due_at is None or run.due_at > now:
             return
         try:
             fact: facts.Fact = facts.Resumed() if may_resume(run) else facts.GraceOver()

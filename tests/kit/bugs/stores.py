@@ -9,6 +9,7 @@ from unittest import mock
 from attrs import evolve
 
 from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sql import runs as sql_runs
 from adapters_store.sql import writer as sql_writer
 from adapters_store.sqlite import SqliteStore
 from kit.bugs.catching import Bug, patched, promise, walk
@@ -23,6 +24,10 @@ from wfcore.testing.fakes_running import DictFiles
 
 def stores(test: str) -> Any:
     return promise(StoreContract, test, store=MemoryStore)
+
+
+def beside(store: MemoryStore) -> MemoryStore:
+    return MemoryStore(store.disk)
 
 
 def counting(test: str) -> Any:
@@ -122,6 +127,10 @@ def put_with_worker(self: Any, record: Any) -> None:
 PUT_RUN = runs.Executions.put
 
 
+def require_no_end(self: Any, record: Any, now: Any) -> None:
+    """Whether the lease is still over is not looked at."""
+
+
 def purge_the_head(self: Any, id: str) -> None:
     self.desk.collect(lambda overlay: overlay.set(EXECUTIONS, id, None))
 
@@ -178,6 +187,8 @@ async def inclusive(self: Any, storage_key: str, start: int, end: int) -> Any:
 
 
 READ = DictFiles.read
+EACH_TO_ONE = "test_of_many_workers_each_execution_goes_to_one"
+EXTENDED = "test_a_lease_that_was_extended_in_time_keeps_its_execution"
 UNIQUE = "test_an_email_is_unique"
 BUGS = (
     Bug(
@@ -249,7 +260,17 @@ BUGS = (
     Bug(
         "two workers get the same execution",
         patched(memory_store.MemoryStore, "claim", claim_in_two_steps),
-        stores("test_of_many_workers_each_execution_goes_to_one"),
+        promise(StoreContract, EACH_TO_ONE, store=MemoryStore, another=beside),
+    ),
+    Bug(
+        "an extended lease is lost all the same",
+        patched(runs.Executions, "require_abandoned", require_no_end),
+        promise(StoreContract, EXTENDED, store=MemoryStore, another=beside),
+    ),
+    Bug(
+        "an extended lease is lost all the same in SQLite",
+        patched(sql_runs.Executions, "require_abandoned", require_no_end),
+        promise(StoreContract, EXTENDED, store=sqlite, another=sqlite),
     ),
     Bug(
         "a flood takes every place",

@@ -34,7 +34,15 @@ async def claim(store: Store, worker: str = "w1", **terms: Any) -> list[str]:
 
 
 class ClaimContract:
-    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+    """
+    Subclasses give a fixture `store`: an empty store that is closed afterwards; and `another`: a
+    second handle on the same medium, with connections of its own, as another process would have.
+    """
+
+    @pytest.fixture
+    def another(self, store: Store) -> Store:
+        """For a medium that only one handle may use at a time."""
+        return store
 
     async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
         """What has not ended, is due, and is held by nobody: returned exactly as stored."""
@@ -69,18 +77,22 @@ class ClaimContract:
         assert await read(store, "due") == due
         assert await claim(store, "w2") == []
 
-    async def test_of_many_workers_each_execution_goes_to_one(self, store: Store) -> None:
+    async def test_of_many_workers_each_execution_goes_to_one(
+        self, store: Store, another: Store
+    ) -> None:
         """Racing claims never share an execution and leave none behind."""
         await keep(store, *(make.execution(f"e{n}", owner_id=f"acc_{n % 3}") for n in range(40)))
 
-        async def work(worker: str) -> list[str]:
+        async def work(handle: Store, worker: str) -> list[str]:
             mine: list[str] = []
-            while got := await claim(store, worker, limit=3):
+            while got := await claim(handle, worker, limit=3):
                 mine += got
                 await asyncio.sleep(0)
             return mine
 
-        shares = await asyncio.gather(*(work(f"w{n}") for n in range(6)))
+        handles = (store, another) * 3
+        workers = (work(handle, f"w{n}") for n, handle in enumerate(handles))
+        shares = await asyncio.gather(*workers)
         everything = [id for share in shares for id in share]
         assert len(everything) == 40
         assert set(everything) == {f"e{n}" for n in range(40)}
@@ -147,6 +159,36 @@ class ClaimContract:
         async with store.view() as view:
             assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e3"]
             assert len(await view.executions.abandoned(EpochMs(UNTIL + 11), 9)) == 3
+
+    async def test_a_lease_that_was_extended_in_time_keeps_its_execution(
+        self, store: Store, another: Store
+    ) -> None:
+        """Who saw the lease over cannot take it away once another handle has extended it."""
+        await store.enlist("w1")
+        await keep(store, make.execution("e1"), make.execution("e2"))
+        await claim(store, "w1", limit=2)
+        after = EpochMs(UNTIL + 1)
+        async with another.unit() as kept, another.unit() as gone, another.unit() as alike:
+            for unit, id in ((kept, "e1"), (gone, "e2"), (alike, "e2")):
+                run = await unit.executions.get(id)
+                assert run is not None
+                unit.executions.require_abandoned(run, after)
+                unit.executions.put(evolve(run, worker=None, due_at=NOW))
+            assert await store.extend("w1", ("e1",), EpochMs(after + 10)) == {"e1": None}
+            await gone.commit()
+            for unit in (kept, alike):
+                with pytest.raises(Stale):
+                    await unit.commit()
+        assert (await read(store, "e1")).worker == "w1"
+        assert (await read(store, "e2")).worker is None
+
+    async def test_what_nobody_holds_is_not_abandoned(self, store: Store) -> None:
+        """A requirement that rests on a worker that let go meanwhile is `Stale`."""
+        await keep(store, make.execution())
+        async with store.unit() as unit:
+            unit.executions.require_abandoned(await read(store, "exec_1"), EpochMs(UNTIL + 1))
+            with pytest.raises(Stale):
+                await unit.commit()
 
     async def test_a_lease_that_its_worker_does_not_name_runs_out(self, store: Store) -> None:
         """Only what the worker says it works on is extended: a claim may be lost on its way."""

@@ -8,7 +8,14 @@ The contract of a store, as a test class to inherit from.
             yield store
             await store.close()
 
-Needs pytest-asyncio in auto mode. Time is plain integers: the suite controls it by its arguments.
+        @pytest.fixture
+        async def another(self, store):
+            another = MyStore(...)  # a second handle on the same medium
+            yield another
+            await another.close()
+
+Without `another` what races over two handles goes through one. Needs pytest-asyncio in auto mode.
+Time is plain integers: the suite controls it by its arguments.
 """
 
 from wfcore.testing.contracts.awaited import Awaited

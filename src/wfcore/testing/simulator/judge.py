@@ -51,8 +51,11 @@ class Court(Protocol):
     def acts(self, worker: str) -> bool:
         """Whether it is *worker* who does what is done now."""
 
+    def lives(self, worker: str) -> bool:
+        """Whether its process is there, whatever keeps it from its work."""
+
     def wall(self) -> int:
-        """The wall clock."""
+        """The latest instant that a clock of this world may show now, before it was set back."""
 
 
 class Judge:
@@ -109,6 +112,8 @@ class Judge:
                 require(lost, "interrupted for nothing", id)
             over = (tables[LEASES.name].get(id) or 0) < self._court.wall()
             require(lost or over, "taken away", f"{id} from {before.worker}")
+            gone = over or not self._court.lives(before.worker)
+            require(gone, "lease unheeded", f"{id} of {before.worker}")
 
 
 class _After:

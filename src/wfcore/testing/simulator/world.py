@@ -85,6 +85,7 @@ class World:
         self._down_until = 0
         self._read_only_until = 0
         self._held_up = 0
+        self._farthest = 0
         self._disturbed_until = 0
 
     def _services(self) -> Services:
@@ -144,9 +145,13 @@ class World:
         task = self.driver.current
         return task is not None and task.label.startswith(f"{worker}/")
 
+    def lives(self, worker: str) -> bool:
+        """Whether its process is there, whatever keeps it from its work."""
+        return any(node.up and node.worker == worker for node in self.nodes)
+
     def wall(self) -> int:
-        """The wall clock."""
-        return self.machine.wall()
+        """The latest instant that a clock of this world may show now, before it was set back."""
+        return self.machine.wall() - self.machine.jumped + self._farthest
 
     def lost(self, worker: str) -> bool:
         """Whether *worker* may rightly be taken for lost: dead, or cut off for a while."""
@@ -213,6 +218,7 @@ class World:
                 task.group.frozen_until = now + amount
             case Kind.CLOCK_JUMP:
                 self.machine.jumped += amount
+                self._farthest = max(self._farthest, self.machine.jumped)
                 self._held_up += max(-amount, 0) + HOLD_MS
             case Kind.WAKE:
                 for node in self.nodes:
