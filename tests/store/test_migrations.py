@@ -1,0 +1,47 @@
+"""Published migrations are history: files of that schema exist, so their text never changes."""
+
+import hashlib
+from pathlib import Path
+
+from adapters_store.sql import migrate
+
+PUBLISHED = {
+    1: "e993b0c18a131eca238fac837cb47abeff098f3d429c95455217064579992c17",
+    2: "d9dcd8ac848ab3d1459e37d8102391c3e3abe822e8fa2bdf0b25276848ffc335",
+    3: "50427c4bb913e218a1c4b216245d0a94e778112deccf42eef3bc7fc3eacf3716",
+    4: "0711dc56b178fa03c71102c190f371e01237d030bf685dceed8c28bb3e438698",
+    5: "7f71faaa9a6423cbec338ae4be7e50012758830e52c1a947ac4493021671768b",
+    6: "c488f8af9b2f2f0309f976c3147f49cca52047a85a4102c793e62a109abe0663",
+    7: "02d5f1b63e18e74cc6ac6e0d6715ae0ff630a9ca4213e7fb0bd7817ddacea6e3",
+}
+"""The SHA-256 of each migration by its number, written down when it lands."""
+
+FOLDER = Path(migrate.__file__).parent / "migrations"
+
+
+def digests() -> dict[int, str]:
+    """The SHA-256 of every migration there is, by its number."""
+    return {
+        int(path.name[:4]): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(FOLDER.glob("*.sql"))
+    }
+
+
+def test_a_published_migration_never_changes() -> None:
+    """A database that has run a migration does not run it again, so a changed text misses it."""
+    found = digests()
+    changed = [number for number, digest in PUBLISHED.items() if found.get(number) != digest]
+    assert not changed, f"migrations {changed} are published: restore them and add a new one"
+
+
+def test_every_migration_has_its_digest() -> None:
+    """What is not written down could change without anybody noticing."""
+    new = {number: digest for number, digest in digests().items() if number not in PUBLISHED}
+    lines = "".join(f'\n    {number}: "{digest}",' for number, digest in new.items())
+    assert not new, f"add to PUBLISHED in {Path(__file__).name}:{lines}"
+
+
+def test_migrations_are_numbered_without_gaps() -> None:
+    """Two migrations of one number, or one that comes late, would be skipped in some files."""
+    numbers = [number for number, _ in migrate.migrations()]
+    assert numbers == list(range(1, len(numbers) + 1))
