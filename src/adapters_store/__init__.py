@@ -9,7 +9,7 @@ from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 
-__all__ = ["Opened", "open_store"]
+__all__ = ["Opened", "open_store", "path_of"]
 
 SQLITE = "sqlite:///"
 
@@ -40,7 +40,7 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite import SqliteStore
 
-    path = data_dir / "wfcore.db" if url is None else _path_of(url)
+    path = path_of(url, data_dir)
     store = await SqliteStore.open(path)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
@@ -50,7 +50,10 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     return Opened(store, counters, files, str(path))
 
 
-def _path_of(url: str) -> Path:
+def path_of(url: str | None, data_dir: Path) -> Path:
+    """The database file that *url* names (None: the one in *data_dir*). Raises `ValueError`."""
+    if url is None:
+        return data_dir / "wfcore.db"
     if url.startswith(SQLITE) and len(url) > len(SQLITE):
         return Path(url.removeprefix(SQLITE))
     raise ValueError(

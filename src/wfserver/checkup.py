@@ -137,10 +137,10 @@ def _cure(error: Exception) -> str:
 
 
 async def _open_store(system: System) -> list[Check]:
-    """Opening has read the whole file already; `ping` writes something durably."""
+    """Opening has read the schema; `ping` writes something durably."""
     await system.services.store.ping()
     schema = migrations()[-1][0]
-    kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, sound, writable"
+    kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
     return [Check("store", True, f"{system.location}: {kind}"), await _webhooks(system.services)]
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Run one workflow file here and now.",
     "serve": "Serve the API.",
     "doctor": "What works here, and what to install.",
+    "check": "Read all that is stored, beside a server, and name what is damaged.",
     "account": "Accounts: create, set, list.",
     "key": "API keys: create, rotate, revoke, list.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",

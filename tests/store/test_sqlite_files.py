@@ -2,7 +2,6 @@
 # ruff: noqa: ASYNC240 - nothing else runs in the loop of a test
 
 import asyncio
-import os
 import sqlite3
 import stat
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters_store.counters import SqliteCounters
 from adapters_store.sql import connection, migrate, writer
 from adapters_store.sqlite import SqliteStore
 from store.conftest import Start
@@ -70,15 +70,40 @@ async def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    """A page that was overwritten is found before the file is used."""
+    """A header or schema that was overwritten, or a file cut short, is found before it is used."""
     path = tmp_path / "wfcore.db"
     store = await SqliteStore.open(path)
     await keep(store, *(make.execution(f"e{n}", variables={"x": "x" * 500}) for n in range(200)))
     await store.close()
-    with path.open("r+b") as file:
-        file.seek(4096 * 30)
-        file.write(os.urandom(4096 * 20))
-    assert "damaged" in await refused(path)
+    whole = path.read_bytes()
+    damaged = (
+        whole[:16] + bytes(84) + whole[100:],
+        whole[:16] + b"\xff" * 84 + whole[100:],
+        whole[:40] + b"\x07" * 24 + whole[64:],
+        whole[:100] + b"\x07" * 4_096 * 3 + whole[100 + 4_096 * 3 :],
+        whole[: 4_096 * 20],
+    )
+    for content in damaged:
+        path.write_bytes(content)
+        assert await refused(path)
+    path.write_bytes(whole)
+    await (await SqliteStore.open(path)).close()
+
+
+async def test_a_store_opens_while_its_lock_is_held(tmp_path: Path) -> None:
+    """Opening what is of the newest schema already waits for nobody's lock, here and in counts."""
+    await (await SqliteStore.open(tmp_path / "wfcore.db")).close()
+    await (await SqliteCounters.open(tmp_path / "counters.db")).close()
+    with (
+        closing(sqlite3.connect(tmp_path / "wfcore.db", isolation_level=None)) as one,
+        closing(sqlite3.connect(tmp_path / "counters.db", isolation_level=None)) as other,
+    ):
+        one.execute("BEGIN IMMEDIATE")
+        other.execute("BEGIN IMMEDIATE")
+        await (await SqliteStore.open(tmp_path / "wfcore.db")).close()
+        counters = await SqliteCounters.open(tmp_path / "counters.db")
+        assert counters.damaged is None
+        await counters.close()
 
 
 async def test_an_empty_file_is_taken(tmp_path: Path) -> None:

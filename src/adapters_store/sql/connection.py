@@ -122,6 +122,13 @@ def detail_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
+def speaks_of_damage(error: DriverError) -> bool:
+    """Whether the file itself is bad: no database, or one that does not hold together."""
+    text = detail_of(error)
+    signs = ("not a database", "malformed", "corrupt", "unsupported file format")
+    return any(sign in text for sign in signs)
+
+
 def close_quietly(connection: Connection) -> None:
     """Close a connection that may be broken."""
     try:

@@ -1,7 +1,7 @@
 """Quota counts as rows: read, counted and written in one transaction."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from attrs import define, field
@@ -10,9 +10,9 @@ from adapters_store.private import alone
 from adapters_store.sql.connection import (
     Connection,
     DriverError,
-    close_quietly,
     connect_counters,
     create_private,
+    speaks_of_damage,
 )
 from adapters_store.sql.statements import Rows
 from wfcore.instants import EpochMs
@@ -157,9 +157,12 @@ def _open(path: Path) -> Connection:
     create_private(path)
     connection = connect_counters(path)
     try:
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(SCHEMA)
-        connection.execute(BY_END)
+        if not _is_ours(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(SCHEMA)
+            connection.execute(BY_END)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
     except DriverError:
         connection.close()
         raise
@@ -167,17 +170,23 @@ def _open(path: Path) -> Connection:
 
 
 def _is_sound(path: Path) -> bool:
+    """Raises `DriverError` for what may pass, such as a lock."""
     if not path.exists() or not path.stat().st_size:
         return True
-    with suppress(DriverError):
-        connection = connect_counters(path)
-        try:
-            owner = connection.execute("PRAGMA application_id").fetchone()[0]
-            check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            return bool(owner == APPLICATION_ID and check == "ok")
-        finally:
-            close_quietly(connection)
-    return False
+    try:
+        with closing(connect_counters(path)) as connection:
+            return _is_ours(connection)
+    except DriverError as error:
+        if not speaks_of_damage(error):
+            raise
+        return False
+
+
+def _is_ours(connection: Connection) -> bool:
+    """Whether it bears our mark and its schema can be read: counts themselves are not read."""
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
+    return bool(owner == APPLICATION_ID)
 
 
 def _move_aside(path: Path) -> Path:

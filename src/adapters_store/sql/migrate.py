@@ -1,11 +1,14 @@
 """
-Whose file is it, is it sound, and is its schema ours: asked before anything is written.
+Whose file is it, and is its schema ours: asked before anything is written.
+
+Only the header and the schema are read, so that a start costs the same however much is stored;
+what reads all of it is `wfcore check` (decision 65).
 
 Migrations are numbered SQL files beside this module; each runs in a transaction of its own
 together with its number (`user_version`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +18,8 @@ from adapters_store.sql.connection import (
     DriverError,
     connect,
     create_private,
-    detail_of,
     is_complete,
+    speaks_of_damage,
     unavailable_on_error,
 )
 from wfcore.errors import StoreRefused
@@ -40,25 +43,44 @@ def prepare(path: Path) -> None:
     `StoreUnavailable` where it cannot be written now.
     """
     if path.exists() and path.stat().st_size:
-        _inspect(path)
+        inspect(path)
     else:
         create_private(path)
     with unavailable_on_error(), closing(connect(path)) as connection:
+        schema = _pragma(connection, "user_version")
+        if not schema:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         for number, text in migrations():
-            _migrate(connection, number, text)
+            if number > schema:
+                _migrate(connection, number, text)
 
 
-def _inspect(path: Path) -> None:
+def inspect(path: Path) -> None:
+    """Raises `StoreRefused` where *path* is foreign, damaged or newer; `StoreUnavailable`."""
+    _refuse(path, _refusal)
+
+
+def require_whole(path: Path) -> None:
+    """Read all of *path*. Raises `StoreRefused` where it is damaged, `StoreUnavailable`."""
+    _refuse(path, _damage)
+
+
+def _refuse(path: Path, reason: Callable[[Connection], str | None]) -> None:
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         try:
-            refusal = _refusal(connection)
+            refusal = reason(connection)
         except DriverError as error:
-            if not _speaks_of_damage(error):
+            if not speaks_of_damage(error):
                 raise
             refusal = f"it is damaged or no SQLite database ({error})"
     if refusal:
         raise StoreRefused(f"{path} was left untouched: {refusal}")
+
+
+def _damage(connection: Connection) -> str | None:
+    check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return None if check == "ok" else f"it is damaged ({check})"
 
 
 def _refusal(connection: Connection) -> str | None:
@@ -69,13 +91,7 @@ def _refusal(connection: Connection) -> str | None:
     schema, newest = _pragma(connection, "user_version"), migrations()[-1][0]
     if schema > newest:
         return f"its schema {schema} is newer than this program's {newest}"
-    check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return None if check == "ok" else f"it is damaged ({check})"
-
-
-def _speaks_of_damage(error: DriverError) -> bool:
-    text = detail_of(error)
-    return "not a database" in text or "malformed" in text or "corrupt" in text
+    return None
 
 
 def _pragma(connection: Connection, name: str) -> int:

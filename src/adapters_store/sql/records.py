@@ -55,6 +55,10 @@ REPLACE_REPLAY = insert(
     WHERE replays.created_at <= excluded.created_at - """
     + str(DAY),
 )
+FIRST_AUDIT = """SELECT body FROM audit
+    WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""
+"""From the first id that counts on: what is older is not even looked at."""
+NEXT_AUDIT = "SELECT body FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 ADD_AUDIT = insert("audit", ("id", "at", "body"))
 
 write_audit = writer_of(AuditEntry, [])
@@ -249,8 +253,11 @@ class Audit:
     desk: Desk
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
-        sql = "SELECT body FROM audit WHERE at >= ? AND id > ? ORDER BY id LIMIT ?"
-        found = await self.desk.rows(query(sql, since, after_id or "", limit, tables="audit"))
+        if after_id is None:
+            rows = query(FIRST_AUDIT, since, limit, tables="audit")
+        else:
+            rows = query(NEXT_AUDIT, since, after_id, limit, tables="audit")
+        found = await self.desk.rows(rows)
         return [read_audit(value_of(row[0])) for row in found]
 
     def append(self, entry: AuditEntry) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from wfserver.archive import back_up, unpacked
+from adapters_store.sql.migrate import require_whole
+from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
 from wfserver.failures import Failed
 from wfserver.output import put_json
@@ -51,3 +52,4 @@ async def _open_once(folder: Path) -> None:
     """A damaged or newer database is refused before it takes its place."""
     async with open_system(Settings(folder)):
         pass
+    require_whole(folder / DATABASE)

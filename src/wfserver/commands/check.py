@@ -1,0 +1,55 @@
+"""`wfcore check`: everything that is stored is read, and what is not as it should be is named."""
+
+import time
+from collections.abc import Iterator
+
+import attrs
+import click
+
+from adapters_store import path_of
+from adapters_store.sql.checking import Stage, Told, check, check_counters
+from wfcore.errors import InvalidInput
+from wfserver.archive import ARTIFACTS
+from wfserver.failures import FAILED, Failed
+from wfserver.output import clean, put_json
+from wfserver.params import Command, pass_session
+from wfserver.session import Session
+from wfserver.settings import Settings
+
+
+@click.command("check", cls=Command)
+@pass_session
+def check_command(session: Session) -> int:
+    """
+    Read all of the database: pages, indexes, what belongs together, every record, artifacts.
+
+    Writes nothing, and a server may run beside it. Exit status 1: something is damaged.
+    """
+    began = time.monotonic()
+    found = []
+    for told in _told(session.settings()):
+        if isinstance(told, Stage):
+            click.echo(f"{time.monotonic() - began:7.1f} s  {told.name}", err=True)
+            continue
+        found.append(told)
+        if not session.json:
+            click.echo(f"{'note' if told.harmless else 'DAMAGE'}: {told.where}: {clean(told.what)}")
+    ok = all(finding.harmless for finding in found)
+    if session.json:
+        put_json({"ok": ok, "findings": [attrs.asdict(finding) for finding in found]})
+    elif ok:
+        click.echo("everything can be read")
+    return 0 if ok else FAILED
+
+
+def _told(settings: Settings) -> Iterator[Told]:
+    if settings.store == "memory:":
+        raise Failed("memory: keeps nothing that could be checked")
+    try:
+        path = path_of(settings.store, settings.data)
+    except ValueError as error:
+        raise InvalidInput("--store", str(error)) from None
+    if not path.exists():
+        raise Failed(f"there is no {path}; wfcore up makes it")
+    yield from check(path, settings.data / ARTIFACTS)
+    yield from check_counters(settings.data / "counters.db")
