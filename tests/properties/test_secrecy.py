@@ -1,13 +1,18 @@
 """Masking: no secret survives in what is shown. Contract §4."""
 
 import json
+import re
+import shlex
+import subprocess
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wfcore.model.json import Json
-from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
+from wfcore.rules.secrecy import MASK, NO_SECRETS, Secrets, mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 from wfcore.testing import builders
 from wfcore.testing.strategies import json_values, numbers, texts
@@ -28,7 +33,7 @@ def leaves(value: Json) -> list[str]:
     return [value if isinstance(value, str) else compact(value)]
 
 
-def hidden(*values: Json) -> tuple[str, ...]:
+def hidden(*values: Json) -> Secrets:
     """What is to be masked where variables of these values are secret."""
     named = {f"v{number}": value for number, value in enumerate(values)}
     return secret_values(builders.execution(variables=named, secrets=tuple(named)))
@@ -82,12 +87,23 @@ def test_no_part_of_a_secret_object_survives(value):
 @pytest.mark.parametrize(
     ("value", "texts"),
     [
-        ('tök"n', (r"t\u00f6k\"n", r"tök\"n", 'tök"n')),
+        ("plain", {"plain", "%70%6C%61%69%6E", "%70%6c%61%69%6e"}),
+        (7, {"7", "%37"}),
+        (False, {"false", "%66%61%6C%73%65", "%66%61%6c%73%65"}),
+        ({}, set()),
+        ([], set()),
+    ],
+)
+def test_what_is_masked_alone_of_a_plain_secret(value, texts):
+    """SC-1: nobody escapes anything of it but who escapes every byte."""
+    assert hidden(value).alone == texts
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [
+        ('tök"n', (r"t\u00f6k\"n", r"tök\"n", 'tök"n', "t%C3%B6k%22n", r"t\u00F6k\"n")),
         ("abcd\nabc\n1234", (r"abcd\nabc\n1234", "abcd\nabc\n1234", "1234", "abcd")),
-        (7, ("7",)),
-        (False, ("false",)),
-        ({}, ()),
-        ([], ()),
         (
             {"k": [1, None, True]},
             (r"{\"k\":[1,null,true]}", '{"k":[1,null,true]}', "[1,null,true]", "1"),
@@ -100,7 +116,10 @@ def test_no_part_of_a_secret_object_survives(value):
 )
 def test_what_is_masked_of_a_secret(value, texts):
     """SC-1, SC-2: the value as text, escaped, by line and by part; the longest first."""
-    assert hidden(value) == texts
+    secrets = hidden(value)
+    assert secrets.alone >= set(texts)
+    assert [len(one) for one in secrets.inside] == sorted(map(len, secrets.inside), reverse=True)
+    assert set(secrets.inside) == {one for one in secrets.alone if len(one) >= 4}
 
 
 @given(st.lists(st.text("abcdef", min_size=4), min_size=2, max_size=4))
@@ -131,8 +150,8 @@ def test_a_secret_that_is_no_text_is_masked_as_value_and_as_text(value):
 @given(json_values())
 def test_nothing_is_masked_where_nothing_is_secret(value):
     """Masking is no change by itself; null and empty secrets hide nothing."""
-    assert mask(value, ()) == value
-    assert hidden(None, "") == ()
+    assert mask(value, NO_SECRETS) == value
+    assert not hidden(None, "")
 
 
 @given(json_values())
@@ -146,3 +165,87 @@ def test_masking_twice_is_masking_once(secrets, data):
     """A masked value can pass a second masking sink unchanged."""
     once = mask(data.draw(leaks(secrets)), hidden(*secrets))
     assert mask(once, hidden(*secrets)) == once
+
+
+def base64_of(before: bytes, secret: str, after: bytes, url: bool, padded: bool) -> str:
+    encode = urlsafe_b64encode if url else b64encode
+    text = encode(before + secret.encode() + after).decode()
+    return text if padded else text.rstrip("=")
+
+
+def decoded(text: str) -> bytes:
+    """Whatever is left of base64, as the bytes that it still tells."""
+    plain = text.replace("-", "+").replace("_", "/").replace("=", "")
+    return b64decode(plain[: len(plain) // 4 * 4])
+
+
+@given(
+    st.text(LETTERS, min_size=4, max_size=24),
+    st.binary(max_size=7),
+    st.binary(max_size=7),
+    st.booleans(),
+    st.booleans(),
+)
+def test_no_secret_survives_in_base64(secret, before, after, url, padded):
+    """SC-1: in both alphabets, padded or not, and wherever in the encoded bytes it begins."""
+    text = mask_text(f"<{base64_of(before, secret, after, url, padded)}>", hidden(secret))
+    kept_before, mask_, kept_after = text.partition(MASK)
+    assert mask_ == MASK
+    assert decoded(kept_before[1:]) in before
+    bits_before = 6 * len(kept_before[1:])
+    assert bits_before <= 8 * len(before)  # not one bit of the secret is left in front of it
+    assert 6 * len(kept_after[:-1].rstrip("=")) <= 8 * len(after) + 5
+
+
+ENCODERS = {
+    "component": lambda text: quote(text, safe="!*'()~"),
+    "form": quote_plus,
+    "path": quote,
+    "all": lambda text: quote(text, safe=""),
+    "small letters": lambda text: re.sub("%..", lambda one: one[0].lower(), quote(text, safe="")),
+    "every byte": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    "query": lambda text: urlencode({"": text})[1:],
+    "shell": lambda text: shlex.quote(text).strip("'"),
+    "double quotes": lambda text: re.sub(r'([$`"\\!])', r"\\\1", text),
+    "python": lambda text: repr(text)[1:-1],
+    "json in json": lambda text: json.dumps(json.dumps(text))[3:-3],
+    "json for html": lambda text: re.sub(
+        "[<>&]", lambda one: f"\\u{ord(one[0]):04x}", json.dumps(text)[1:-1]
+    ),
+    "php": lambda text: json.dumps(text)[1:-1].replace("/", "\\/"),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@given(st.text(LETTERS, min_size=4, max_size=24), texts(), texts())
+def test_no_secret_survives_escaped(name, secret, before, after):
+    """SC-1: as URLs, shells and JSON writers escape it."""
+    written = ENCODERS[name](secret)
+    assume(written not in before + after and len(written) >= 4)
+    masked = mask_text(f"{before}{written}{after}", hidden(secret))
+    assert written not in masked
+    assert MASK in masked
+
+
+SCRIPTS = ('printf %q "$1"', 'set -x; : "$1"', 'printf %s "$1" | base64 -w0')
+PRINTABLE = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=4, max_size=12)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@given(secret=PRINTABLE | st.sampled_from(["p#ss wörd!", "it's $HOME", "~root", "#a b c"]))
+@settings(max_examples=25, deadline=None)
+def test_no_secret_survives_what_bash_prints(script, secret):
+    """SC-1: traced, quoted and encoded by the real shell of this machine."""
+    assume(MASK[0] not in secret and secret.strip() == secret)
+    shell = ("bash", "-c", script, "x", secret)
+    said = subprocess.run(
+        shell, capture_output=True, text=True, check=True, env={"LANG": "C.UTF-8"}
+    )
+    masked = mask_text(said.stdout + said.stderr, hidden(secret)).strip()
+    assert masked in (MASK, f"+ : '{MASK}'", f"+ : {MASK}")
+
+
+def test_base64_of_other_texts_stays():
+    """What merely looks like base64 is shown."""
+    text = b64encode(b"nothing secret in here, only words").decode()
+    assert mask_text(text, hidden("hunter2hunter2")) == text

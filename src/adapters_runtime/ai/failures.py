@@ -14,7 +14,7 @@ from adapters_runtime.outputs import parse
 from adapters_runtime.pinned_http import Reply
 from wfcore.model.json import Json
 from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused
-from wfcore.rules.secrecy import mask_text
+from wfcore.rules.secrecy import mask_text, secrets_of
 
 _SHOWN = 500
 SECRET_LENGTH = 16
@@ -30,7 +30,7 @@ def failure_of(provider: Provider, model: str, reply: Reply) -> ModelFailed:
     """The failure that an answer other than 200 stands for."""
     status, said = reply.status, message_in(reply)
     told = f": {said}" if said and not shows(provider.api_key, said) else ""
-    told = mask_text(told, [provider.api_key] if provider.api_key else [])
+    told = mask_text(told, secrets_of([provider.api_key]))
     who = f"provider {provider.name}"
     match status:
         case 401 | 403:

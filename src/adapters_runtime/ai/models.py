@@ -23,7 +23,7 @@ from adapters_runtime.pinned_http import (
 )
 from wfcore.ports.models import Answer, AnswerLost, ModelBusy, ModelFailed, ModelRefused, Question
 from wfcore.rules.address import is_host
-from wfcore.rules.secrecy import MASK
+from wfcore.rules.secrecy import mask_text, secrets_of
 
 MOST_BYTES = 10 * 1_048_576
 """Of an answer."""
@@ -149,6 +149,6 @@ def _read(provider: Provider, reply: Reply) -> Answer:
 
 def _without(key: str, answer: Answer) -> Answer:
     """A provider that gives the key back does not get it into an output. AI-6."""
-    if len(key) < SECRET_LENGTH or key not in answer.text:
+    if len(key) < SECRET_LENGTH:
         return answer
-    return evolve(answer, text=answer.text.replace(key, MASK))
+    return evolve(answer, text=mask_text(answer.text, secrets_of([key])))

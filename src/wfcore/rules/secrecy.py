@@ -1,7 +1,23 @@
-"""Masking: values of secret variables never appear where somebody looks. Contract §4."""
+"""
+Masking: values of secret variables never appear where somebody looks. Contract §4, §11.
+
+A secret is found as it is and in the forms that programs print it in: escaped for JSON, for a URL
+or for a shell, and in base64. In base64 a text looks different at each of three offsets, as three
+bytes become four characters. Of each form the characters that the secret alone decides are looked
+for, and the one before and behind them, which it shares with its neighbours, goes with them.
+
+What transforms a secret otherwise (hashes, encrypts, reverses, compresses it) is not found: masking
+is a net under honest mistakes, not a wall against a step that wants to tell.
+"""
 
 import json
+import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from shlex import quote as shell_quoted
+from urllib.parse import quote, quote_plus
+
+from attrs import evolve, frozen
 
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json
@@ -10,15 +26,58 @@ from wfcore.rules.variables import compact
 MASK = "***"
 _SHORTEST = 4
 """Shorter ones would mask half the alphabet; they are masked only where they stand alone. SC-3."""
+_URL_SAFE = ("", "/", "!*'()~", ";/?:@&=+$,#!*'()~")
+"""What encoders leave as it is: all are escaped, paths, JavaScript's component, its URI."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
+"""No writer escapes anything of such a text."""
+_SHELL_SPECIAL = (
+    re.compile(r"([^\w@%+=:,./-])"),
+    re.compile(r"([ !\"$&'()*,;<>?\[\\\]^`{|}]|^[#~])"),  # as Bash's %q has it
+)
+_DOUBLE_QUOTED = re.compile(r'([$`"\\!])')
+_UNICODE_ESCAPE = re.compile(r"\\u[0-9a-f]{4}")
+_PERCENT_ESCAPE = re.compile("%[0-9A-F]{2}")
+_IN_HTML = ("<>&", "<>&='")
+"""What JSON writers escape so that a page may hold it: Go's and most others, Java's."""
+_BASE64 = "[A-Za-z0-9+/_-]"
 
 
-def secret_values(run: Execution) -> tuple[str, ...]:
-    """The texts to be masked in what *run* shows, longest first. SC-1, SC-2."""
-    texts: set[str] = set()
-    for name in run.secrets:
-        for text in _texts(run.variables.get(name)):
-            texts |= {text, *_as_written(text)}
-    return tuple(sorted(texts - {""}, key=lambda text: (-len(text), text)))
+@frozen(repr=False)
+class Secrets:
+    """
+    What is to be masked: `alone` where a whole text or value is one of them, `inside` anywhere in a
+    text, the longest first, `base64` with the characters around it. Empty ones are false.
+    """
+
+    alone: frozenset[str] = frozenset()
+    inside: tuple[str, ...] = ()
+    base64: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.alone)
+
+
+NO_SECRETS = Secrets()
+
+
+def secret_values(run: Execution) -> Secrets:
+    """What is to be masked in what *run* shows. SC-1, SC-2."""
+    if not run.secrets:
+        return NO_SECRETS
+    return secrets_of(text for name in run.secrets for text in _texts(run.variables.get(name)))
+
+
+def secrets_of(texts: Iterable[str]) -> Secrets:
+    """What is to be masked where *texts* are secret."""
+    found = {text for text in texts if text}
+    alone = found | {form for text in found for form in _written(text)}
+    encoded = {core for text in found for core in _base64_cores(text)}
+    return Secrets(frozenset(alone), _by_length(alone), _by_length(encoded))
+
+
+def _by_length(texts: Iterable[str]) -> tuple[str, ...]:
+    fit = (text for text in texts if len(text) >= _SHORTEST)
+    return tuple(sorted(fit, key=lambda text: (-len(text), text)))
 
 
 def _texts(value: Json) -> Iterator[str]:
@@ -40,30 +99,105 @@ def _inside(values: Iterable[Json]) -> Iterator[str]:
             yield from _texts(value)
 
 
-def _as_written(text: str) -> Iterator[str]:
-    """How else a text turns up in logs: escaped by a JSON writer, or line by line."""
-    yield from (json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False))
+def _written(text: str) -> Iterator[str]:
+    """How else a text turns up: line by line, or escaped for JSON, a URL or a shell."""
     yield from (line for line in text.splitlines() if len(line) >= _SHORTEST)
+    if not _PLAIN.fullmatch(text):
+        yield from _json_forms(text)
+        yield from _url_forms(text)
+        yield from _shell_forms(text)
+    every_byte = "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+    yield from (every_byte, every_byte.lower())
 
 
-def mask_text(text: str, secrets: Iterable[str]) -> str:
+def _json_forms(text: str) -> Iterator[str]:
+    """With escapes for ASCII or without, with `\\/`, safe inside HTML, and all of it once more."""
+    for ascii_only in (True, False):
+        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        for form in (once, once.replace("/", "\\/"), *(_html_safe(once, one) for one in _IN_HTML)):
+            yield from (form, json.dumps(form, ensure_ascii=ascii_only)[1:-1])
+            yield _UNICODE_ESCAPE.sub(lambda one: "\\u" + one[0][2:].upper(), form)
+    yield repr(text)[1:-1]
+
+
+def _html_safe(text: str, escaped: str) -> str:
+    return "".join(f"\\u{ord(char):04x}" if char in escaped else char for char in text)
+
+
+def _url_forms(text: str) -> Iterator[str]:
+    data = text.encode("utf-8", "surrogatepass")
+    for form in (*(quote(data, safe=safe) for safe in _URL_SAFE), quote_plus(data)):
+        yield from (form, _PERCENT_ESCAPE.sub(lambda one: one[0].lower(), form))
+
+
+def _shell_forms(text: str) -> Iterator[str]:
+    """In single quotes, in double quotes, with backslashes, and as Bash's `$'…'`."""
+    yield shell_quoted(text).strip("'")
+    yield text.replace("'", "'\\''")
+    yield _DOUBLE_QUOTED.sub(r"\\\1", text)
+    yield from (special.sub(r"\\\1", text) for special in _SHELL_SPECIAL)
+    yield text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _base64_cores(text: str) -> Iterator[str]:
+    """Of the text in base64, at each offset, the characters that no neighbour has a part in."""
+    data = text.encode("utf-8", "surrogatepass")
+    for offset in range(3):
+        whole = b64encode(bytes(offset) + data).decode()
+        core = whole[(8 * offset + 5) // 6 : 8 * (offset + len(data)) // 6]
+        yield from (core, core.replace("+", "-").replace("/", "_"))
+
+
+def mask_text(text: str, secrets: Secrets) -> str:
     """*text* with every secret replaced."""
-    for secret in secrets:
-        if text == secret:
-            return MASK
-        if len(secret) >= _SHORTEST:
+    if text in secrets.alone:
+        return MASK
+    if secrets.inside or secrets.base64:
+        found = _occurring(text, secrets)
+        for secret in found.inside:
             text = text.replace(secret, MASK)
+        for core in found.base64:
+            text = re.sub(f"{_BASE64}?{re.escape(core)}{_BASE64}?=*", MASK, text)
     return text
 
 
-def mask(value: Json, secrets: tuple[str, ...]) -> Json:
+def _occurring(text: str, secrets: Secrets) -> Secrets:
+    """Those that turn up in *text*."""
+    inside = tuple(one for one in secrets.inside if one in text)
+    return evolve(secrets, inside=inside, base64=tuple(o for o in secrets.base64 if o in text))
+
+
+def mask(value: Json, secrets: Secrets) -> Json:
     """*value* with every secret replaced in all its strings, keys too. SC-1."""
     if not secrets:
         return value
+    leaves = list(_leaves(value))
+    found = _occurring("\0".join(leaves), secrets)
+    if not (found.inside or found.base64) and secrets.alone.isdisjoint(leaves):
+        return value
+    return _masked(value, found)
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    """All texts, keys and scalars of a value, as they would be shown."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from value
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield compact(value)
+
+
+def _masked(value: Json, secrets: Secrets) -> Json:
     if isinstance(value, str):
         return mask_text(value, secrets)
     if isinstance(value, Mapping):
-        return {mask_text(key, secrets): mask(item, secrets) for key, item in value.items()}
+        return {mask_text(key, secrets): _masked(item, secrets) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [mask(item, secrets) for item in value]
-    return MASK if compact(value) in secrets else value
+        return [_masked(item, secrets) for item in value]
+    return MASK if compact(value) in secrets.alone else value

@@ -21,7 +21,7 @@ from wfcore.model.usage import Usage
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
 from wfcore.rules.quorum import items_hash
-from wfcore.rules.secrecy import MASK, mask, mask_text, secret_values
+from wfcore.rules.secrecy import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.spending import total
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
@@ -57,16 +57,16 @@ def _variable(one: Variable) -> shapes.VariableView:
 
 def status_view(run: Execution) -> shapes.StatusView:
     """The status view, with the results of the steps that started or were skipped."""
-    secrets = secret_values(run) if run.secrets else ()
+    secrets = secret_values(run)
     return shapes.StatusView(**_row(run, secrets), step_results=_steps(run.step_results, secrets))
 
 
 def execution_row(run: Execution) -> shapes.ExecutionRow:
     """The status view without step results, for lists."""
-    return shapes.ExecutionRow(**_row(run, secret_values(run) if run.secrets else ()))
+    return shapes.ExecutionRow(**_row(run, secret_values(run)))
 
 
-def _row(run: Execution, secrets: tuple[str, ...]) -> dict[str, Any]:
+def _row(run: Execution, secrets: Secrets) -> dict[str, Any]:
     """What both show of an execution, by field."""
     return {
         "execution_id": run.id,
@@ -95,7 +95,7 @@ def execution_page(found: Page[Execution]) -> shapes.ExecutionPage:
 
 def result_view(run: Execution) -> shapes.ResultView:
     """The result of an execution that has ended."""
-    secrets = secret_values(run) if run.secrets else ()
+    secrets = secret_values(run)
     completed_at = run.completed_at or run.accepted_at
     completed = run.status is ExecutionStatus.COMPLETED
     return shapes.ResultView(
@@ -128,15 +128,15 @@ def _reason(reason: StatusReason | None) -> shapes.StatusReasonView | None:
     return shapes.StatusReasonView(reason.code, reason.step_name, reason.approval_id)
 
 
-def _steps(results: Mapping[str, StepResult], secrets: tuple[str, ...]) -> Mapping[str, StepView]:
+def _steps(results: Mapping[str, StepResult], secrets: Secrets) -> Mapping[str, StepView]:
     return {name: _step(result, secrets) for name, result in results.items()}
 
 
-def _step(result: StepResult, secrets: tuple[str, ...]) -> StepView:
+def _step(result: StepResult, secrets: Secrets) -> StepView:
     usage = result.usage
     return StepView(
         result.status,
-        mask(result.output, secrets) if secrets else result.output,
+        mask(result.output, secrets),
         result.duration_ms,
         result.started_at,
         result.completed_at,
@@ -151,7 +151,7 @@ def _step(result: StepResult, secrets: tuple[str, ...]) -> StepView:
     )
 
 
-def _masked(text: str | None, secrets: tuple[str, ...]) -> str | None:
+def _masked(text: str | None, secrets: Secrets) -> str | None:
     return mask_text(text, secrets) if secrets and text else text
 
 
