@@ -18,7 +18,7 @@ from adapters_http.credentials import (
     refuse_cross_site,
     session_token,
 )
-from adapters_http.json_text import parse_object
+from adapters_http.json_text import parse_object, refuse_repeated_keys
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
@@ -38,6 +38,8 @@ async def _read(ask: Ask, route: Route, receive: Receive) -> None:
 def _understand(ask: Ask, route: Route) -> None:
     if route.body is not None:
         ask.json = parse_object(ask.raw)
+        if route.keys_once:
+            refuse_repeated_keys(ask.raw, ask.json)
         ask.body = structured(route.body, ask.json)
 
 

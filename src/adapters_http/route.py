@@ -53,7 +53,8 @@ class Query:
 class Route:
     """
     `scope`: what the key must hold (exactly the routes that take a key have one).
-    `body`: the shape of the body; None: no body is read. `returns`: the shape of a success.
+    `body`: the shape of the body; None: no body is read. `keys_once`: an object in it that has
+    a key twice is refused. `returns`: the shape of a success.
     `also`: errors that this row answers with another status than the rest.
     `refuses`: further statuses, for the description.
     """
@@ -66,6 +67,7 @@ class Route:
     scope: Scope | None = None
     body: type[Any] | None = None
     body_limit: int = TRIGGER_BODY
+    keys_once: bool = False
     status: int = 200
     returns: type[Any] | None = None
     media: str = "application/json"

@@ -21,7 +21,7 @@ from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.limits import APPROVAL_BODY
+from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
 from wfcore.wire import requests, shapes
 from wfcore.wire.explanation import ExplanationView
 from wfcore.wire.schema import Schemas
@@ -103,11 +103,12 @@ ROUTES: tuple[Route, ...] = (
           "List the approvals of an execution", Scope.APPROVAL_RESPOND,
           returns=shapes.ExecutionApprovals, refuses=(404,)),
     Route("POST", "/api/v1/approvals/{id}/approve", Auth.KEY, approvals.approve,
-          "Approve", Scope.APPROVAL_RESPOND, requests.ApproveBody,
-          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}, refuses=(409,)),
+          "Approve", Scope.APPROVAL_RESPOND, requests.ApproveBody, EDITED_ROWS_BODY,
+          keys_once=True, returns=shapes.ApprovalDetail,
+          also={AlreadyDecided: 404}, refuses=(409,)),
     Route("POST", "/api/v1/approvals/{id}/reject", Auth.KEY, approvals.reject,
           "Reject", Scope.APPROVAL_RESPOND, requests.RejectBody,
-          returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
+          keys_once=True, returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
 
     # Artifacts
     Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,
@@ -131,7 +132,7 @@ ROUTES: tuple[Route, ...] = (
     # Approval responses: by machine, and by a link for people
     Route("POST", "/api/webhook-trigger/approval", Auth.KEY_AFTER_BODY, approvals.respond,
           "Decide an approval", Scope.APPROVAL_RESPOND, requests.DecisionBody, APPROVAL_BODY,
-          returns=shapes.DecisionView, refuses=(404, 409)),
+          keys_once=True, returns=shapes.DecisionView, refuses=(404, 409)),
     Route("GET", "/api/webhook-trigger/approval/{id}/{decision}", Auth.KEY, links.decide,
           "Decide an approval by a link", Scope.APPROVAL_RESPOND,
           query=(CONFIRM, COMMENT, SEEN), media="text/html", refuses=(400, 404, 409)),

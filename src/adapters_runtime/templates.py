@@ -19,9 +19,7 @@ from adapters_runtime.expressions.scope import Failed, Faulty, Scope, as_text, k
 from adapters_runtime.expressions.tokens import split
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json
-
-MAX_RESULT = 1_048_576
-"""Size of a result: the characters of its texts, and one for each other value."""
+from wfcore.rules.limits import MIB, TEXT_RESULT
 
 _CACHED_TEXT = 4_096
 _SHOWN = 200
@@ -32,11 +30,11 @@ Known = Mapping[str, Collection[str] | None]
 class MiniJinjaTemplates:
     """`wfcore.ports.system.Templates` for expressions in minijinja's language."""
 
-    def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
         """
         Evaluate every template in *value* (strings, also inside lists and objects).
 
-        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over 1 MB.
+        Raises `TemplateFailed`: unknown name, wrong type, too much data, result over *limit*.
         """
         if isinstance(value, str) and "{" not in value:
             return value
@@ -44,8 +42,8 @@ class MiniJinjaTemplates:
             result = _render(value, Scope(names))
         except RecursionError:
             raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
-        if not _fits(result):
-            raise TemplateFailed(_shown(value), "the result is over 1 MB")
+        if not _fits(result, limit):
+            raise TemplateFailed(_shown(value), f"the result is over {limit // MIB} MB")
         return result
 
     def problems(self, text: str, known: Known) -> Sequence[str]:
@@ -109,9 +107,9 @@ def _shown(value: Json) -> str:
     return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
 
 
-def _fits(result: Json) -> bool:
-    """Whether *result* is no larger than MAX_RESULT; stops looking as soon as it is."""
-    left = MAX_RESULT
+def _fits(result: Json, limit: int) -> bool:
+    """Whether *result* is no larger than *limit*; stops looking as soon as it is."""
+    left = limit
     waiting: list[Json] = [result]
     while waiting and left >= 0:
         part = waiting.pop()

@@ -4,8 +4,10 @@ import asyncio
 
 import pytest
 
-from http_world import ROWS, World, bearer
+from http_world import ROWS, World, bearer, code
 from wfcore.model.access import Permission
+from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
+from wfcore.ports.runtime import StepEnd
 from wfcore.usecases import workflows
 
 RESPOND = "/api/webhook-trigger/approval"
@@ -88,7 +90,8 @@ async def test_an_empty_edited_items_releases_nothing(world: World):
         {"editedItems": {"refunds": [1]}},
         {"editedItems": {"refunds": [{"id": 3, "amount": 1}]}},
         {"editedItems": {"refunds": [{"id": 1, "amount": "1"}]}},
-        {"editedItems": {"refunds": [{"id": 1}]}},
+        {"editedItems": {"refunds": [{"id": 1, "amount": None}]}},
+        {"editedItems": {"refunds": [{"id": 1, "amuont": 7}]}},
         {"editedItems": {"refunds": [{"id": 1, "amount": 1}] * 2}},
         {"comment": 1},
         {"comment": "x" * 4_001},
@@ -100,6 +103,56 @@ async def test_a_mistake_decides_nothing(world: World, body):
     answer = await world.post(f"/api/v1/approvals/{id}/approve", body)
     assert answer.status_code == 400
     assert (await world.get(f"/api/v1/approvals/{id}")).json()["status"] == "PENDING"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("approve", '{"editedItems": {"refunds": [{"id": 1, "amount": 5, "amount": 6}]}}'),
+        ("approve", '{"editedItems": {"refunds": []}, "editedItems": {}}'),
+        ("reject", '{"comment": "no", "comment": "yes"}'),
+        (RESPOND, '{"approvalId": "ID", "decision": "reject", "decision": "approve"}'),
+    ],
+)
+async def test_a_decision_that_says_two_things_is_none(world: World, path: str, body: str):
+    """400 that names the key, at every door; a start takes the last one. AP-26."""
+    _, id = await world.paused()
+    url = path if path == RESPOND else f"/api/v1/approvals/{id}/{path}"
+    answer = await world.http.post(url, content=body.replace("ID", id), headers=world.bearer)
+    assert answer.status_code == 400
+    assert "stands twice" in answer.json()["error"]
+    assert (await world.get(f"/api/v1/approvals/{id}")).json()["status"] == "PENDING"
+    start = f"/api/v1/workflows/{await world.workflow(name='other')}/executions"
+    content = '{"inputs": {"a": 1, "a": 2}}'
+    assert (await world.http.post(start, content=content, headers=world.bearer)).is_success
+
+
+async def test_ten_thousand_rows_of_nine_columns_are_reviewed(world: World):
+    """Proposed, shown, edited whole or by key, released and given out. LM-7, LM-10."""
+    names = [f"column {number}" for number in range(8)]
+    rows = [
+        {"id": row, **{name: f"{name} of row {row}" for name in names}} for row in range(10_000)
+    ]
+    columns = (
+        Column("id", "Id", ColumnType.NUMBER, editable=False),
+        *(Column(n, n) for n in names),
+    )
+    group = GroupSpec("refunds", "Refunds", "{{ steps.fetch.output }}", columns, row_key="id")
+    steps = (code(), ApprovalStep("review", "", groups=(group,)))
+    output = "{{ steps.review.output.groups.refunds }}"
+    workflow = await world.workflow(*steps, output=output, has_output=True)
+    for edited in ([{**row, "column 0": "seen"} for row in rows], [{"id": 7, "column 0": "x"}]):
+        execution = await world.start(workflow)
+        await world.run(StepEnd(rows))
+        (one,) = (await world.get(f"/api/v1/approvals/execution/{execution}")).json()["approvals"]
+        assert one["reviewableGroups"][0]["itemsCount"] == 10_000
+        url = f"/api/v1/approvals/{one['id']}"
+        assert (await world.get(url)).json()["reviewableGroups"][0]["items"] == rows
+        answer = await world.post(f"{url}/approve", {"editedItems": {"refunds": edited}})
+        assert answer.status_code == 200, answer.text
+        await world.run()
+        result = (await world.get(f"/api/v1/executions/{execution}/result")).json()
+        assert result["output"] == [{**rows[row["id"]], **row} for row in edited]
 
 
 async def test_a_reject_ends_the_execution(world: World):

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_http.json_text import MAX_DEPTH, dump_json, parse_json, parse_object
+from adapters_http.json_text import (
+    MAX_DEPTH,
+    dump_json,
+    parse_json,
+    parse_object,
+    refuse_repeated_keys,
+)
 from wfcore.errors import InvalidInput
+from wfcore.testing.strategies import json_values
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 SCALARS = (
@@ -156,6 +163,33 @@ def test_depth_is_counted_around_hostile_strings(depth, noise):
     else:
         with pytest.raises(InvalidInput):
             parse_json(body)
+
+
+OBJECTS = st.dictionaries(st.text('a":\\\\{é', max_size=3), json_values(), max_size=3)
+
+
+def repeated(body: bytes) -> str | None:
+    try:
+        refuse_repeated_keys(body, parse_json(body))
+    except InvalidInput as mistake:
+        return mistake.field
+    return None
+
+
+@given(OBJECTS)
+def test_a_document_without_repeats_passes(document):
+    """Whatever its strings hold: quotes, colons, backslashes, braces."""
+    assert repeated(json.dumps(document).encode()) is None
+    assert repeated(json.dumps({'":"': "\\", '\\"a': ':"', "x": document}).encode()) is None
+
+
+@given(OBJECTS.filter(bool), st.data(), st.integers(0, 5))
+def test_a_key_that_stands_twice_is_named(document, data, depth):
+    """AP-26: at any depth, beside any other keys, however its second writing is escaped."""
+    key = data.draw(st.sampled_from(sorted(document)))
+    text = json.dumps(document)[:-1] + f",{json.dumps(key, ensure_ascii=False)}:1}}"
+    text = '{"a":[1,' * depth + text + "]}" * depth
+    assert repeated(text.encode("utf-8", "surrogatepass")) == key[:80]
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"1", b'"{}"', b"true"])

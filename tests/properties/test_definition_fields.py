@@ -84,6 +84,13 @@ MISTAKES: list[tuple[Any, list[str]]] = [
         ],
     ),
     (
+        showing(columns=[{"key": "a"}, {"key": "b", "editable": False}]),
+        [
+            "steps[0].groups[0].columns[1].editable: false needs a rowKey in the group, "
+            "by which rows are told apart"
+        ],
+    ),
+    (
         showing(rowKey="c", columns=[{"key": "a"}, {"key": "b"}]),
         ["steps[0].groups[0].rowKey: must be the key of a column: a, b"],
     ),
@@ -128,7 +135,7 @@ def test_a_variable_is_read() -> None:
 
 
 def test_a_group_is_read() -> None:
-    """Titles are names unless they say otherwise; any scalar is an option; a key may be free."""
+    """Titles are names unless said otherwise; any scalar is an option; a key may be free. AP-25."""
     columns = [
         {"key": "a", "title": "A", "type": "enum", "options": ["x", 1, 0.5, True]},
         {"key": "b"},
@@ -137,7 +144,7 @@ def test_a_group_is_read() -> None:
         asking(
             groups=[
                 {"name": "g", "title": "G", "rows": [{}], "rowKey": "b", "columns": columns},
-                {"name": "h", "rows": [], "rowKey": "free"},
+                {"name": "h", "rows": [], "rowKey": "free", "allowAdd": True},
             ]
         )
     ).steps
@@ -145,7 +152,7 @@ def test_a_group_is_read() -> None:
     a = Column("a", "A", ColumnType.ENUM, options=("x", 1, 0.5, True))
     assert step.groups == (
         GroupSpec("g", "G", [{}], row_key="b", columns=(a, Column("b", "b"))),
-        GroupSpec("h", "h", [], row_key="free"),
+        GroupSpec("h", "h", [], row_key="free", allow_add=True),
     )
 
 

@@ -112,14 +112,35 @@ APPROVALS: list[Case] = [
 ]
 
 
-def released(rows: Any, group: str = "g", type: ColumnType = ColumnType.STRING) -> Any:
+NO_ADDING = "rows may be added only where the group says allowAdd: true"
+TELL_ME = (
+    "has no column: send it as it was proposed, each row once, so that its row can be told; "
+    "a group with a rowKey needs neither"
+)
+
+
+def released(
+    rows: Any,
+    group: str = "g",
+    type: ColumnType = ColumnType.STRING,
+    allow_add: bool = False,
+    **hidden: Any,
+) -> Any:
     columns = (
         Column("c", "C", type, required=True, options=("a", 1)),
         Column("fixed", "Fixed", ColumnType.JSON, editable=False),
     )
-    asked = Group("g", "G", columns, ({"id": 1, "c": "x"}, {"id": 2, "c": "y"}), "id")
+    items = ({"id": 1, "c": "x", **hidden}, {"id": 2, "c": "y"})
+    asked = Group("g", "G", columns, items, "id", allow_add)
     approval = make.approval(groups=(asked, Group("a", "A", (), ())))
     return released_rows(approval, {group: rows})
+
+
+def unkeyed(rows: Any) -> Any:
+    items = ({"c": "x", "hidden": 1}, {"c": "y", "hidden": 2})
+    return released_rows(
+        make.approval(groups=(Group("g", "G", (Column("c", "C"),), items),)), {"g": rows}
+    )
 
 
 def typed(type: ColumnType, words: str) -> Case:
@@ -142,7 +163,42 @@ RELEASES: list[Case] = [
         InvalidInput("editedItems.g", "must hold at most 10000 rows"),
     ),
     (lambda: released([7]), InvalidInput("editedItems.g[0]", "must be an object")),
-    (lambda: released([{"id": 1}]), InvalidInput("editedItems.g[0].c", "is required")),
+    (lambda: released([{"id": 1, "c": None}]), InvalidInput("editedItems.g[0].c", "is required")),
+    (
+        lambda: released([{"id": 1, "d": 1}]),
+        InvalidInput("editedItems.g[0].d", "is no column and no field of the proposed row"),
+    ),
+    (
+        lambda: released([{"id": 1, "hidden": 8}], hidden=7),
+        InvalidInput(
+            "editedItems.g[0].hidden",
+            "has no column and was changed; leave it out or as it was",
+        ),
+    ),
+    (
+        lambda: released([{}], "a"),
+        InvalidInput("editedItems.a[0]", f"is more than was proposed; {NO_ADDING}"),
+    ),
+    (
+        lambda: unkeyed([{"c": "x", "d": 1}]),
+        InvalidInput("editedItems.g[0].d", "is no column and no field of the proposed row"),
+    ),
+    (lambda: unkeyed([{"c": "x"}]), InvalidInput("editedItems.g[0].hidden", TELL_ME)),
+    (
+        lambda: unkeyed([{"c": "x", "hidden": 3}]),
+        InvalidInput("editedItems.g[0].hidden", TELL_ME),
+    ),
+    (
+        lambda: unkeyed([{"c": "x", "hidden": 1}, {"c": "x", "hidden": 1}]),
+        InvalidInput(
+            "editedItems.g[1].hidden",
+            "has no column and was changed; leave it out or as it was",
+        ),
+    ),
+    (
+        lambda: released([{"c": "z"}], allow_add=True),
+        InvalidInput("editedItems.g[0].id", "is required: an added row needs a key of its own"),
+    ),
     typed(ColumnType.STRING, "must be a string"),
     typed(ColumnType.NUMBER, "must be a number"),
     typed(ColumnType.BOOLEAN, "must be true or false"),
@@ -150,7 +206,7 @@ RELEASES: list[Case] = [
     typed(ColumnType.ENUM, "must be one of the options: a, 1"),
     (
         lambda: released([{"id": 3, "c": "z"}]),
-        InvalidInput("editedItems.g[0].id", "is no key of an original row"),
+        InvalidInput("editedItems.g[0].id", f"is no key of an original row; {NO_ADDING}"),
     ),
     (
         lambda: released([{"id": 2, "c": "z"}, {"id": 2, "c": "z"}]),

@@ -7,12 +7,10 @@ from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from wfcore.errors import InvalidInput, TemplateFailed
-from wfcore.instants import DAY, DurationMs, later
-from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
-from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
+from wfcore.errors import InvalidInput
+from wfcore.model.approval import Approval, Group, HistoryEntry
+from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.opening import as_text, ask_for_budget, open_approval
 from wfcore.rules.release import original_rows, released_rows, same
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -82,7 +80,7 @@ def test_a_row_that_is_no_object_is_refused(group, row):
 def test_a_value_of_the_wrong_type_is_refused(case):
     """AP-9: true is no number, 1 is no boolean, and a date is a calendar's day."""
     type, value = case
-    group = Group("rows", "Rows", (Column("c", "C", type, options=("a", 1)),), ())
+    group = Group("rows", "Rows", (Column("c", "C", type, options=("a", 1)),), ({},))
     mistake = refused(of(group), {"rows": [{"c": value}]})
     assert mistake.field == "editedItems.rows[0].c"
 
@@ -92,7 +90,7 @@ def test_a_value_of_the_right_type_is_released(data, type):
     """AP-8: and stays as it was submitted; null stands for no value."""
     column = Column("c", "C", type, options=("a", 1))
     rows = [{"c": data.draw(column_values(column))}, {"c": None}, {}]
-    assert released_rows(of(Group("rows", "Rows", (column,), ())), {"rows": rows}) == {
+    assert released_rows(of(Group("rows", "Rows", (column,), ({},) * 3)), {"rows": rows}) == {
         "rows": tuple(rows)
     }
 
@@ -100,7 +98,7 @@ def test_a_value_of_the_right_type_is_released(data, type):
 @given(st.sampled_from(ColumnType), st.sampled_from([{}, {"c": None}]))
 def test_a_required_value_may_not_be_missing(type, row):
     """AP-9: absent and null are both missing."""
-    group = Group("rows", "Rows", (Column("c", "C", type, required=True),), ())
+    group = Group("rows", "Rows", (Column("c", "C", type, required=True),), ({},))
     assert refused(of(group), {"rows": [row]}).field == "editedItems.rows[0].c"
 
 
@@ -145,10 +143,116 @@ def test_a_read_only_column_may_not_change(group, data):
 
 def test_more_rows_than_a_reviewer_could_have_seen_are_refused():
     """LM-7: at most ten thousand rows."""
-    group = Group("rows", "Rows", (), ())
+    group = Group("rows", "Rows", (), (), allow_add=True)
     most = ({},) * MAX_APPROVAL_ROWS
     assert released_rows(of(group), {"rows": most})["rows"] == most
     refused(of(group), {"rows": [{}] * (MAX_APPROVAL_ROWS + 1)})
+
+
+# What reviewers may write: columns, and rows where the group lets them
+
+
+HIDING = (
+    {"id": "a", "amount": 10, "account": "DE1", "pay": True},
+    {"id": "b", "amount": 20, "account": "DE2", "pay": True},
+    {"id": "c", "amount": 30, "account": "DE3", "pay": True},
+)
+SHOWN = (Column("amount", "Amount", ColumnType.NUMBER, required=True), Column("note", "Note"))
+KEYED = Group("rows", "Rows", (Column("id", "Id", editable=False), *SHOWN), HIDING, "id")
+UNKEYED = Group("rows", "Rows", (Column("id", "Id"), *SHOWN), HIDING)
+
+
+def let_go(group: Group, *rows) -> tuple:
+    return released_rows(of(group), {"rows": list(rows)})["rows"]
+
+
+def test_with_a_row_key_an_omitted_field_keeps_its_proposed_value():
+    """AP-22: a column and a hidden field that the client left out are as they were proposed."""
+    changed, dropped_but_one = {"id": "b", "amount": 5}, {"id": "a", "note": "x", "account": "DE1"}
+    assert let_go(KEYED, changed, dropped_but_one) == (
+        {"id": "b", "amount": 5, "account": "DE2", "pay": True},
+        {"id": "a", "amount": 10, "account": "DE1", "pay": True, "note": "x"},
+    )
+
+
+def test_null_is_no_omission():
+    """AP-22: a column that is sent as null is emptied, and null is no hidden value."""
+    row = {"id": "a", "note": None, "amount": 1}
+    assert let_go(KEYED, row)[0]["note"] is None
+    refused(of(KEYED), {"rows": [{"id": "a", "amount": None}]})
+    refused(of(KEYED), {"rows": [{"id": "a", "account": None}]})
+
+
+@pytest.mark.parametrize("group", [KEYED, UNKEYED], ids=["keyed", "unkeyed"])
+@given(data=st.data())
+def test_what_no_column_names_is_neither_changed_nor_invented(group, data):
+    """AP-22, AP-23: a field that is neither is refused by its name; a hidden one never changes."""
+    row = data.draw(st.sampled_from(HIDING))
+    name = data.draw(st.sampled_from(["account", "pay", "amuont", ""]))
+    value = data.draw(json_values())
+    assume(name not in row or not same(row[name], value))
+    mistake = refused(of(group), {"rows": [{**row, name: value}]})
+    assert mistake.field == f"editedItems.rows[0].{name}"
+
+
+@given(st.permutations(HIDING), st.integers(0, 3), st.integers(0, 99))
+def test_without_a_row_key_hidden_fields_name_their_row(rows, kept, amount):
+    """AP-23: in any order, and with rows left out, each row keeps the hidden fields it had."""
+    edited = [{**row, "amount": amount, "id": "z"} for row in rows[:kept]]
+    assert let_go(UNKEYED, *edited) == tuple(edited)
+
+
+def test_without_a_row_key_hidden_fields_are_kept_in_order():
+    """AP-23: a client that leaves them out sends all rows, in their order."""
+    rows = [{"id": row["id"], "amount": 1} for row in HIDING]
+    assert let_go(UNKEYED, *rows) == tuple(
+        {"id": row["id"], "amount": 1, "account": row["account"], "pay": True} for row in HIDING
+    )
+    refused(of(UNKEYED), {"rows": rows[:2]})
+    refused(of(UNKEYED), {"rows": [{**HIDING[1]}, *rows[1:]]})
+
+
+def test_a_browser_may_write_a_hidden_number_its_own_way():
+    """AP-23: 7.0 comes back as 7, at any depth, and is still the hidden field of its row."""
+    group = Group("rows", "Rows", SHOWN, ({"amount": 1, "h": {"n": [7.0]}}, {"amount": 2}))
+    assert len(let_go(group, {"amount": 5, "h": {"n": [7]}})) == 1
+
+
+def test_rows_are_added_only_where_the_group_says_so():
+    """AP-24: with a key a new one, without a key one row more; both hold columns only."""
+    added = {"id": "new", "amount": 7}
+    for group in (KEYED, UNKEYED):
+        refused(of(group), {"rows": [*HIDING, added]})
+        open = evolve(group, allow_add=True)
+        if group is KEYED:
+            assert let_go(open, *HIDING, added) == (*HIDING, added)
+        mistake = refused(of(open), {"rows": [*HIDING, {**added, "account": "DE9"}]})
+        assert mistake.field == "editedItems.rows[3].account"
+    bare = Group("rows", "Rows", UNKEYED.columns, (), allow_add=True)
+    assert let_go(bare, added) == (added,)
+
+
+def test_an_added_row_has_a_key_of_its_own_and_what_is_required():
+    """AP-24: no key, a key twice, and a missing required value are refused; 1 is not "1"."""
+    open = of(evolve(KEYED, allow_add=True))
+    for rows in ([{"amount": 1}], [{"id": None, "amount": 1}], [{"id": "n", "amount": 1}] * 2):
+        refused(open, {"rows": rows})
+    refused(open, {"rows": [{"id": "n"}]})
+
+
+def test_adding_to_rows_with_hidden_fields_needs_a_row_key():
+    """AP-23: without one, a row without them may be a new one or one that lost them."""
+    refused(of(evolve(UNKEYED, allow_add=True)), {"rows": [*HIDING, {"id": "new", "amount": 7}]})
+
+
+def test_who_comes_second_leaves_out_what_the_first_has_written():
+    """AP-22: an omitted column is as the reviewer saw it, not as it was before the first edit."""
+    first = tuple({**row, "amount": 1} for row in HIDING[:2])
+    entry = HistoryEntry(NOW, "approved", rows_before={"rows": HIDING}, rows_after={"rows": first})
+    approval = evolve(of(evolve(KEYED, items=first)), history=(entry,))
+    released = released_rows(approval, {"rows": [{"id": "a", "note": "x"}, {"id": "c"}]})
+    assert [row["amount"] for row in released["rows"]] == [1, 30]
+    assert released["rows"][1] == HIDING[2]
 
 
 @given(json_values())
@@ -174,132 +278,3 @@ def test_json_equality_tells_shapes_apart(pair):
     one, other = pair
     assert not same(one, other)
     assert not same(other, one)
-
-
-# Opening
-
-
-def opened(rows, row_key="id", message="Please") -> Approval:
-    spec = GroupSpec("rows", "Rows", rows, row_key=row_key)
-    step = ApprovalStep("review", message, groups=(spec,))
-    return open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
-
-
-@given(approvals(), st.integers(2, 10**10), st.booleans(), st.integers(1, 3))
-def test_an_approval_opens_pending_until_its_timeout(asked, timeout_ms, self_approval, required):
-    """AP-1: PENDING, `expiresAt` = `createdAt` + `timeout`, everything as its step says."""
-    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
-    groups = tuple(evolve(group, row_key=None) for group in asked.groups)
-    step = ApprovalStep(
-        "review",
-        "Please",
-        DurationMs(timeout_ms),
-        asked.approvers,
-        tuple(GroupSpec(one.name, one.title, [*one.items], one.columns) for one in groups),
-        required_approvals=required,
-        allow_self_approval=self_approval,
-        reminders=(DurationMs(timeout_ms), DurationMs(1)),
-    )
-    assert open_approval(run, step, "rounds.1.review", "appr_9", NOW, lambda value: value) == (
-        Approval(
-            "appr_9",
-            "exec_9",
-            "wf_7",
-            "o1",
-            "o2",
-            "rounds.1.review",
-            ApprovalStatus.PENDING,
-            "Please",
-            DurationMs(timeout_ms),
-            NOW,
-            later(NOW, timeout_ms),
-            asked.approvers,
-            groups,
-            history=(HistoryEntry(NOW, "created"),),
-            required_approvals=required,
-            allow_self_approval=self_approval,
-            reminders=(later(NOW, timeout_ms - 1),),
-        )
-    )
-
-
-def test_a_group_holds_ten_thousand_rows():
-    """LM-7: one more would be refused."""
-    most = ({},) * MAX_APPROVAL_ROWS
-    assert opened(most, row_key=None).groups[0].items == most
-
-
-def test_a_row_key_is_kept():
-    """AP-1: the rows can be pointed at after a restart as well."""
-    assert opened([{"id": 1}]).groups == (Group("rows", "Rows", (), ({"id": 1},), "id"),)
-
-
-def test_a_question_for_more_budget():
-    """BU-2: open for a day, to the default approvers, about the budget and nothing else."""
-    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
-    assert ask_for_budget(run, "think", "it is spent", "appr_9", NOW) == Approval(
-        "appr_9",
-        "exec_9",
-        "wf_7",
-        "o1",
-        "o2",
-        "think",
-        ApprovalStatus.PENDING,
-        "think: it is spent. Approving allows as much again; rejecting cancels.",
-        DAY,
-        NOW,
-        later(NOW, DAY),
-        history=(HistoryEntry(NOW, "created"),),
-        purpose=Purpose.BUDGET,
-    )
-
-
-@given(st.text("abcxyz", min_size=4), st.text("0123"))
-def test_an_approval_shows_no_secret(secret, other):
-    """SC-1: its message and rows are masked, and go on as the reviewer saw them."""
-    run = builders.execution(variables={"token": secret}, secrets=("token",))
-    rows = [{"id": other, "seen": f"with {secret}", "nested": {"list": [secret]}}]
-    step = ApprovalStep("review", f"Use {secret}?", groups=(GroupSpec("rows", "Rows", rows),))
-    new = open_approval(run, step, "review", "appr_1", NOW, lambda value: value)
-    assert new.message == "Use ***?"
-    assert new.groups[0].items == ({"id": other, "seen": "with ***", "nested": {"list": ["***"]}},)
-
-
-@given(json_values().filter(lambda rows: not isinstance(rows, list)))
-def test_rows_must_render_to_a_list(rows):
-    """AP-1: anything else fails the step."""
-    with pytest.raises(TemplateFailed):
-        opened(rows)
-
-
-@given(groups(), st.sampled_from([None, "text", 7, [], {"name": "no key"}, {"id": None}]))
-def test_a_row_that_nobody_could_point_at_fails_the_step(group, row):
-    """AP-1: no object, or without its row key."""
-    with pytest.raises(TemplateFailed):
-        opened([*group.items, row])
-
-
-@pytest.mark.parametrize(
-    "twin", [(1, 1), (1, 1.0), ("a", "a"), ({"a": 1, "b": 2}, {"b": 2, "a": 1})]
-)
-def test_two_rows_of_one_key_fail_the_step(twin):
-    """AP-1: equal keys cannot be told apart, however they are written."""
-    with pytest.raises(TemplateFailed):
-        opened([{"id": key} for key in twin])
-
-
-def test_keys_of_different_types_are_different_keys():
-    """AP-1: 1, "1" and true name three rows, and each can be released."""
-    rows = [{"id": 1}, {"id": "1"}, {"id": True}]
-    approval = opened(rows)
-    assert released_rows(approval, {"rows": rows})["rows"] == tuple(rows)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [("a", "a"), (7, "7"), (True, "true"), (None, "null"), ({"a": "b"}, '{"a":"b"}')],
-)
-def test_a_message_that_rendered_to_no_text_is_json(value, text):
-    """AP-1: a reviewer never sees how Python writes a value."""
-    assert as_text(value) == text
-    assert opened([], message=value).message == text

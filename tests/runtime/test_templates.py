@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from adapters_runtime.expressions.filters import FILTERS
 from adapters_runtime.expressions.predicates import PREDICATES
-from adapters_runtime.templates import MAX_RESULT, MiniJinjaTemplates
+from adapters_runtime.templates import MiniJinjaTemplates
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json
+from wfcore.rules.limits import TEXT_RESULT
 from wfcore.testing.strategies import json_values
 
 NAMES: dict[str, Any] = {
@@ -166,8 +167,9 @@ def test_a_template_that_would_take_too_much_fails(text: str) -> None:
 
 def test_the_result_may_have_a_megabyte_and_no_more() -> None:
     """The limit is on what comes out, a plain look-up too."""
-    assert render("{{ text }}", text="a" * MAX_RESULT) == "a" * MAX_RESULT
-    for large in ("a" * (MAX_RESULT + 1), "ä" * (MAX_RESULT // 2 + 1), ["ab"] * (MAX_RESULT // 2)):
+    assert render("{{ text }}", text="a" * TEXT_RESULT) == "a" * TEXT_RESULT
+    half = TEXT_RESULT // 2
+    for large in ("a" * (TEXT_RESULT + 1), "ä" * (half + 1), ["ab"] * half):
         with pytest.raises(TemplateFailed, match="over 1 MB"):
             render("{{ value }}", value=large)
 

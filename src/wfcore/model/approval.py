@@ -39,13 +39,14 @@ class DecisionSource(StrEnum):
 
 @frozen
 class Group:
-    """Rows that a reviewer can view and edit."""
+    """Rows that a reviewer can view and edit, and add to where `allow_add` says so."""
 
     name: str
     title: str
     columns: tuple[Column, ...]
     items: tuple[JsonObject, ...]
     row_key: str | None = None
+    allow_add: bool = False
 
 
 Rows = Mapping[str, tuple[JsonObject, ...]]

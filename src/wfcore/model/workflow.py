@@ -94,6 +94,7 @@ class GroupSpec:
     rows: Json
     columns: tuple[Column, ...] = ()
     row_key: str | None = None
+    allow_add: bool = False
 
 
 @frozen

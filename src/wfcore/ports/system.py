@@ -6,6 +6,7 @@ from typing import Protocol
 
 from wfcore.instants import EpochMs
 from wfcore.model.json import Json
+from wfcore.rules.limits import TEXT_RESULT
 
 
 class Clock(Protocol):
@@ -61,11 +62,12 @@ class Templates(Protocol):
     A string that is one template as a whole keeps the value's type; any other becomes text.
     """
 
-    def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
         """
         Evaluate every template in *value* (strings, also inside lists and objects).
 
-        Raises `TemplateFailed`: unknown name, wrong type, out of fuel, result over 1 MB.
+        Raises `TemplateFailed`: unknown name, wrong type, out of fuel, a result over *limit*
+        (the characters of its texts, and one for each other value).
         """
 
     def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:

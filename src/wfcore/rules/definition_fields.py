@@ -104,6 +104,7 @@ GROUP = {
     "title": Field(text(), "title"),
     "rows": Field(rows, "rows", required=True),
     "rowKey": Field(filled, "row_key"),
+    "allowAdd": Field(boolean, "allow_add"),
     "columns": Field(list_of(column, unique="key"), "columns"),
 }
 
@@ -118,7 +119,17 @@ def group(document: Json, path: str, findings: Findings) -> Any:
     keys = [one.key for one in spec.columns]
     if spec.row_key is not None and keys and spec.row_key not in keys:
         findings.add(below(path, "rowKey"), f"must be the key of a column: {', '.join(keys)}")
+    if spec.row_key is None:
+        _report_unguarded(spec, path, findings)
     return spec
+
+
+def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
+    """Without a row key nobody can tell whether a read-only column was changed. AP-25."""
+    for at, one in enumerate(spec.columns):
+        if not one.editable:
+            where = below(below(below(path, "columns"), at), "editable")
+            findings.add(where, "false needs a rowKey in the group, by which rows are told apart")
 
 
 def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:

@@ -38,6 +38,12 @@ REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
 
 MAX_APPROVAL_ROWS = 10_000
 """Rows in one group of an approval. LM-7."""
+TEXT_RESULT = 1 * MIB
+"""What one template may give: the characters of its texts, and one for each other value."""
+DATA_RESULT = 16 * MIB
+"""The same for an approval's rows and an execution's output, which hold whole sets of rows."""
+EDITED_ROWS_BODY = 8 * MIB
+"""The body of an approve, in which a reviewer may send all rows of every group. LM-10."""
 MAX_REQUIRED_APPROVALS = 100
 MAX_REMINDERS = 20
 """Approvers that a step may require, and reminders that it may ask for. AP-21."""

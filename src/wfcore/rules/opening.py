@@ -21,15 +21,17 @@ def open_approval(
     approval_id: str,
     now: EpochMs,
     fill: Callable[[Json], Json],
+    fill_rows: Callable[[Json], Json] | None = None,
 ) -> Approval:
     """
-    A PENDING approval for *step*, its message and rows rendered now by *fill* and masked: what
-    goes on after the review is what the reviewer saw, so it holds no secret either. SC-1.
+    A PENDING approval for *step*, its message rendered now by *fill*, its rows by *fill_rows*
+    (None: by *fill* too), and both masked: what goes on after the review is what the reviewer
+    saw, so it holds no secret either. SC-1.
 
     Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
     or repeated: a reviewer could not point at such rows.
     """
-    secrets = secret_values(run)
+    secrets, fill_rows = secret_values(run), fill_rows or fill
     return Approval(
         id=approval_id,
         execution_id=run.id,
@@ -43,7 +45,7 @@ def open_approval(
         created_at=now,
         expires_at=later(now, step.timeout_ms),
         approvers=step.approvers,
-        groups=tuple(_group(spec, mask(fill(spec.rows), secrets)) for spec in step.groups),
+        groups=tuple(_group(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
         required_approvals=step.required_approvals,
         allow_self_approval=step.allow_self_approval,
@@ -104,4 +106,4 @@ def _group(spec: GroupSpec, rows: Json) -> Group:
                 raise TemplateFailed(where, f"row {number}: {spec.row_key} is missing or repeated")
             keys.add(key)
         items.append(row)
-    return Group(spec.name, spec.title, spec.columns, tuple(items), spec.row_key)
+    return Group(spec.name, spec.title, spec.columns, tuple(items), spec.row_key, spec.allow_add)

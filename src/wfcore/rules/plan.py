@@ -7,9 +7,9 @@ skipped, or waits is not entered. It changes nothing: the moves that it returns 
 `rules.proceed`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from attrs import evolve
 
@@ -25,7 +25,7 @@ from wfcore.model.workflow import (
     Step,
     needs_worker,
 )
-from wfcore.rules.limits import MAX_IN_FLIGHT
+from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT, TEXT_RESULT
 from wfcore.rules.moves import (
     Begin,
     Break,
@@ -41,8 +41,13 @@ from wfcore.rules.moves import (
 )
 from wfcore.rules.scope import round_prefix, scope
 
-Render = Callable[[Json, Mapping[str, Json]], Json]
-"""`Templates.render`: a deterministic function, so the planner stays one."""
+
+class Render(Protocol):
+    """`Templates.render`: a deterministic function, so the planner stays one."""
+
+    def __call__(
+        self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT, /
+    ) -> Json: ...
 
 
 def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
@@ -285,7 +290,7 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     Raises `TemplateFailed`.
     """
     if definition.has_output:
-        return render(definition.output, scope(definition, run))
+        return render(definition.output, scope(definition, run), DATA_RESULT)
     return last_output(definition.steps, "", run.step_results)
 
 

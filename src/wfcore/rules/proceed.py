@@ -34,7 +34,7 @@ from wfcore.rules.attempts import after_failure
 from wfcore.rules.budget import Overrun, allowance, overrun
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Fact
-from wfcore.rules.limits import MAX_ROUNDS, MAX_STEP_RESULTS
+from wfcore.rules.limits import DATA_RESULT, MAX_ROUNDS, MAX_STEP_RESULTS, TEXT_RESULT
 from wfcore.rules.moves import (
     Begin,
     Break,
@@ -189,7 +189,8 @@ class _Journey:
     def _ask(self, at: Place, step: ApprovalStep) -> None:
         id = self.new_id("appr")
         try:
-            approval = open_approval(self.run, step, at.key, id, self.now, self._fill(at))
+            fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
+            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows)
         except TemplateFailed as failed:
             self._refuse(at, str(failed))
             return
@@ -220,10 +221,10 @@ class _Journey:
         self.feed(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
-    def _fill(self, at: Place) -> Callable[[Json], Json]:
+    def _fill(self, at: Place, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
         """Rendering with the names that are known at a place."""
         names = scope(self.definition, self.run, at.prefix)
-        return lambda value: self.render(value, names)
+        return lambda value: self.render(value, names, limit)
 
     def _refuse(self, at: Place, error: str) -> None:
         steps = self._done_with(at) if at.step.continue_on_error else 0

@@ -3,12 +3,22 @@ Which rows a reviewer releases: the rules of `editedItems`. Spec: approve body r
 
 Absent: the original rows. Present: exactly the rows submitted, and a group left out releases
 none. A mistake decides nothing. AP-7, AP-8, AP-9.
+
+In a group with columns a reviewer writes columns and nothing else. What a proposed row holds
+beside them (its hidden fields: an account number, say) belongs to the workflow: it comes back
+with the row whether or not the client sent it, and a changed one is refused. To put it back on
+the right row, that row must be known. With a row key it is. Without one the hidden fields
+themselves say which row is meant; a client that leaves them out must send as many rows as
+there were, in their order. Where that would be a guess, the answer is 400: hidden fields on the
+wrong row pay the wrong account. AP-22 to AP-24, decision 73.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from typing import TypeAlias
 
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group, Rows
@@ -17,6 +27,16 @@ from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+_Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
+"""The row that goes on for a submitted one and its place in the list. Raises `_Wrong`."""
+
+
+class _Wrong(Exception):
+    """A field of a submitted row breaks a rule; *fix* says which. Named where the row is known."""
+
+    def __init__(self, field: str, fix: str) -> None:
+        self.field, self.fix = field, fix
 
 
 def standing_rows(approval: Approval) -> Rows:
@@ -35,9 +55,11 @@ def released_rows(approval: Approval, edited: Mapping[str, Json]) -> Rows:
     The rows of `editedItems` for every group, checked against the original ones: who comes
     after an editor may take back what that one left out.
 
-    Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a value
-    of the wrong column type, a missing required value, and with a row key: an unknown or
-    repeated key, or a changed read-only column.
+    Raises `InvalidInput` naming the field: an unknown group, a row that is no object, a field
+    that neither a column nor the proposed row has, a changed field without a column, a value
+    of the wrong column type, a missing required value, more rows than proposed where none may
+    be added, and with a row key: an unknown or repeated key, or a changed read-only column.
+    AP-8, AP-9, AP-17, LM-7.
     """
     known = {group.name: group for group in approval.groups}
     for name in edited:
@@ -56,25 +78,147 @@ def _group_rows(group: Group, first: Sequence[JsonObject], rows: Json) -> tuple[
         raise InvalidInput(where, "must be an array of row objects")
     if len(rows) > MAX_APPROVAL_ROWS:
         raise InvalidInput(where, f"must hold at most {MAX_APPROVAL_ROWS} rows")
-    originals = _by_key(group, first)
-    seen: set[str] = set()
+    release = _unkeyed(group, first, len(rows)) if group.row_key is None else _keyed(group, first)
     released: list[JsonObject] = []
     for number, row in enumerate(rows):
-        place = f"{where}[{number}]"
         if not isinstance(row, Mapping):
-            raise InvalidInput(place, "must be an object")
-        for column in group.columns:
-            _check_value(column, row, f"{place}.{column.key}")
-        if group.row_key is not None:
-            _check_key(group, row, place, originals, seen)
-        released.append(row)
+            raise InvalidInput(f"{where}[{number}]", "must be an object")
+        if number >= len(first) and not group.allow_add and group.row_key is None:
+            raise InvalidInput(f"{where}[{number}]", f"is more than was proposed; {_NO_ADDING}")
+        try:
+            released.append(release(number, row))
+        except _Wrong as wrong:
+            raise InvalidInput(f"{where}[{number}].{wrong.field}", wrong.fix) from None
     return tuple(released)
 
 
-def _by_key(group: Group, rows: Sequence[JsonObject]) -> Mapping[str, JsonObject]:
-    if group.row_key is None:
+_NO_ADDING = "rows may be added only where the group says allowAdd: true"
+
+
+def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
+    """
+    With a row key: a submitted row is its proposed row with the submitted fields written over
+    it; of a key that was not proposed, a row that is added. AP-9, AP-22, AP-24.
+    """
+    key_field = group.row_key or ""
+    originals = {key_text(row.get(key_field)): row for row in first}
+    standing = {key_text(row.get(key_field)): row for row in group.items}
+    columns = {column.key: column for column in group.columns}
+    fixed = [column.key for column in group.columns if not column.editable]
+    required = [column.key for column in group.columns if column.required]
+    seen: set[str] = set()
+
+    def release(_: int, row: JsonObject) -> JsonObject:
+        key = key_text(row.get(key_field))
+        original = originals.get(key)
+        _check_key(key_field, key, known=original is not None, allow_add=group.allow_add, seen=seen)
+        shown = standing.get(key) or original or {key_field: row[key_field]}
+        _check_fields(columns, row, shown)
+        released = {**shown, **row} if columns else row
+        _check_required(required, released)
+        if original is not None:
+            _check_fixed(fixed, original, released)
+        return released
+
+    return release
+
+
+def _check_key(field: str, key: str, *, known: bool, allow_add: bool, seen: set[str]) -> None:
+    if not known and not allow_add:
+        raise _Wrong(field, f"is no key of an original row; {_NO_ADDING}")
+    if key == "null":
+        raise _Wrong(field, "is required: an added row needs a key of its own")
+    if key in seen:
+        raise _Wrong(field, "stands twice; each row may be released once")
+    seen.add(key)
+
+
+def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) -> None:
+    for name in fixed:
+        if not same(original.get(name), row.get(name)):
+            raise _Wrong(name, "is read-only and was changed")
+
+
+def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
+    """
+    Without a row key: a submitted row is the proposed one with the same hidden fields, each
+    proposed one at most once; one without hidden fields is the one at its place. AP-23.
+    """
+    columns = {column.key: column for column in group.columns}
+    required = [column.key for column in group.columns if column.required]
+    free = Counter(_hidden_text(columns, row) for row in first) if columns else Counter[str]()
+    hides = any(text != _NOTHING for text in free)
+    in_order = count == len(group.items) and not group.allow_add
+
+    def proposed(number: int, row: JsonObject) -> JsonObject:
+        hidden = _hidden(columns, row)
+        for one in (hidden, _hidden(columns, group.items[number]) if in_order else hidden):
+            text = _text(one) if one else _NOTHING
+            if free[text] > 0:
+                free[text] -= 1
+                return one
+        if hidden or hides:
+            _refuse_hidden(first, columns, hidden)
         return {}
-    return {key_text(row.get(group.row_key)): row for row in rows}
+
+    def release(number: int, row: JsonObject) -> JsonObject:
+        shown = proposed(number, row) if columns else {}
+        _check_fields(columns, row, shown)
+        released = {**shown, **row}
+        _check_required(required, released)
+        return released
+
+    return release
+
+
+def _refuse_hidden(
+    first: Sequence[JsonObject], columns: Mapping[str, Column], hidden: JsonObject
+) -> None:
+    """Say what is wrong with the hidden fields of a row that no proposed row accounts for."""
+    known = {name for row in first for name in row if name not in columns}
+    for name in hidden:
+        if name not in known:
+            raise _Wrong(name, _UNKNOWN_FIELD)
+    new = [name for name in hidden if not any(same(row.get(name), hidden[name]) for row in first)]
+    raise _Wrong(
+        next(iter(new or hidden or sorted(known))),
+        "has no column: send it as it was proposed, each row once, so that its row can be told; "
+        "a group with a rowKey needs neither",
+    )
+
+
+_UNKNOWN_FIELD = "is no column and no field of the proposed row"
+
+
+def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObject) -> None:
+    """Every submitted field against its column, or against what was proposed. AP-9, AP-22."""
+    if not columns:
+        return
+    for name, value in row.items():
+        column = columns.get(name)
+        if column is not None:
+            if value is not None and not _FITS[column.type](column, value):
+                raise _Wrong(name, f"must be {_WANTED[column.type]}{_choices(column)}")
+        elif name not in shown:
+            raise _Wrong(name, _UNKNOWN_FIELD)
+        elif not same(value, shown[name]):
+            raise _Wrong(name, "has no column and was changed; leave it out or as it was")
+
+
+def _check_required(required: Sequence[str], row: JsonObject) -> None:
+    for name in required:
+        if row.get(name) is None:
+            raise _Wrong(name, "is required")
+
+
+def _hidden(columns: Mapping[str, Column], row: JsonObject) -> JsonObject:
+    """The fields of *row* that have no column."""
+    return {name: value for name, value in row.items() if name not in columns}
+
+
+def _hidden_text(columns: Mapping[str, Column], row: JsonObject) -> str:
+    hidden = _hidden(columns, row)
+    return _text(hidden) if hidden else _NOTHING
 
 
 def key_text(value: Json) -> str:
@@ -82,34 +226,33 @@ def key_text(value: Json) -> str:
     A row key as text. Keys of different JSON types never meet: 1 is not "1", and true is not
     1. But 1.0 is 1: a browser writes the one for the other.
     """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, sort_keys=True)
+    return _text(value)
 
 
-def _check_key(
-    group: Group,
-    row: JsonObject,
-    place: str,
-    originals: Mapping[str, JsonObject],
-    seen: set[str],
-) -> None:
-    assert group.row_key is not None
-    field = f"{place}.{group.row_key}"
-    key = key_text(row.get(group.row_key))
-    if key not in originals:
-        raise InvalidInput(field, "is no key of an original row")
-    if key in seen:
-        raise InvalidInput(field, "stands twice; each row may be released once")
-    seen.add(key)
-    for column in group.columns:
-        before, after = originals[key].get(column.key), row.get(column.key)
-        if not column.editable and not same(before, after):
-            raise InvalidInput(f"{place}.{column.key}", "is read-only and was changed")
+def _text(value: Json) -> str:
+    """JSON text, the same for values that are the `same`."""
+    return _SORTED(_whole(value))
+
+
+_SORTED = json.JSONEncoder(sort_keys=True).encode
+_NOTHING = "{}"
+
+
+def _whole(value: Json) -> Json:
+    """*value* with whole numbers as integers, at any depth."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, Mapping):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return value
 
 
 def same(a: Json, b: Json) -> bool:
     """JSON equality: like Python's, but true is not 1."""
+    if type(a) is str:  # most values are; ten thousand rows come by here
+        return a == b
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -117,32 +260,6 @@ def same(a: Json, b: Json) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return a == b
-
-
-def _check_value(column: Column, row: JsonObject, place: str) -> None:
-    value = row.get(column.key)
-    if value is None:
-        if column.required:
-            raise InvalidInput(place, "is required")
-        return
-    if not _fits(column, value):
-        raise InvalidInput(place, f"must be {_WANTED[column.type]}{_choices(column)}")
-
-
-def _fits(column: Column, value: Json) -> bool:
-    match column.type:
-        case ColumnType.STRING:
-            return isinstance(value, str)
-        case ColumnType.NUMBER:
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case ColumnType.BOOLEAN:
-            return isinstance(value, bool)
-        case ColumnType.DATE:
-            return isinstance(value, str) and _is_date(value)
-        case ColumnType.ENUM:
-            return any(same(value, option) for option in column.options)
-        case ColumnType.JSON:
-            return True
 
 
 def _is_date(text: str) -> bool:
@@ -159,6 +276,16 @@ def _choices(column: Column) -> str:
     return f": {', '.join(map(str, column.options))}" if column.type is ColumnType.ENUM else ""
 
 
+_FITS: Mapping[ColumnType, Callable[[Column, Json], bool]] = {
+    ColumnType.STRING: lambda _, value: isinstance(value, str),
+    ColumnType.NUMBER: lambda _, value: (
+        isinstance(value, int | float) and not isinstance(value, bool)
+    ),
+    ColumnType.BOOLEAN: lambda _, value: isinstance(value, bool),
+    ColumnType.DATE: lambda _, value: isinstance(value, str) and _is_date(value),
+    ColumnType.ENUM: lambda column, value: any(same(value, one) for one in column.options),
+    ColumnType.JSON: lambda _, __: True,
+}
 _WANTED = {
     ColumnType.STRING: "a string",
     ColumnType.NUMBER: "a number",

@@ -19,6 +19,7 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import Needs
 from wfcore.rules.api_key import ALPHABET
 from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.rules.limits import MIB, TEXT_RESULT
 from wfcore.rules.variables import compact
 
 
@@ -118,7 +119,6 @@ class NotedHints:
 
 
 _TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
-_MOST = 1_048_576
 
 
 class NotedEnvironments:
@@ -157,10 +157,10 @@ class NotedEnvironments:
 class PathTemplates:
     """Templates that know dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
 
-    def render(self, value: Json, names: Mapping[str, Json]) -> Json:
+    def render(self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT) -> Json:
         result = self._render(value, names)
-        if len(compact(result)) > _MOST:
-            raise TemplateFailed(str(value)[:100], "the result is over 1 MB")
+        if len(compact(result)) > limit:
+            raise TemplateFailed(str(value)[:100], f"the result is over {limit // MIB} MB")
         return result
 
     def _render(self, value: Json, names: Mapping[str, Json]) -> Json:

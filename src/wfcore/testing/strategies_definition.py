@@ -133,13 +133,16 @@ def columns(draw: st.DrawFn, key: str) -> Column:
 def group_specs(draw: st.DrawFn, name: str, scene: Scene) -> GroupSpec:
     """A group of that name with rows from a template, or written out."""
     keys = draw(st.lists(st.sampled_from(("id", "amount", "a note")), max_size=3, unique=True))
+    row_key = draw(st.none() | st.sampled_from(keys or ["id"]))
+    shown = tuple(draw(columns(key)) for key in keys)
     row = st.dictionaries(st.sampled_from(("id", "amount")), scene.templates())
     return GroupSpec(
         name,
         draw(texts()),
         draw(scene.expressions() | st.lists(row, max_size=2)),
-        columns=tuple(draw(columns(key)) for key in keys),
-        row_key=draw(st.none() | st.sampled_from(keys or ["id"])),
+        columns=shown if row_key else tuple(evolve(one, editable=True) for one in shown),
+        row_key=row_key,
+        allow_add=draw(st.booleans()),
     )
 
 

@@ -167,7 +167,9 @@ def _group(group: GroupSpec) -> JsonObject:
         "rows": group.rows if isinstance(group.rows, str) else [*_listed(group.rows)],
         "columns": [_column(column) for column in group.columns],
     }
-    return written if group.row_key is None else written | {"rowKey": group.row_key}
+    if group.row_key is not None:
+        written |= {"rowKey": group.row_key}
+    return written | {"allowAdd": True} if group.allow_add else written
 
 
 def _listed(rows: Json) -> tuple[Json, ...]:

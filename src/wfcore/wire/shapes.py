@@ -161,10 +161,11 @@ class GroupView:
 
 @define(eq=False)
 class GroupDetail(GroupView):
-    """A group with its rows and their columns."""
+    """A group with its rows and their columns. `allowAdd`: whether reviewers may add rows."""
 
     columns: Sequence[ColumnView]
     row_key: str | None
+    allow_add: bool
 
 
 @define(eq=False)

@@ -209,8 +209,15 @@ def _head(approval: Approval) -> dict[str, Any]:
 
 def _group(group: Group) -> shapes.GroupDetail:
     columns = [_column(column) for column in group.columns]
-    count = len(group.items)
-    return shapes.GroupDetail(group.name, group.title, group.items, count, columns, group.row_key)
+    return shapes.GroupDetail(
+        group.name,
+        group.title,
+        group.items,
+        len(group.items),
+        columns,
+        group.row_key,
+        group.allow_add,
+    )
 
 
 def _column(column: Column) -> shapes.ColumnView:

@@ -93,6 +93,13 @@ class TemplatesContract:
             with pytest.raises(TemplateFailed):
                 templates.render(value, NAMES)
 
+    def test_whoever_asks_may_allow_more(self, templates: Templates) -> None:
+        """Sets of rows are larger than texts; they have a limit of their own."""
+        value: Json = ["{{ big }}", "{{ big }}"]
+        assert templates.render(value, NAMES, 2_000_000) == [NAMES["big"]] * 2
+        with pytest.raises(TemplateFailed):
+            templates.render(value, NAMES, 1_000_000)
+
     @pytest.mark.parametrize(
         "text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
     )

@@ -1,0 +1,146 @@
+"""What a manual approval asks, as its step says: groups, rows, message, reminders. AP-1."""
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import TemplateFailed
+from wfcore.instants import DAY, DurationMs, later
+from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
+from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.rules.limits import MAX_APPROVAL_ROWS
+from wfcore.rules.opening import as_text, ask_for_budget, open_approval
+from wfcore.rules.release import released_rows
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies import approvals, groups, json_values
+
+
+def opened(rows, row_key="id", message="Please") -> Approval:
+    spec = GroupSpec("rows", "Rows", rows, row_key=row_key)
+    step = ApprovalStep("review", message, groups=(spec,))
+    return open_approval(builders.execution(), step, "review", "appr_1", NOW, lambda value: value)
+
+
+@given(approvals(), st.integers(2, 10**10), st.booleans(), st.integers(1, 3))
+def test_an_approval_opens_pending_until_its_timeout(asked, timeout_ms, self_approval, required):
+    """AP-1: PENDING, `expiresAt` = `createdAt` + `timeout`, everything as its step says."""
+    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
+    groups = tuple(evolve(group, row_key=None, allow_add=True) for group in asked.groups)
+    step = ApprovalStep(
+        "review",
+        "Please",
+        DurationMs(timeout_ms),
+        asked.approvers,
+        tuple(
+            GroupSpec(one.name, one.title, [*one.items], one.columns, allow_add=True)
+            for one in groups
+        ),
+        required_approvals=required,
+        allow_self_approval=self_approval,
+        reminders=(DurationMs(timeout_ms), DurationMs(1)),
+    )
+    assert open_approval(run, step, "rounds.1.review", "appr_9", NOW, lambda value: value) == (
+        Approval(
+            "appr_9",
+            "exec_9",
+            "wf_7",
+            "o1",
+            "o2",
+            "rounds.1.review",
+            ApprovalStatus.PENDING,
+            "Please",
+            DurationMs(timeout_ms),
+            NOW,
+            later(NOW, timeout_ms),
+            asked.approvers,
+            groups,
+            history=(HistoryEntry(NOW, "created"),),
+            required_approvals=required,
+            allow_self_approval=self_approval,
+            reminders=(later(NOW, timeout_ms - 1),),
+        )
+    )
+
+
+def test_a_group_holds_ten_thousand_rows():
+    """LM-7: one more would be refused."""
+    most = ({},) * MAX_APPROVAL_ROWS
+    assert opened(most, row_key=None).groups[0].items == most
+
+
+def test_a_row_key_is_kept():
+    """AP-1: the rows can be pointed at after a restart as well."""
+    assert opened([{"id": 1}]).groups == (Group("rows", "Rows", (), ({"id": 1},), "id"),)
+
+
+def test_a_question_for_more_budget():
+    """BU-2: open for a day, to the default approvers, about the budget and nothing else."""
+    run = builders.execution("exec_9", workflow_id="wf_7", workflow_owner_id="o1", owner_id="o2")
+    assert ask_for_budget(run, "think", "it is spent", "appr_9", NOW) == Approval(
+        "appr_9",
+        "exec_9",
+        "wf_7",
+        "o1",
+        "o2",
+        "think",
+        ApprovalStatus.PENDING,
+        "think: it is spent. Approving allows as much again; rejecting cancels.",
+        DAY,
+        NOW,
+        later(NOW, DAY),
+        history=(HistoryEntry(NOW, "created"),),
+        purpose=Purpose.BUDGET,
+    )
+
+
+@given(st.text("abcxyz", min_size=4), st.text("0123"))
+def test_an_approval_shows_no_secret(secret, other):
+    """SC-1: its message and rows are masked, and go on as the reviewer saw them."""
+    run = builders.execution(variables={"token": secret}, secrets=("token",))
+    rows = [{"id": other, "seen": f"with {secret}", "nested": {"list": [secret]}}]
+    step = ApprovalStep("review", f"Use {secret}?", groups=(GroupSpec("rows", "Rows", rows),))
+    new = open_approval(run, step, "review", "appr_1", NOW, lambda value: value)
+    assert new.message == "Use ***?"
+    assert new.groups[0].items == ({"id": other, "seen": "with ***", "nested": {"list": ["***"]}},)
+
+
+@given(json_values().filter(lambda rows: not isinstance(rows, list)))
+def test_rows_must_render_to_a_list(rows):
+    """AP-1: anything else fails the step."""
+    with pytest.raises(TemplateFailed):
+        opened(rows)
+
+
+@given(groups(), st.sampled_from([None, "text", 7, [], {"name": "no key"}, {"id": None}]))
+def test_a_row_that_nobody_could_point_at_fails_the_step(group, row):
+    """AP-1: no object, or without its row key."""
+    with pytest.raises(TemplateFailed):
+        opened([*group.items, row])
+
+
+@pytest.mark.parametrize(
+    "twin", [(1, 1), (1, 1.0), ("a", "a"), ({"a": 1, "b": 2}, {"b": 2, "a": 1})]
+)
+def test_two_rows_of_one_key_fail_the_step(twin):
+    """AP-1: equal keys cannot be told apart, however they are written."""
+    with pytest.raises(TemplateFailed):
+        opened([{"id": key} for key in twin])
+
+
+def test_keys_of_different_types_are_different_keys():
+    """AP-1: 1, "1" and true name three rows, and each can be released."""
+    rows = [{"id": 1}, {"id": "1"}, {"id": True}]
+    approval = opened(rows)
+    assert released_rows(approval, {"rows": rows})["rows"] == tuple(rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("a", "a"), (7, "7"), (True, "true"), (None, "null"), ({"a": "b"}, '{"a":"b"}')],
+)
+def test_a_message_that_rendered_to_no_text_is_json(value, text):
+    """AP-1: a reviewer never sees how Python writes a value."""
+    assert as_text(value) == text
+    assert opened([], message=value).message == text
