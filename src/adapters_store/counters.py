@@ -4,18 +4,28 @@ Quota counters in a file of their own, exact over processes and restarts.
 Not in the store's file: they are bumped on every request, and losing the last moments of them
 in a power cut harms nobody, while the store's commits must survive it.
 
-While the file cannot be written (disk full, read-only, locked), this process goes on counting
-in memory on top of what the file says, and carries that into the file as soon as it can.
+The event loop never waits for the file's lock: where somebody else holds it, a thread does, and
+what is asked meanwhile goes next, together (decision 66). While the file cannot be written (disk
+full, read-only, locked for long), this process goes on counting in memory on top of what the file
+says, and carries that into the file as soon as it can.
 """
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from operator import add
 from pathlib import Path
 
 from adapters_store.gathering import Gathering
 from adapters_store.sql import counting
-from adapters_store.sql.connection import DriverError, close_quietly, detail_of
+from adapters_store.sql.connection import (
+    DriverError,
+    close_quietly,
+    connect_counters,
+    detail_of,
+    is_locked,
+)
 from adapters_store.sql.counting import Asked, Counts, Key
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import SECOND, EpochMs
@@ -43,7 +53,10 @@ class SqliteCounters:
         except (DriverError, OSError) as error:
             raise StoreUnavailable(detail=detail_of(error)) from error
         self.damaged = None if aside is None else str(aside)
+        self._path = path
         self._counts = Counts(connection)
+        self._thread: asyncio.Future[list[Taken]] | None = None
+        self._later: list[Waiting] = []
         self._aside: dict[Key, Count] = {}
         self._used: dict[str, EpochMs] = {}
         self._failed_at: EpochMs | None = None
@@ -58,7 +71,8 @@ class SqliteCounters:
         """
         Count one admission in every window, or in none.
 
-        What is asked at about the same time is one short transaction, right here.
+        What is asked at about the same time is one short transaction, right here unless the file
+        is locked.
         """
         answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._gathering.add(((subject, windows, now), answer))
@@ -75,43 +89,78 @@ class SqliteCounters:
 
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*. Raises `StoreUnavailable`."""
-        for key in [key for key, count in self._aside.items() if count.end < before]:
-            del self._aside[key]
+        if self._thread is None:
+            for key in [key for key, count in self._aside.items() if count.end < before]:
+                del self._aside[key]
+        try:
+            await asyncio.to_thread(self._trim, before)
+        except DriverError as error:
+            raise StoreUnavailable(detail=detail_of(error)) from error
+
+    def _trim(self, before: EpochMs) -> None:
+        """In a thread, some rows at a time, so that the loop finds the lock free in between."""
         gone = TRIMMED_AT_ONCE
-        while gone == TRIMMED_AT_ONCE:
-            try:
-                gone = self._counts.trim(before, TRIMMED_AT_ONCE)
-            except DriverError as error:
-                raise StoreUnavailable(detail=detail_of(error)) from error
-            await asyncio.sleep(0)
+        with closing(connect_counters(self._path)) as connection:
+            while gone == TRIMMED_AT_ONCE:
+                gone = Counts(connection).trim(before, TRIMMED_AT_ONCE)
 
     async def close(self) -> None:
         """Count what was asked, then close the file."""
         self._gathering.flush()
+        while self._thread is not None:
+            await asyncio.wait((self._thread,))
         close_quietly(self._counts.connection)
 
     def _answer(self, asked: Sequence[Waiting]) -> None:
-        try:
-            answers = self._count([one for one, _ in asked])
-        except Exception as defect:  # goes to those who wait, who would wait for ever
-            for _, answer in asked:
-                if not answer.done():
-                    answer.set_exception(defect)
+        if self._thread is not None:
+            self._later += asked
             return
-        for (_, answer), taken in zip(asked, answers, strict=True):
-            if not answer.done():
-                answer.set_result(taken)
+        try:
+            taken = self._count(_asks(asked), self._counts)
+        except Exception as error:
+            if is_locked(error):
+                self._wait_aside(asked)
+            else:
+                self._settle(asked, error)
+            return
+        _tell(asked, taken)
 
-    def _count(self, asked: Sequence[Asked]) -> Sequence[Taken]:
-        """Count in the file, or in memory where it cannot be written."""
-        now = asked[-1][2]
-        if not self._rests(now):
-            try:
-                self._bring_back()
-                return self._counts.take_all(asked)
-            except DriverError:
-                self._failed_at = now
-        return [self._take_aside(*one) for one in asked]
+    def _wait_aside(self, asked: Sequence[Waiting]) -> None:
+        """Let a thread wait for the lock. Until it has ended this loop counts nothing."""
+        loop = asyncio.get_running_loop()
+        self._thread = loop.run_in_executor(None, self._count_patiently, _asks(asked))
+        self._thread.add_done_callback(partial(self._waited, asked))
+
+    def _count_patiently(self, asks: Sequence[Asked]) -> list[Taken]:
+        with closing(connect_counters(self._path)) as connection:
+            return self._count(asks, Counts(connection))
+
+    def _waited(self, asked: Sequence[Waiting], thread: "asyncio.Future[list[Taken]]") -> None:
+        self._thread = None
+        if (error := thread.exception()) is None:
+            _tell(asked, thread.result())
+        else:
+            self._settle(asked, error)
+        if self._later:
+            later, self._later = self._later, []
+            self._answer(later)
+
+    def _settle(self, asked: Sequence[Waiting], error: BaseException) -> None:
+        """Count in memory what the file did not take; a defect goes to those who wait."""
+        if isinstance(error, DriverError):
+            self._failed_at = asked[-1][0][2]
+            _tell(asked, [self._take_aside(*one) for one in _asks(asked)])
+            return
+        for _, answer in asked:
+            if not answer.done():
+                answer.set_exception(error)
+
+    def _count(self, asks: Sequence[Asked], counts: Counts) -> list[Taken]:
+        """Count by *counts*, or in memory while the file rests. Raises `DriverError`."""
+        if self._rests(asks[-1][2]):
+            return [self._take_aside(*one) for one in asks]
+        self._bring_back(counts)
+        return counts.take_all(asks)
 
     def _rests(self, now: EpochMs) -> bool:
         """Whether the file failed a moment ago: trying each time would stop the event loop."""
@@ -136,10 +185,20 @@ class SqliteCounters:
         self._used[subject] = now
         return Taken((), tuple(count + 1 for count in counts))
 
-    def _bring_back(self) -> None:
+    def _bring_back(self, counts: Counts) -> None:
         """Carry what was counted in memory into the file, all or nothing."""
-        self._failed_at = None
         if self._aside:
-            self._counts.add(self._aside, self._used)
+            counts.add(self._aside, self._used)
             self._aside.clear()
             self._used.clear()
+        self._failed_at = None
+
+
+def _asks(asked: Sequence[Waiting]) -> list[Asked]:
+    return [one for one, _ in asked]
+
+
+def _tell(asked: Sequence[Waiting], taken: Sequence[Taken]) -> None:
+    for (_, answer), one in zip(asked, taken, strict=True):
+        if not answer.done():
+            answer.set_result(one)

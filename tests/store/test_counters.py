@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from adapters_store.counters import SqliteCounters
 from adapters_store.sql import connection
 from adapters_store.sql.counting import Asked, Counts
+from adapters_store.sqlite import SqliteStore
 from store.conftest import Start
-from wfcore.instants import SECOND, EpochMs
+from wfcore.instants import DAY, SECOND, EpochMs
 from wfcore.ports.counters import Taken
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
@@ -25,7 +27,7 @@ from adapters_store.counters import SqliteCounters
 from adapters_store.sql import connection
 from wfcore.ports.counters import Window
 
-connection.READER_BUSY_S = 30  # four processes on a slow machine: none gives up
+connection.COUNTERS_BUSY_S = 30  # four processes on a slow machine: none gives up
 
 windows = (Window("minute", 0, 60_000, 300), Window("day", 0, 86_400_000, 10_000))
 
@@ -45,7 +47,7 @@ async def counters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[SqliteCounters]:
     """Counters that wait only a moment for a lock."""
-    monkeypatch.setattr(connection, "READER_BUSY_S", 0.01)
+    monkeypatch.setattr(connection, "COUNTERS_BUSY_S", 0.01)
     counters = await SqliteCounters.open(tmp_path / "counters.db")
     yield counters
     await counters.close()
@@ -143,10 +145,11 @@ async def test_a_file_that_failed_is_left_alone_for_a_second(
         for offset in (0, 1, 999, 1_000, 1_500):
             await counters.take("k", (day(9),), EpochMs(NOW + offset))
         other.execute("ROLLBACK")
-    assert tries == [NOW]  # the try a second later failed while carrying back
+    both = [NOW, NOW]  # in the loop, then by the thread that waits
+    assert tries == both  # the try a second later failed while carrying back
     for offset in (1_999, 2_000):
         await counters.take("k", (day(9),), EpochMs(NOW + offset))
-    assert tries == [NOW, NOW + 2_000]
+    assert tries == [*both, NOW + 2_000]
     assert (await counters.take("k", (day(9),), EpochMs(NOW + 2_000))).counts == (8,)
 
 
@@ -181,3 +184,96 @@ async def test_one_turns_admissions_are_exact(counters: SqliteCounters) -> None:
     answers = await asyncio.gather(*asked)
     assert [sum(one.admitted for one in answers[k::3]) for k in range(3)] == [4, 4, 4]
     assert {one.full for one in answers if not one.admitted} == {("day",)}
+
+
+HOLD = """
+import sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+held.execute("ROLLBACK")
+print("free", flush=True)
+sys.stdin.readline()
+"""
+
+
+def say(process: "subprocess.Popen[str]", word: str) -> None:
+    """Let a process that holds a lock go on."""
+    assert process.stdin is not None
+    process.stdin.write(f"{word}\n")
+    process.stdin.flush()
+
+
+def heard(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+async def test_the_loop_goes_on_while_another_process_holds_the_lock(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Admissions wait for the lock, nobody else does; once it is free all are counted exactly."""
+    monkeypatch.setattr(connection, "COUNTERS_BUSY_S", 60)
+    counters = await SqliteCounters.open(tmp_path / "counters.db")
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    process = start(HOLD, tmp_path / "counters.db")
+    assert heard(process) == "held"
+    asked = [asyncio.ensure_future(counters.take("k", (minute(5),), NOW)) for _ in range(8)]
+    for _ in range(200):
+        async with store.view() as view:  # what other requests do meanwhile
+            assert await view.executions.get("e1") is None
+        assert await counters.last_used("k") is None
+        await asyncio.sleep(0)
+    asked.append(asyncio.ensure_future(counters.take("k", (minute(5),), NOW)))
+    assert not any(one.done() for one in asked)
+    say(process, "go")
+    taken = await asyncio.gather(*asked)
+    assert [one.admitted for one in taken] == [True] * 5 + [False] * 4
+    assert filed(tmp_path / "counters.db") == [5]
+    await counters.close()
+    await store.close()
+
+
+async def test_a_lock_that_stays_is_counted_past(
+    counters: SqliteCounters, tmp_path: Path, start: Start
+) -> None:
+    """Counting goes on in memory for a second, then the file is tried again; closing waits."""
+    process = start(HOLD, tmp_path / "counters.db")
+    assert heard(process) == "held"
+    assert (await counters.take("k", (minute(5),), NOW)).counts == (1,)
+    assert (await counters.take("k", (minute(5),), NOW)).counts == (2,)
+    say(process, "go")
+    assert heard(process) == "free"
+    assert (await counters.take("k", (minute(5),), EpochMs(NOW + SECOND))).counts == (3,)
+    assert filed(tmp_path / "counters.db") == [3]
+
+
+async def test_trimming_waits_outside_the_loop(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old windows go once the lock is free; meanwhile the loop turns."""
+    monkeypatch.setattr(connection, "COUNTERS_BUSY_S", 60)
+    counters = await SqliteCounters.open(tmp_path / "counters.db")
+    await counters.take("k", (minute(5),), NOW)
+    process = start(HOLD, tmp_path / "counters.db")
+    assert heard(process) == "held"
+    trimming = asyncio.ensure_future(counters.trim(EpochMs(NOW + DAY)))
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert not trimming.done()
+    say(process, "go")
+    await trimming
+    assert filed(tmp_path / "counters.db") == []
+    await counters.close()
+
+
+async def test_connections_of_the_loop_have_no_patience(store: SqliteStore) -> None:
+    """Whatever the loop asks a file that is locked, the answer is there at once."""
+    counters = await SqliteCounters.open(store.path.with_name("counters.db"))
+    async with store.view() as view:
+        await view.executions.get("e1")
+    for used in (counters._counts.connection, store._reads._inline):
+        assert used is not None
+        assert used.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    await counters.close()

@@ -6,7 +6,6 @@ import sqlite3
 import stat
 import threading
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -192,8 +191,8 @@ async def test_a_lock_held_by_another_stops_writes_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another program holds the write lock, reads go on; then writes do again."""
-    hasty = partial(connection.connect, busy_s=0.01)
-    monkeypatch.setattr(writer, "connect_writer", hasty)
+    monkeypatch.setattr(writer, "BUSY_S", 0.01)
+    monkeypatch.setattr(writer, "SHORTLY_S", 0.01)
     store = await SqliteStore.open(tmp_path / "wfcore.db")
     await keep(store, make.execution("before"))
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
@@ -208,13 +207,49 @@ async def test_a_lock_held_by_another_stops_writes_only(
     await store.close()
 
 
+async def test_who_waits_for_a_lock_waits_once(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    After a wait in vain, what was queued behind it and the next commits of the same request wait
+    only shortly, until the lock was had once.
+    """
+    waits: list[float] = []
+    connect = writer.connect_writer
+
+    def noted(path: Path, busy_s: float) -> sqlite3.Connection:
+        waits.append(busy_s)
+        return connect(path, busy_s)
+
+    monkeypatch.setattr(writer, "connect_writer", noted)
+    monkeypatch.setattr(writer, "BUSY_S", 0.02)
+    monkeypatch.setattr(writer, "SHORTLY_S", 0.001)
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    process = start(HOLD, store.path)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.ping()
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "free\n"
+    await store.ping()
+    await store.ping()
+    assert waits[0] == waits[-1] == 0.02
+    assert waits[1:-1] == [0.001] * 3
+    await store.close()
+    assert connection.BUSY_S + 2 * 0.25 <= 5
+
+
 async def test_a_read_only_file_can_be_read_and_recovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Writes to a read-only database are refused until it is writable; reads go on."""
     store = await SqliteStore.open(tmp_path / "wfcore.db")
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "connect_writer", lambda path: connection.connect(path, "ro"))
+        patch.setattr(writer, "connect_writer", lambda path, _: connection.connect(path, "ro"))
         for attempt in (
             store.ping(),
             keep(store, make.execution()),
@@ -228,6 +263,17 @@ async def test_a_read_only_file_can_be_read_and_recovers(
     await keep(store, make.execution())
     await store.close()
 
+
+HOLD = """
+import sqlite3, sys
+held = sqlite3.connect(sys.argv[1], isolation_level=None)
+held.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+held.execute("ROLLBACK")
+print("free", flush=True)
+sys.stdin.readline()
+"""
 
 FILL_THE_DISK = """
 import asyncio, resource, sys

@@ -29,8 +29,12 @@ BadJob = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
 is_complete = sqlite3.complete_statement
 
 STATEMENTS = 256
-BUSY_S = 5.0
-READER_BUSY_S = 1.0
+BUSY_S = 4.5
+"""How long threads wait for a lock: whoever waits for them is told within 5 s."""
+LOOP_BUSY_S = 0.0
+"""The event loop waits for nobody's lock: everybody else would wait with it (decision 66)."""
+COUNTERS_BUSY_S = 1.0
+"""How long a thread waits before counts are kept in memory for a while."""
 
 
 def uri_of(path: Path, mode: str) -> str:
@@ -50,15 +54,15 @@ def connect(path: Path, mode: str = "rw", busy_s: float = BUSY_S) -> Connection:
     )
 
 
-def connect_writer(path: Path) -> Connection:
+def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
     """
-    A connection whose commits survive a power cut.
+    A connection whose commits survive a power cut; it waits for a lock as long as *busy_s*.
 
     The log may grow to 16 MB before it is carried over: that flushes twice more, which
     a busy writer should not do every few batches.
     """
     return _prepared(
-        connect(path),
+        connect(path, busy_s=busy_s),
         "PRAGMA synchronous = FULL",
         "PRAGMA wal_autocheckpoint = 4000",
         "PRAGMA cache_size = -16000",
@@ -68,7 +72,7 @@ def connect_writer(path: Path) -> Connection:
 
 def connect_reader(path: Path) -> Connection:
     """A read-only connection for short reads in the event loop."""
-    return _prepared(connect(path, "ro", READER_BUSY_S), "PRAGMA cache_size = -16000")
+    return _prepared(connect(path, "ro", LOOP_BUSY_S), "PRAGMA cache_size = -16000")
 
 
 def connect_counters(path: Path) -> Connection:
@@ -79,7 +83,7 @@ def connect_counters(path: Path) -> Connection:
     to 8 MB before it is carried over, as that flushes the disk while the event loop waits.
     """
     return _prepared(
-        connect(path, busy_s=READER_BUSY_S),
+        connect(path, busy_s=COUNTERS_BUSY_S),
         "PRAGMA page_size = 1024",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = NORMAL",
@@ -127,6 +131,18 @@ def speaks_of_damage(error: DriverError) -> bool:
     text = detail_of(error)
     signs = ("not a database", "malformed", "corrupt", "unsupported file format")
     return any(sign in text for sign in signs)
+
+
+def never_wait(connection: Connection) -> Connection:
+    """From now on a lock that somebody else holds is an error at once: for the event loop."""
+    connection.execute(f"PRAGMA busy_timeout = {LOOP_BUSY_S * 1_000:.0f}")
+    return connection
+
+
+def is_locked(error: BaseException) -> bool:
+    """Whether somebody else held a lock for too long."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def close_quietly(connection: Connection) -> None:

@@ -12,6 +12,7 @@ from adapters_store.sql.connection import (
     DriverError,
     connect_counters,
     create_private,
+    never_wait,
     speaks_of_damage,
 )
 from adapters_store.sql.statements import Rows
@@ -163,10 +164,10 @@ def _open(path: Path) -> Connection:
             connection.execute(BY_END)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("COMMIT")
+        return never_wait(connection)
     except DriverError:
         connection.close()
         raise
-    return connection
 
 
 def _is_sound(path: Path) -> bool:

@@ -16,12 +16,14 @@ from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import Any, TypeVar, cast
 
 from attrs import frozen
 
 from adapters_store.gathering import Gathering
 from adapters_store.sql.connection import (
+    BUSY_S,
     BadJob,
     Connection,
     Cursor,
@@ -30,6 +32,7 @@ from adapters_store.sql.connection import (
     close_quietly,
     connect_writer,
     detail_of,
+    is_locked,
 )
 from adapters_store.sql.statements import Writes, perform_together
 from wfcore.errors import Stale, StoreUnavailable
@@ -39,6 +42,8 @@ Job = Callable[[Cursor], T]
 
 BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
+SHORTLY_S = 0.25
+"""How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
 QUIET_TURNS = 3
 """A request whose job is still to come takes about so many turns of the event loop."""
 
@@ -77,6 +82,7 @@ class Writer:
         self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
         self._gathering = Gathering[Waiting](self._queue.put, QUIET_TURNS)
         self._connection: Connection | None = None
+        self._locked_since: float | None = None
         self._closed = False
         self._thread = Thread(target=self._work, name="wfcore-writer", daemon=True)
         self._thread.start()
@@ -137,22 +143,38 @@ class Writer:
 
     def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
         """One transaction; after an error of the database nothing of it is there."""
+        began = monotonic()
         try:
             cursor = self._cursor()
             try:
-                return _together(cursor, batch)
+                done = _together(cursor, batch)
             except Failed:
                 cursor.execute("ROLLBACK")
-                return _apart(cursor, batch)
+                done = _apart(cursor, batch)
+            if self._locked_since is not None:
+                self._locked_since = None
+                self._drop_connection()
+            return done
         except Exception as error:  # whatever it is, nobody may wait for ever: the thread lives on
             self._drop_connection()
+            if is_locked(error) and self._locked_since is None:
+                self._locked_since = began
             unavailable = StoreUnavailable(detail=detail_of(error))
             return Done([(future, None, unavailable) for _, future in batch])
 
     def _cursor(self) -> Cursor:
         if self._connection is None:
-            self._connection = connect_writer(self._path)
+            self._connection = connect_writer(self._path, self._patience_s())
         return self._connection.cursor()
+
+    def _patience_s(self) -> float:
+        """
+        What waits for a lock waits `BUSY_S` in all: jobs that came while others waited, and the
+        next commits of one request, wait only for what is left of it.
+        """
+        if self._locked_since is None:
+            return BUSY_S
+        return max(SHORTLY_S, BUSY_S - (monotonic() - self._locked_since))
 
     def _drop_connection(self) -> None:
         """After an error the next batch starts with a fresh connection."""
