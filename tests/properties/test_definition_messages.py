@@ -50,7 +50,8 @@ DOCUMENTS: list[tuple[Any, str]] = [
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
-        "known: name, description, variables, steps, output, budget, triggers, concurrency",
+        "known: name, description, variables, steps, output, budget, onInterrupt, triggers, "
+        "concurrency",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},
@@ -204,9 +205,33 @@ VARIABLES: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("document", "message"), DOCUMENTS + STEPS + VARIABLES)
+NOT_HERE = (
+    "is for code and ai steps: only these run when a worker dies; say it on the steps that this "
+    "one holds, in the definition of the workflow that it starts, or at the top"
+)
+INTERRUPTIONS: list[tuple[Any, str]] = [
+    (
+        {"name": "W", "steps": [CODE], "onInterrupt": "resum"},
+        "onInterrupt: unknown value 'resum'; did you mean resume? known: resume, fail",
+    ),
+    (
+        with_step(onInterrupt=True),
+        "steps[0].onInterrupt: must be one of resume, fail, not true",
+    ),
+    (approval(onInterrupt="fail"), f"steps[1].onInterrupt: {NOT_HERE}"),
+    (
+        {
+            "name": "W",
+            "steps": [{"name": "a", "kind": "workflow", "workflow": "x", "onInterrupt": "fail"}],
+        },
+        f"steps[0].onInterrupt: {NOT_HERE}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), DOCUMENTS + STEPS + VARIABLES + INTERRUPTIONS)
 def test_a_mistake_is_said_like_this(document: Any, message: str) -> None:
-    """Each of these mistakes is said once, with its path, alone. DF-2 to DF-6, AP-21."""
+    """Each of these mistakes is said once, with its path, alone. DF-2 to DF-6, AP-21, EX-25."""
     assert said(document) == [message]
 
 

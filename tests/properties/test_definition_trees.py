@@ -68,7 +68,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (flow({"name": "a", "kind": "delay"}), "steps[0].duration: is required"),
     (
         flow({"name": "a", "kind": "delay", "duration": "1s", "timeout": "2s"}),
-        "steps[0].timeout: unknown field; known: name, kind, when, continueOnError, duration",
+        "steps[0].timeout: unknown field; known: name, kind, when, continueOnError, onInterrupt, "
+        "duration",
     ),
     (flow({**parallel(), "branches": []}), "steps[0].branches: must have at least 1 item"),
     (

@@ -33,10 +33,9 @@ from wfcore.model.execution import (
     StatusReason,
     StepResult,
     StepStatus,
-    TriggerSource,
 )
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance, announce, loss
+from wfcore.rules.execution import advance, announce
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 
@@ -355,12 +354,3 @@ def test_what_is_told_beside_the_facts_is_numbered_with_them() -> None:
     said = ((K.STEP_LOG, {"line": "a"}), (K.ARTIFACT_CREATED, {"id": "art_1"}))
     events = (Event("exec_1", 8, THEN, *said[0]), Event("exec_1", 9, THEN, *said[1]))
     assert announce(run, said, THEN) == Outcome(evolve(run, events=9), events)
-
-
-def test_the_loss_of_a_worker_is_judged_by_what_ran() -> None:
-    """EX-11, EX-15: nothing in flight, nothing lost; else at once or after the grace."""
-    idle = {name: one for name, one in RESULTS.items() if name != "work"}
-    assert loss(of(step_results=idle), THEN, 300) == facts.LeaseReturned()
-    ours, theirs = TriggerSource.MANUAL, TriggerSource.OPEN_API
-    assert loss(of(trigger_source=ours), THEN, 300) == facts.WorkerLost(THEN)
-    assert loss(of(trigger_source=theirs), THEN, 300) == facts.WorkerLost(later(THEN, 300))

@@ -338,6 +338,16 @@ PAY = StatusReason(ReasonCode.INTERRUPTED, "pay")
             ),
         ),
         (
+            {"trigger_source": T.WORKFLOW, "parent_id": "exec_0", "root_source": T.OPEN_API},
+            None,
+            (
+                Why.WILL_FAIL,
+                "It is not resumed: what came by open_api (the first of its family) is its "
+                "caller's to repeat. It is FAILED.",
+                None,
+            ),
+        ),
+        (
             {"trigger_source": T.WEBHOOK, "status_reason": PAY},
             "pay",
             (

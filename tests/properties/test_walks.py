@@ -3,7 +3,6 @@
 from contextlib import suppress
 
 import pytest
-from attrs import evolve
 from hypothesis import Phase, given, settings
 
 from properties.walker import GRACE, LOSSES, Walk, walks
@@ -12,12 +11,14 @@ from wfcore.model.approval import ApprovalStatus, Purpose
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
+from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.approval import step_output
-from wfcore.rules.execution import MAX_RESUMES, may_resume
 from wfcore.rules.execution_machine import EXECUTION
-from wfcore.testing import builders
+from wfcore.rules.interruption import MAX_RESUMES, may_resume
+from wfcore.rules.scope import name_of
 from wfcore.testing.strategies_runs import NO
 
+RESUME = OnInterrupt.RESUME
 FOREIGN = (TriggerSource.OPEN_API, TriggerSource.WEBHOOK)
 ENDED = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
 TERMINAL = frozenset(EventKind(f"execution.{status.lower()}") for status in EXECUTION.final)
@@ -153,7 +154,7 @@ def test_the_record_itself_says_what_must_happen_next(walk):
                 child = any(one.open_child for one in run.step_results.values())
                 assert run.worker is not None or run.due_at is not None or child
             case S.INTERRUPTED:
-                grace = stage.now + (0 if may_resume(run) else GRACE)
+                grace = stage.now + (0 if may_resume(run, walk.definition) else GRACE)
                 waits = stage.before.status is S.INTERRUPTED
                 assert run.due_at == (stage.before.due_at if waits else grace)
             case _:
@@ -258,13 +259,16 @@ def test_an_interrupted_api_execution_never_runs_again(walk):
         interrupted = interrupted or stage.after.status is S.INTERRUPTED
 
 
-@pytest.mark.parametrize("source", TriggerSource)
-def test_only_what_the_service_started_is_resumed(source):
-    """EX-12, EX-14: by its trigger, and not more often than three times."""
-    for resumes in range(5):
-        run = builders.execution(status=S.INTERRUPTED, trigger_source=source, resumes=resumes)
-        assert may_resume(run) is (source not in FOREIGN and resumes < 3)
-        assert not may_resume(evolve(run, status=S.RUNNING))
+@given(walks(habits=[LOSSES]))
+def test_a_step_that_says_fail_is_not_begun_again(walk):
+    """EX-25: whoever started the execution; the step's word wins over the definition's."""
+    lost = set()
+    for stage in walk.stages:
+        begun = {start.step_name for start in stage.starts}
+        says = {key: walk.definition.step(name_of(key)).on_interrupt for key in begun & lost}
+        assert all((own or walk.definition.on_interrupt) is RESUME for own in says.values())
+        if stage.after.status is S.INTERRUPTED and stage.before.in_flight:
+            lost = set(stage.before.in_flight)
 
 
 @given(walks(habits=[LOSSES]))

@@ -41,8 +41,9 @@ from wfcore.rules.approval import (
     step_output,
 )
 from wfcore.rules.attempts import after_failure
-from wfcore.rules.execution import advance, loss, may_resume
+from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, Fact
+from wfcore.rules.interruption import loss, may_resume
 from wfcore.rules.proceed import proceed
 from wfcore.rules.scope import name_of
 from wfcore.rules.start import Start, accept
@@ -155,7 +156,7 @@ class Walk:
         """What can happen next, the kind ones first."""
         run, moves = self.run, []
         if run.status is ExecutionStatus.INTERRUPTED:
-            moves += ["resume", "grace"] if may_resume(run) else ["grace"]
+            moves += ["resume", "grace"] if may_resume(run, self.definition) else ["grace"]
         elif run.in_flight:
             moves += ["done", "fail", "time_out", "fail_for_good", "lose_worker"]
             moves += ["look"] if run.due_at is not None else []
@@ -208,7 +209,7 @@ class Walk:
 
     def _claim_and_die(self):
         self.run = self._leased()
-        return self._advance(loss(self.run, self.now, GRACE))
+        return self._advance(loss(self.run, self.definition, self.now, GRACE))
 
     def _look(self):
         """The worker that holds it looks again, when it is time to."""
@@ -238,7 +239,7 @@ class Walk:
         return self._fail(permanent=True)
 
     def _lose_worker(self):
-        return self._advance(loss(self.run, self.now, GRACE))
+        return self._advance(loss(self.run, self.definition, self.now, GRACE))
 
     def _resume(self):
         return self._advance(facts.Resumed())

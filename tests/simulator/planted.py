@@ -16,9 +16,9 @@ from wfcore.memory import Disk, MemoryStore, runs
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.store import Slots
-from wfcore.rules import execution, execution_machine
+from wfcore.rules import execution_machine, family, interruption
 from wfcore.rules.execution import advance
 from wfcore.testing.simulator.dispatcher import Dispatcher
 from wfcore.usecases import _apply, running, sweeping
@@ -69,12 +69,32 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
 def requeued_after_death(patch: pytest.MonkeyPatch) -> None:
     """What a dead worker had begun goes back into the queue."""
-    patch.setattr(sweeping, "loss", lambda run, now, grace: execution_machine.LeaseReturned())
+    patch.setattr(sweeping, "loss", lambda *_: execution_machine.LeaseReturned())
 
 
 def resumed_for_everybody(patch: pytest.MonkeyPatch) -> None:
     """Recovery resumes interrupted executions, whoever asked for them."""
-    patch.setattr(execution, "_resumable", lambda run: True)
+    patch.setattr(interruption, "RESUMABLE", frozenset(TriggerSource))
+
+
+def the_child_is_asked(patch: pytest.MonkeyPatch) -> None:
+    """Recovery asks what started a child, and not what started the root of its family."""
+    by_service = {TriggerSource.WORKFLOW: TriggerSource.MANUAL}
+
+    def asked(run: Execution) -> TriggerSource:
+        return by_service.get(run.trigger_source, run.trigger_source)
+
+    patch.setattr(Execution, "root_trigger", property(asked))
+
+
+def on_interrupt_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What a definition says of the death of a worker is not looked at."""
+    patch.setattr(interruption, "_refused", lambda run, definition: None)
+
+
+def interrupted_children_are_retried(patch: pytest.MonkeyPatch) -> None:
+    """A child that a worker's death ended counts as a failure like any other."""
+    patch.setattr(family, "was_interrupted", lambda run: False)
 
 
 def acknowledged_before_durable(patch: pytest.MonkeyPatch) -> None:
@@ -174,7 +194,9 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             run = await unit.executions.get(lost.id)
             if run is None or run.worker is None:
                 return
-            outcome = advance(run, execution.loss(run, now, services.policy.grace_ms), now)
+            definition = await sweeping.definition_of(unit, run.workflow_id, run.revision)
+            lost_it = interruption.loss(run, definition, now, services.policy.grace_ms)
+            outcome = advance(run, lost_it, now)
             await _apply.collect(unit, outcome, now)
             await unit.commit()
 

@@ -48,7 +48,7 @@ async def begun(
     """A parent that waits for its child."""
     ann = await world.account()
     await world.workflow(ann, code("work"), name="child")
-    run_id = await world.start(ann, await world.workflow(ann, parent, name="parent"))
+    run_id = await world.start(ann, await world.workflow(ann, parent, name="parent"), **more)
     await world.take()
     return ann, run_id
 
@@ -277,8 +277,8 @@ async def test_what_children_consume_is_the_parents_too(world: World) -> None:
 
 
 async def test_an_interrupted_child_is_resumed(world: World) -> None:
-    """What a parent started is the service's own: it is resumed, and the parent waits. EX-12."""
-    _, run_id = await begun(world, sub())
+    """Where its parent is: it is begun again, and the parent waits. EX-12, EX-24."""
+    _, run_id = await begun(world, sub(), source=TriggerSource.MANUAL)
     await world.take("w2")
     world.clock.advance(MINUTE)
     await sweeping.sweep(world.services)

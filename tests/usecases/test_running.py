@@ -10,7 +10,7 @@ from wfcore.errors import AlreadyFinished, LeaseLost
 from wfcore.instants import MINUTE, SECOND
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
-from wfcore.model.workflow import Definition, Retry, Variable
+from wfcore.model.workflow import Definition, OnInterrupt, Retry, Variable
 from wfcore.ports.runtime import LeftFile
 from wfcore.usecases import approvals, executions, running, starting, sweeping, workflows
 from wfcore.usecases.artifacts import list_artifacts
@@ -97,6 +97,28 @@ async def test_the_service_resumes_its_own_executions_three_times(world: World) 
     assert not await running.claim(world.services, "w1", 9)
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is S.INTERRUPTED
+
+
+@pytest.mark.parametrize("says", ["step", "definition"])
+@pytest.mark.parametrize("ends", ["dies", "stops"])
+async def test_a_step_that_says_fail_is_never_begun_again(
+    world: World, says: str, ends: str
+) -> None:
+    """Also by hand started: FAILED after the grace, whether its worker died or stopped. EX-25."""
+    ann = await world.account()
+    fail: dict[str, object] = {"on_interrupt": OnInterrupt.FAIL}
+    step, top = (fail, {}) if says == "step" else ({}, fail)
+    workflow = await world.workflow(ann, code("pay", **step), **top)
+    run_id = await world.start(ann, workflow, source=TriggerSource.MANUAL)
+    lease, _ = await world.take()
+    if ends == "stops":
+        await running.hand_back(world.services, lease)
+    for pause in (MINUTE, 5 * MINUTE):
+        world.clock.advance(pause)
+        await sweeping.sweep(world.services)
+        assert not await running.claim(world.services, "w2", 9)
+    run = await executions.read_execution(world.services, ann, run_id)
+    assert (run.status, run.error) == (S.FAILED, "Execution interrupted")
 
 
 async def test_what_was_claimed_but_not_begun_goes_on(world: World) -> None:

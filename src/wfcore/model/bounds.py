@@ -1,4 +1,4 @@
-"""What bounds a workflow: how much its executions may spend, how many may run at once."""
+"""What bounds a workflow: what it may spend, how many run at once, what is not begun again."""
 
 from enum import StrEnum
 
@@ -35,3 +35,12 @@ class Concurrency:
     limit: int
     key: str | None = None
     on_limit: OnLimit = OnLimit.QUEUE
+
+
+class OnInterrupt(StrEnum):
+    """What the death of its worker means for a step that was in flight. EX-25."""
+
+    RESUME = "resume"
+    """It may begin again, where the service resumes the execution at all."""
+    FAIL = "fail"
+    """It is never begun again."""

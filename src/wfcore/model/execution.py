@@ -144,6 +144,8 @@ class Execution:
     been spent when people last let it go on beyond the budget, or before it was redriven.
     `lane`: it runs at once with so many others of that lane only, see `rules.concurrency`.
     `chain_depth`: how many chained starts lie between it and what somebody started.
+    `root_source`: of what has a parent, what started the first of its family; None where an
+    older release stored it.
     """
 
     id: str
@@ -178,7 +180,16 @@ class Execution:
     lane: str | None = None
     chain_depth: int = 0
     granted: Usage | None = None
+    root_source: TriggerSource | None = None
     version: int = 0
+
+    @property
+    def root_trigger(self) -> TriggerSource:
+        """
+        What started the first execution of its family: its own trigger, or the one that its
+        parents handed down. WORKFLOW: unknown, because an older release did not record it. EX-24.
+        """
+        return self.root_source or self.trigger_source
 
     @property
     def in_flight(self) -> tuple[str, ...]:

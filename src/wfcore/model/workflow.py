@@ -17,6 +17,7 @@ from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.bounds import Budget as Budget
 from wfcore.model.bounds import Concurrency as Concurrency
 from wfcore.model.bounds import OnExceeded as OnExceeded
+from wfcore.model.bounds import OnInterrupt as OnInterrupt
 from wfcore.model.bounds import OnLimit as OnLimit
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trigger import TriggerSpec
@@ -131,6 +132,7 @@ class CodeStep:
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
+    on_interrupt: OnInterrupt | None = None
 
     @property
     def needs(self) -> Needs | None:
@@ -161,6 +163,7 @@ class AiStep:
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
+    on_interrupt: OnInterrupt | None = None
 
     @property
     def provider(self) -> str:
@@ -290,7 +293,10 @@ class Named:
 
 @frozen
 class Definition:
-    """A checked workflow definition. `steps_as_written` is what the wire shows."""
+    """
+    A checked workflow definition. `steps_as_written` is what the wire shows. `on_interrupt` is
+    for steps that do not say it themselves.
+    """
 
     name: str
     steps: tuple[Step, ...]
@@ -302,6 +308,7 @@ class Definition:
     triggers: tuple[TriggerSpec, ...] = ()
     concurrency: Concurrency | None = None
     budget: Budget | None = None
+    on_interrupt: OnInterrupt = OnInterrupt.RESUME
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after what holds them."""

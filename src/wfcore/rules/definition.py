@@ -10,11 +10,12 @@ from typing import Any
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import CodeStep, Definition, Language, walk
+from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
 from wfcore.rules.definition_ai import budget
 from wfcore.rules.definition_checks import (
     Field,
     Findings,
+    choice,
     read_object,
     templates_within,
     text,
@@ -85,6 +86,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         "steps": Field(partial(_steps, reading), "steps", required=True),
         "output": Field(templates_within, "output"),
         "budget": Field(budget, "budget"),
+        "onInterrupt": Field(choice(OnInterrupt), "on_interrupt"),
     }
 
 

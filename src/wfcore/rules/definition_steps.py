@@ -16,6 +16,7 @@ from wfcore.model.workflow import (
     DelayStep,
     Language,
     LoopStep,
+    OnInterrupt,
     ParallelStep,
 )
 from wfcore.rules import definition_trees as trees
@@ -91,6 +92,15 @@ def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     return [*found, *package_problems(language, values)]
 
 
+def _never_in_flight(document: Json, path: str, findings: Findings) -> Any:
+    """The refusal for steps that no worker runs: what they hold or start says it itself."""
+    findings.add(
+        path,
+        "is for code and ai steps: only these run when a worker dies; say it on the steps that "
+        "this one holds, in the definition of the workflow that it starts, or at the top",
+    )
+
+
 _STEP_NAME = text(
     most=MAX_NAME,
     pattern="[A-Za-z_][A-Za-z0-9_-]*",
@@ -102,14 +112,17 @@ _COMMON: Fields = {
     "kind": Field(text(), "kind", required=True),
     "when": Field(whole_template, "when"),
     "continueOnError": Field(boolean, "continue_on_error"),
+    "onInterrupt": Field(_never_in_flight, "on_interrupt"),
 }
 _TIMED: Fields = {**_COMMON, "timeout": Field(duration, "timeout_ms")}
+_RUN: Fields = {**_TIMED, "onInterrupt": Field(choice(OnInterrupt), "on_interrupt")}
+"""What a worker runs, so that it can be in flight when that one dies. EX-25."""
 
 KINDS: Mapping[str, Kind] = {
     "code": Kind(
         CodeStep,
         {
-            **_TIMED,
+            **_RUN,
             "language": Field(choice(Language), "language", required=True),
             "source": Field(source, "source"),
             "command": Field(command, "command"),
@@ -123,7 +136,7 @@ KINDS: Mapping[str, Kind] = {
     "ai": Kind(
         AiStep,
         {
-            **_TIMED,
+            **_RUN,
             "model": Field(model, "model", required=True),
             "system": Field(template, "system"),
             "prompt": Field(prompt, "prompt", required=True),

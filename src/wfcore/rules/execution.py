@@ -20,12 +20,11 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.instants import EpochMs, later
+from wfcore.instants import EpochMs
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import (
     Execution,
-    ExecutionStatus,
     ReasonCode,
     StatusReason,
     StepResult,
@@ -220,30 +219,3 @@ FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Move]] = {
     facts.Rejected: _rejected,
 }
 """For each type of fact, what it changes."""
-
-
-RESUMABLE = frozenset({"manual", "schedule", "delayed_completion", "workflow"})
-MAX_RESUMES = 3
-
-
-def loss(run: Execution, now: EpochMs, grace_ms: int) -> Fact:
-    """
-    What the loss of its worker means: with nothing in flight it simply goes on (EX-15), else
-    it is interrupted, and looked at again at once or after the grace. EX-11.
-    """
-    if not run.in_flight:
-        return facts.LeaseReturned()
-    return facts.WorkerLost(now if _resumable(run) else later(now, grace_ms))
-
-
-def may_resume(run: Execution) -> bool:
-    """
-    Whether the service itself takes up an interrupted execution again. EX-12, EX-14.
-
-    Never one that came by API or webhook: its caller is responsible for trying again.
-    """
-    return run.status is ExecutionStatus.INTERRUPTED and _resumable(run)
-
-
-def _resumable(run: Execution) -> bool:
-    return run.trigger_source in RESUMABLE and run.resumes < MAX_RESUMES

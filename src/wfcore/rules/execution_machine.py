@@ -60,7 +60,7 @@ class ChildStarted:
 class ChildEnded:
     """
     The execution that the step started has ended. `error` None: it COMPLETED. `usage`: what
-    it consumed in all.
+    it consumed in all. `interrupted`: a worker's death ended it, so it is not tried again. EX-26.
     """
 
     step_name: str
@@ -68,6 +68,7 @@ class ChildEnded:
     output: Json = None
     error: str | None = None
     usage: Usage | None = None
+    interrupted: bool = False
 
 
 @frozen

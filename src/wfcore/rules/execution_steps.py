@@ -82,6 +82,8 @@ def failed(
 ) -> Move:
     """The step's result after its final failure."""
     before = run.step_results.get(name) or StepResult(StepStatus.FAILED, now, attempts=0)
+    if before.reason is ReasonCode.INTERRUPTED:
+        code = before.reason
     result = evolve(closed(before, StepStatus.FAILED, now, error), reason=code, steps=steps)
     said: Said = ((EventKind.STEP_FAILED, {"step": name, "error": error}),)
     return Move(_with(run, name, result), said, effects=_without_child(before))
@@ -131,7 +133,8 @@ def _child_ended(run: Execution, fact: facts.ChildEnded, now: EpochMs) -> Move:
     if fact.usage is not None:
         before = evolve(before, usage=added(before.usage or NOTHING, fact.usage))
     if fact.error is not None:
-        result = evolve(before, error=fact.error)
+        reason = ReasonCode.INTERRUPTED if fact.interrupted else None
+        result = evolve(before, error=fact.error, reason=reason)
         return Move({**changes, **_with(run, fact.step_name, result)}, effects=effects)
     result = evolve(closed(before, StepStatus.COMPLETED, now, None), output=fact.output)
     said = _completed(fact.step_name, result)

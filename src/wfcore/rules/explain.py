@@ -14,11 +14,11 @@ from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import Definition
-from wfcore.rules.execution import MAX_RESUMES, RESUMABLE, may_resume
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain_end import ended, redrive
 from wfcore.rules.explain_queue import LaneAhead, Queue, in_the_lane, in_the_queue
 from wfcore.rules.explain_steps import Known, said, steps
+from wfcore.rules.interruption import MAX_RESUMES, obstacle
 
 
 @frozen
@@ -58,7 +58,7 @@ def _server(around: Around) -> Iterator[Line]:
 
 def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
     if run.status is ExecutionStatus.INTERRUPTED:
-        yield from _interrupted(run)
+        yield from _interrupted(run, around.definition)
         return
     if is_due(run, now):
         yield from list(in_the_lane(run, around.lane)) or in_the_queue(run, around.queue)
@@ -69,23 +69,18 @@ def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
     yield from _next(run, around.definition)
 
 
-def _interrupted(run: Execution) -> Iterator[Line]:
-    """EX-11 to EX-14, told to whoever wonders."""
+def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line]:
+    """EX-11 to EX-14, EX-24 and EX-25, told to whoever wonders."""
     step = run.status_reason.step_name if run.status_reason else None
     what = f"step '{step}'" if step else "a step"
     text = f"The worker stopped while {what} was running; how much of it was done is unknown."
     yield Line(Why.INTERRUPTED, text, step_name=step)
-    if may_resume(run):
+    why = obstacle(run, definition)
+    if why is None:
         count = f"{run.resumes + 1} of at most {MAX_RESUMES}"
         text = f"The service takes it up again by itself: resumption {count}."
         yield Line(Why.WILL_RESUME, text, run.due_at)
         return
-    used = run.trigger_source in RESUMABLE
-    why = (
-        f"it was resumed {run.resumes} times"
-        if used
-        else f"what came by {run.trigger_source} is its caller's to repeat"
-    )
     when = f" at {said(run.due_at)}" if run.due_at is not None else ""
     yield Line(Why.WILL_FAIL, f"It is not resumed: {why}. It is FAILED{when}.", run.due_at)
     yield redrive()

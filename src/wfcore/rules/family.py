@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wfcore.errors import Conflict
-from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode
+from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
 from wfcore.model.json import JsonObject
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import Workflow
@@ -32,7 +32,22 @@ def child_end(child: Execution) -> ChildEnded:
         output = mask(child.output, secret_values(child))
         return ChildEnded(step, child.id, output, usage=_usage(child))
     error = f"execution {child.id} {_fate(child)}"
-    return ChildEnded(step, child.id, error=error, usage=_usage(child))
+    interrupted = was_interrupted(child)
+    return ChildEnded(step, child.id, error=error, usage=_usage(child), interrupted=interrupted)
+
+
+def was_interrupted(run: Execution) -> bool:
+    """
+    Whether *run* failed because a worker died with a step in flight, its own or one of the
+    executions that it started. A parent's `retry` would begin that step again, so the reason
+    is handed up, and nobody tries again. EX-26.
+    """
+    match run.status_reason:
+        case StatusReason(code=ReasonCode.INTERRUPTED):
+            return True
+        case StatusReason(code=ReasonCode.STEP_FAILED, step_name=str(key)):
+            return run.step_results[key].reason is ReasonCode.INTERRUPTED
+    return False
 
 
 def _usage(child: Execution) -> Usage | None:

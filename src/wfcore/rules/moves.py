@@ -63,11 +63,12 @@ class Complete:
 
 @frozen
 class Judge:
-    """An attempt that no worker reports has failed: another one, or the end."""
+    """An attempt that no worker reports has failed: another one, or (`permanent`) the end."""
 
     at: Place
     error: str
     timed_out: bool = False
+    permanent: bool = False
 
 
 @frozen

@@ -172,7 +172,8 @@ class _Walk:
 
     def _child(self, at: Place, result: StepResult) -> _To:
         if result.error is not None:
-            return self._move(Judge(at, result.error))
+            interrupted = result.reason is ReasonCode.INTERRUPTED
+            return self._move(Judge(at, result.error, permanent=interrupted))
         if self._is_over(result):
             return self._move(Judge(at, timed_out(at.step), timed_out=True))
         self.children += 1

@@ -147,9 +147,9 @@ class _Journey:
                 self._refuse(at, error)
             case Complete(at, output):
                 self.feed(facts.StepDone(at.key, output, steps=self._done_with(at)))
-            case Judge(at, error, late):
-                run, key = self.run, at.key
-                self.feed(after_failure(run, at.step, key, error, self.now, timed_out=late))
+            case Judge(at, error, late, permanent):
+                how = {"timed_out": late, "permanent": permanent}
+                self.feed(after_failure(self.run, at.step, at.key, error, self.now, **how))
             case Fail(at, cause):
                 self._fail(at, cause)
             case Break(cause):

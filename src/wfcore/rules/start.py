@@ -18,7 +18,8 @@ from wfcore.rules.variables import bind
 class Start:
     """
     Who starts what, how. `told`: what else the first event says of it. `secrets`: inputs that
-    are, beside the variables that say so.
+    are, beside the variables that say so. `root_source`: for a child, what started the first of
+    its family. EX-24.
     """
 
     owner_id: str
@@ -35,6 +36,7 @@ class Start:
     parent_id: str | None = None
     parent_step: str | None = None
     secrets: frozenset[str] = frozenset()
+    root_source: TriggerSource | None = None
 
 
 def accept(
@@ -71,6 +73,7 @@ def accept(
         secrets=tuple(sorted(definition.secrets | start.secrets)),
         chain_depth=start.chain_depth,
         granted=total(start.kept.values()) if start.kept else None,
+        root_source=start.root_source,
     )
     told = {"workflowId": workflow.id, "triggerSource": start.source.value, **start.told}
     return Outcome(run, (Event(id, 1, now, EventKind.EXECUTION_PENDING, told),), (WakeRunner(),))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wfcore.model.json import JsonObject
 from wfcore.model.usage import Usage
-from wfcore.model.workflow import Budget, OnExceeded
+from wfcore.model.workflow import Budget, OnExceeded, OnInterrupt
 from wfcore.rules.spending import as_text
 
 MODELS = ("openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "local:llama3.1:8b")
@@ -30,6 +30,11 @@ def usages(priced: bool = False) -> st.SearchStrategy[Usage]:
 
 
 @cache
+def interruptions() -> st.SearchStrategy[OnInterrupt | None]:
+    """What a step that runs says of its worker's death, if anything."""
+    return st.sampled_from((None, None, *OnInterrupt))
+
+
 def budgets() -> st.SearchStrategy[Budget]:
     """Budgets that limit something."""
     money, tokens = amounts("0.000000001"), st.integers(1, 20_000)

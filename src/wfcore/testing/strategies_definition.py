@@ -24,12 +24,13 @@ from wfcore.model.workflow import (
     GroupSpec,
     Language,
     LoopStep,
+    OnInterrupt,
     ParallelStep,
     Retry,
     Step,
 )
 from wfcore.testing.strategies import texts, variables
-from wfcore.testing.strategies_ai import MODELS, budgets, schemas
+from wfcore.testing.strategies_ai import MODELS, budgets, interruptions, schemas
 from wfcore.testing.strategies_triggers import concurrencies, trigger_specs
 from wfcore.testing.strategies_written import written
 
@@ -168,6 +169,7 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
         when=draw(scene.conditions()),
         retry=draw(retries()),
         continue_on_error=draw(st.booleans()),
+        on_interrupt=draw(interruptions()),
     )
 
 
@@ -184,6 +186,7 @@ def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
         st.none() | schemas(),
         durations(),
         retry=retries(),
+        on_interrupt=interruptions(),
         **_common(scene),
     )
 
@@ -295,6 +298,7 @@ def definitions(draw: st.DrawFn) -> Definition:
         triggers=draw(trigger_specs()) if unattended else (),
         concurrency=draw(concurrencies(declared)),
         budget=draw(st.none() | budgets()),
+        on_interrupt=draw(st.sampled_from(OnInterrupt)),
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))

@@ -17,13 +17,21 @@ from wfcore.model.execution import (
     TriggerSource,
 )
 from wfcore.model.json import Json
-from wfcore.model.workflow import AiStep, ApprovalStep, Definition, GroupSpec, Retry, Step
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    Definition,
+    GroupSpec,
+    OnInterrupt,
+    Retry,
+    Step,
+)
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution_machine import EXECUTION, Fact
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies import instants, json_values, scalars, texts
-from wfcore.testing.strategies_ai import MODELS, budgets, usages
+from wfcore.testing.strategies_ai import MODELS, budgets, interruptions, usages
 
 YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
 """Templates as `render` in tests understands them: true, false, and one that fails."""
@@ -158,6 +166,7 @@ def code_steps(name: str) -> st.SearchStrategy[Step]:
         when=conditions(),
         retry=retries(),
         continue_on_error=st.booleans(),
+        on_interrupt=interruptions(),
     )
 
 
@@ -188,6 +197,7 @@ def ai_steps(name: str) -> st.SearchStrategy[Step]:
         when=conditions(),
         retry=retries(),
         continue_on_error=st.booleans(),
+        on_interrupt=interruptions(),
     )
 
 
@@ -209,10 +219,11 @@ def any_step(name: str) -> st.SearchStrategy[Step]:
 def outputs() -> st.SearchStrategy[Mapping[str, Any]]:
     """The definition's output (none, mostly fine, one that fails), and its budget or none."""
     values = st.sampled_from((None, None, 7, 7, 7, BOOM))
-    return st.tuples(values, st.none() | budgets()).map(
+    return st.tuples(values, st.none() | budgets(), st.sampled_from(OnInterrupt)).map(
         lambda drawn: {
             "has_output": drawn[0] is not None,
             "output": drawn[0],
             "budget": drawn[1],
+            "on_interrupt": drawn[2],
         }
     )

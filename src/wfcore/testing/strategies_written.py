@@ -33,6 +33,7 @@ def written(definition: Definition) -> dict[str, Any]:
         "variables": {name: _variable(one) for name, one in definition.variables.items()},
         "steps": [_step(step) for step in definition.steps],
         "triggers": [trigger_written(spec) for spec in definition.triggers],
+        "onInterrupt": definition.on_interrupt.value,
     }
     if definition.budget is not None:
         document["budget"] = _budget(definition.budget)
@@ -70,6 +71,8 @@ def _step(step: Step) -> JsonObject:
     timeout = None if isinstance(step, DelayStep) else step.timeout_ms
     if timeout is not None:
         document["timeout"] = timeout
+    if isinstance(step, CodeStep | AiStep) and step.on_interrupt is not None:
+        document["onInterrupt"] = step.on_interrupt.value
     return document | _by_kind(step)
 
 

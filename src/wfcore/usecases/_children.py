@@ -3,7 +3,7 @@ Starting what a `workflow` step asks for, in the unit in which the step begins. 
 
 The definition's author answers for what it starts: the workflow is looked for among those of
 the owner of the parent's workflow, by name, or by id among those that it may execute. The
-execution belongs to whom the parent belongs to.
+execution belongs to whom the parent belongs to, and is resumed only where the parent is. EX-24.
 """
 
 from attrs import evolve
@@ -73,6 +73,7 @@ async def _child(
         parent_id=parent.id,
         parent_step=asked.step_name,
         secrets=told_secrets(parent, asked.inputs),
+        root_source=parent.root_trigger,
     )
     return await prepared(unit, render, workflow, start, asked.child_id, now)
 

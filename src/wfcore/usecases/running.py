@@ -21,8 +21,9 @@ from wfcore.ports.runtime import Job, LeftFile, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.attempts import after_failure
-from wfcore.rules.execution import advance, announce, loss
+from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.interruption import loss
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.proceed import proceed
 from wfcore.rules.scope import name_of
@@ -222,8 +223,8 @@ async def hand_back(services: Services, lease: Lease) -> None:
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        run = await _leased(unit, lease)
-        outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
+        run, definition = await _held(unit, lease)
+        outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
         outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

@@ -11,9 +11,11 @@ from wfcore.errors import IllegalMove, Stale
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.execution import Execution
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance, loss, may_resume
+from wfcore.rules.execution import advance
+from wfcore.rules.interruption import loss, may_resume
 from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
+from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
 from wfcore.usecases.firing import Fired, fire_due
 from wfcore.usecases.preparing import prune_packages
@@ -36,8 +38,8 @@ async def sweep(services: Services) -> Sequence[Fired]:
 
 async def recover(services: Services) -> int:
     """
-    Deal with executions whose worker is gone: what had begun is INTERRUPTED and never run
-    again by itself, the rest goes on. How many. EX-11, EX-15.
+    Deal with executions whose worker is gone: those with a step in flight are INTERRUPTED, the
+    rest goes on. How many. EX-11, EX-15.
     """
     async with services.store.view() as view:
         lost = await view.executions.abandoned(services.clock.now(), BATCH)
@@ -55,7 +57,8 @@ async def _recover(services: Services, lost: Execution) -> None:
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
         unit.executions.require_abandoned(run, now)
-        outcome = advance(run, loss(run, now, services.policy.grace_ms), now)
+        definition = await definition_of(unit, run.workflow_id, run.revision)
+        outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
         outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
@@ -78,8 +81,9 @@ async def _end_grace(services: Services, execution_id: str) -> None:
         if run is None or run.due_at is None or run.due_at > now:
             return
         try:
-            fact: facts.Fact = facts.Resumed() if may_resume(run) else facts.GraceOver()
-            outcome = advance(run, fact, now)
+            definition = await definition_of(unit, run.workflow_id, run.revision)
+            resumes = may_resume(run, definition)
+            outcome = advance(run, facts.Resumed() if resumes else facts.GraceOver(), now)
         except IllegalMove:
             return
         outcome = await collect(unit, outcome, now)

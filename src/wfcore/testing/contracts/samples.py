@@ -39,6 +39,7 @@ from wfcore.model.workflow import (
     Language,
     LoopStep,
     OnExceeded,
+    OnInterrupt,
     OnLimit,
     ParallelStep,
     Retry,
@@ -92,6 +93,7 @@ SNAPSHOT = make.snapshot(
             continue_on_error=True,
             requirements=("numpy==2.1.0",),
             packages=("@scope/name@1.0.0",),
+            on_interrupt=OnInterrupt.RESUME,
         ),
         ApprovalStep(
             "review",
@@ -115,6 +117,7 @@ SNAPSHOT = make.snapshot(
             temperature=0.5,
             schema={"type": "object", "default": AWKWARD},
             retry=Retry(2),
+            on_interrupt=OnInterrupt.FAIL,
         ),
         ParallelStep(
             "both",
@@ -141,6 +144,7 @@ SNAPSHOT = make.snapshot(
         description="What it does",
         triggers=(Schedule("0 9 * * *"), Chain("Other", 5)),
         budget=Budget("0.000001", 100, OnExceeded.APPROVE),
+        on_interrupt=OnInterrupt.FAIL,
         concurrency=Concurrency(2, "{{ variables.url }}", OnLimit.SKIP),
     ),
 )
@@ -187,6 +191,7 @@ EXECUTION = make.execution(
     granted=Usage(5, 6, "0.1"),
     lane="wf_1:0",
     chain_depth=4,
+    root_source=TriggerSource.SCHEDULE,
 )
 APPROVAL = make.approval(
     status=ApprovalStatus.APPROVED,

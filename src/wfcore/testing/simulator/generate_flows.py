@@ -25,7 +25,31 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
     """One to three workflows of steps that do *doings*; the later ones may start by themselves."""
     count = random.choice((1, 2, 2, 3))
     child = f"flow {count - 1}" if count > 1 else None
-    return tuple(_flow(random, number, child, doings) for number in range(count))
+    return tuple(_careful(_flow(random, number, child, doings)) for number in range(count))
+
+
+def _careful(flow: JsonObject) -> JsonObject:
+    """
+    The flow, where it says what the death of a worker means, and tries children again. Drawn
+    from the flow itself: so the worlds of all seeds stay what they were without it.
+    """
+    random = Random(repr(flow))  # noqa: S311 - chance for worlds, not for secrets
+
+    def careful(step: Any) -> Any:
+        match step:
+            case {"kind": "code" | "ai"} if random.random() < 0.15:
+                return {**step, "onInterrupt": random.choice(("fail", "resume"))}
+            case {"kind": "workflow"} if random.random() < 0.3:
+                return {**step, "retry": {"attempts": 2, "delay": random.choice((1, 500))}}
+            case {"branches": branches}:
+                inner = [{**one, "steps": [*map(careful, one["steps"])]} for one in branches]
+                return {**step, "branches": inner}
+            case {"steps": steps}:
+                return {**step, "steps": [*map(careful, steps)]}
+        return step
+
+    top = {"onInterrupt": random.choice(("fail", "resume"))} if random.random() < 0.15 else {}
+    return {**careful(flow), **top}
 
 
 def _flow(random: Random, number: int, child: str | None, doings: Sequence[str]) -> JsonObject:

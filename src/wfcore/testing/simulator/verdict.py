@@ -6,7 +6,7 @@ from typing import Any
 
 from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
 from wfcore.model.approval import Approval
-from wfcore.model.event import Event, EventKind
+from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
@@ -14,10 +14,10 @@ from wfcore.testing.simulator.furnish import PLAN
 from wfcore.testing.simulator.judge import Tables
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.runner import Ledger
+from wfcore.testing.simulator.verdict_again import began_again
 from wfcore.testing.simulator.verdict_starts import pending, wrong_starts
 
 ENDED = EXECUTION.final
-ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
 BY_ITSELF = frozenset({TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION})
 
 
@@ -53,6 +53,7 @@ def wrong(tables: Tables, promises: Promises, ledger: Ledger) -> Iterator[str]:
     yield from _starts(runs, ledger)
     for run in runs.values():
         yield from _history(run, tables[EVENTS.name].get(run.id, ()))
+        yield from began_again(run, tables)
     for (subject, minute), count in promises.admitted.items():
         limit = REQUESTS[PLAN][0]
         if count > limit:
@@ -112,7 +113,3 @@ def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:
     kinds = [event.kind for event in log]
     if run.status in ENDED and kinds[-1:] != [f"execution.{run.status.lower()}"]:
         yield f"events: {run.id} is {run.status} and ends with {kinds[-1:]}"
-    if run.trigger_source in ONCE and EventKind.EXECUTION_INTERRUPTED in kinds:
-        later = kinds[kinds.index(EventKind.EXECUTION_INTERRUPTED) :]
-        if EventKind.STEP_STARTED in later:
-            yield f"began again: {run.id} came by {run.trigger_source}"

@@ -1,0 +1,84 @@
+"""
+The verdict on what began again after a worker had died, by each execution's own promise.
+
+It reads the logs and walks up the parents by itself, and asks no rule of the core. EX-12,
+EX-14, EX-24, EX-25, EX-26.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from wfcore.memory.tables import DEFINITIONS, EVENTS, EXECUTIONS
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution, ReasonCode, TriggerSource
+from wfcore.model.workflow import DefinitionSnapshot, OnInterrupt
+from wfcore.testing.simulator.judge import Tables
+
+ONCE = frozenset({TriggerSource.OPEN_API, TriggerSource.WEBHOOK})
+MOST = 3
+"""How often the service may resume one execution."""
+
+
+def began_again(run: Execution, tables: Tables) -> Iterator[str]:
+    """What began again of *run* and must not have."""
+    log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
+    kinds = [event.kind for event in log]
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
+    if EventKind.EXECUTION_INTERRUPTED in kinds:
+        later = kinds[kinds.index(EventKind.EXECUTION_INTERRUPTED) :]
+        if (root := _root(run, runs)) in ONCE and EventKind.STEP_STARTED in later:
+            yield f"began again: {run.id} came by {root}"
+        if _resumed(later) > MOST:
+            yield f"began again: {run.id} more than {MOST} times"
+    snapshot: DefinitionSnapshot = tables[DEFINITIONS.name][run.workflow_id, run.revision]
+    for key in _restarted(log):
+        step = snapshot.definition.step(key.rpartition(".")[2])
+        own = getattr(step, "on_interrupt", None)
+        if (own or snapshot.definition.on_interrupt) is OnInterrupt.FAIL:
+            yield f"began again: {run.id}/{key} says onInterrupt: fail"
+    yield from _children_again(run, runs)
+
+
+def _root(run: Execution, runs: Mapping[Any, Execution]) -> TriggerSource:
+    while run.parent_id is not None:
+        run = runs[run.parent_id]
+    return run.trigger_source
+
+
+def _resumed(kinds: list[EventKind]) -> int:
+    """How often RUNNING came right after INTERRUPTED."""
+    told = [kind for kind in kinds if kind.startswith("execution.")]
+    back = (EventKind.EXECUTION_INTERRUPTED, EventKind.EXECUTION_RUNNING)
+    return sum(pair == back for pair in pairwise(told))
+
+
+def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
+    """Steps that were in flight at an interruption and started after it."""
+    flying: set[str] = set()
+    lost: set[str] = set()
+    for event in log:
+        step = str(event.data.get("step"))
+        if event.kind is EventKind.EXECUTION_INTERRUPTED:
+            lost, flying = lost | flying, set()
+        elif event.kind is EventKind.STEP_STARTED:
+            flying.add(step)
+            if step in lost:
+                yield step
+        elif event.kind.startswith("step.") and event.kind is not EventKind.STEP_LOG:
+            flying.discard(step)
+
+
+def _children_again(run: Execution, runs: Mapping[Any, Execution]) -> Iterator[str]:
+    """A child that a worker's death ended was the last one of its step."""
+    for child in runs.values():
+        if child.parent_id == run.id and _is_given_up(child):
+            result = run.step_results[child.parent_step or ""]
+            if result.child_id != child.id:
+                yield f"began again: {run.id}/{child.parent_step} after {child.id}"
+
+
+def _is_given_up(run: Execution) -> bool:
+    reason = run.status_reason
+    over = run.completed_at is not None and run.error == "Execution interrupted"
+    return over and reason is not None and reason.code is ReasonCode.INTERRUPTED
