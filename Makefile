@@ -5,8 +5,12 @@ PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 WORKERS ?= 2
+# Known-good versions; `make clean up CONSTRAINTS=` takes the newest that pyproject.toml allows.
+CONSTRAINTS ?= constraints.txt
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e
 
 .PHONY: up test check lint types layers format bench surface docs deep mutation tables clean
+.PHONY: lowest newest constraints
 
 up: .venv/.server          ## install and run the server with a sample
 	$(BIN)/wfcore up --port $(PORT)
@@ -37,11 +41,20 @@ bench: .venv/.dev          ## ratios, measured in one run
 surface: .venv/.dev        ## write down the public surface anew; look at the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface
 
+lowest:                    ## the server's tests with the lowest versions that pyproject.toml allows
+	.ci/versions lowest
+
+newest:                    ## the same with the newest, on the newest Python of this machine
+	.ci/versions newest
+
+constraints:               ## take newer versions: all tests with them, then write them down
+	.ci/versions constraints
+
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[mutation]'
+	$(INSTALL) '.[mutation]'
 	rm -rf mutants
 	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.field_paths*'  # makes all, tries some
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
@@ -56,7 +69,7 @@ tables: .venv/.dev         ## write afresh what the documentation shows of the t
 	cd tests && ../$(BIN)/python -m escapes.page
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -64,12 +77,12 @@ clean:
 	@$(PYTHON) -m venv .venv \
 	  || { rm -rf .venv; echo "Install the venv module first: apt-get install python3-venv"; exit 1; }
 
-.venv/.server: .venv/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[server]'
+.venv/.server: .venv/bin/python pyproject.toml $(CONSTRAINTS)
+	$(INSTALL) '.[server]'
 	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+.venv/.dev: .venv/bin/python pyproject.toml $(CONSTRAINTS)
+	$(INSTALL) '.[dev]'
 	@$(BIN)/python -m compileall -q src
 	@touch $@ .venv/.server

@@ -78,7 +78,11 @@ async def test_four_processes_admit_exactly_the_limit(tmp_path: Path, start: Sta
     await counters.close()
 
 
-@pytest.mark.parametrize("content", [os.urandom(8_192), b"SQLite format 3\0" + b"x" * 5_000])
+@pytest.mark.parametrize(
+    "content",
+    [os.urandom(8_192), b"SQLite format 3\0" + b"x" * 5_000],
+    ids=["noise", "only a header"],
+)
 async def test_a_damaged_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
     """Counting begins anew, and the damaged file is kept and named."""
     path = tmp_path / "counters.db"

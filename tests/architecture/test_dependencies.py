@@ -1,0 +1,113 @@
+"""What `pyproject.toml` and `constraints.txt` say of the libraries that are used."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+OURS = (
+    "wfcore",
+    "adapters_http",
+    "adapters_store",
+    "adapters_runtime",
+    "wfserver",
+    "wfcore_client",
+)
+
+
+def requirements(*extras: str) -> dict[str, Requirement]:
+    texts = [*PROJECT["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]
+    found = map(Requirement, texts)
+    return {canonicalize_name(one.name): one for one in found if one.name != "wfcore"}
+
+
+def modules() -> Iterator[str]:
+    for top in OURS:
+        for module in pkgutil.walk_packages(importlib.import_module(top).__path__, f"{top}."):
+            if not module.name.endswith("__main__") and not module.name.startswith(
+                "wfcore.testing"
+            ):
+                yield module.name
+
+
+def is_foreign(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top not in sys.stdlib_module_names and top not in OURS
+
+
+def extended(module: str) -> Iterator[str]:
+    """Foreign modules whose classes *module* has subclasses of."""
+    for _, one in inspect.getmembers(importlib.import_module(module), inspect.isclass):
+        for base in one.__mro__[1:] if one.__module__ == module else ():
+            if is_foreign(base.__module__) and not getattr(base, "_is_protocol", False):
+                yield base.__module__
+
+
+def private(module: str) -> Iterator[str]:
+    """Foreign modules that *module* takes a name with an underscore from."""
+    path = importlib.import_module(module).__file__
+    assert path is not None
+    tree = ast.parse(Path(path).read_text())
+    imported: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {(one.asname or one.name).partition(".")[0]: one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            imported |= {one.asname or one.name: node.module for one in node.names}
+            if any(part.startswith("_") for one in node.names for part in (node.module, one.name)):
+                yield node.module
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and re.fullmatch(r"_\w*[^_]", node.attr)
+        ):
+            yield imported.get(node.value.id, "")
+
+
+def test_a_library_whose_insides_are_used_has_an_upper_bound():
+    """Whoever extends a library's classes, or uses its private names, says up to which version."""
+    homes = packages_distributions()
+    inside = {
+        canonicalize_name(homes[base.partition(".")[0]][0])
+        for module in modules()
+        for base in {*extended(module), *private(module)}
+        if base and is_foreign(base)
+    }
+    assert inside >= {"uvicorn", "starlette"}
+    needed = requirements("server")
+    unbounded = [
+        name for name in inside if not any(one.operator == "<" for one in needed[name].specifier)
+    ]
+    assert not unbounded
+
+
+def test_every_library_has_a_lower_bound():
+    """`make lowest` tries the lower bounds, so each library of an installation has one."""
+    needed = requirements("server", "client", "testing")
+    assert not [
+        name for name, one in needed.items() if not any(b.operator == ">=" for b in one.specifier)
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(requirements("server", "testing", "docs", "dev")))
+def test_known_good_versions_are_within_the_bounds(name: str):
+    """`constraints.txt` holds one version of each library, allowed, and no host or path."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    known = dict(line.split("==") for line in lines if not line.startswith("#"))
+    versions = {canonicalize_name(key): version for key, version in known.items()}
+    wanted = requirements("server", "testing", "docs", "dev")[name]
+    assert wanted.specifier.contains(versions[name], prereleases=True)
