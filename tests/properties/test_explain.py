@@ -143,7 +143,7 @@ def held(count, owner="acc_1", worker="w1", **fields):
 
 def queued(held, places=8, asker="acc_1"):
     run = builders.execution("exec_mine")
-    return explain(run, Around(queue=Queue(held, places, 3, asker)), NOW)
+    return explain(run, Around(queue=Queue(held, places, asker)), NOW)
 
 
 def test_whoever_waits_for_a_place_is_told_who_has_them():
@@ -157,10 +157,10 @@ def test_whoever_waits_for_a_place_is_told_who_has_them():
 
 
 def test_an_account_that_used_its_share_is_told_so():
-    """XP-1: six of eight places are all that one account gets while two are free."""
-    assert queued(held(6))[0].code is Why.ACCOUNT_SHARE_USED
-    assert queued(held(5))[0].code is Why.DUE
-    assert queued(held(6, "acc_2"))[0].code is Why.DUE
+    """XP-1: seven of eight places are all that one account gets while others have work."""
+    assert queued(held(7))[0].code is Why.ACCOUNT_SHARE_USED
+    assert queued(held(6))[0].code is Why.DUE
+    assert queued(held(7, "acc_2"))[0].code is Why.DUE
 
 
 def test_a_second_worker_with_room_takes_it():

@@ -25,8 +25,8 @@ def holder(number: int, owner: str = "acc_1", worker: str = "w1", **fields: Any)
     return make.execution(f"exec_{number}", status=S.RUNNING, **fields)
 
 
-def queued(held: list[Execution], places: int, share: int = 1, asker: str | None = "acc_1"):
-    return of(make.execution("exec_mine"), Around(queue=Queue(held, places, share, asker)))
+def queued(held: list[Execution], places: int, asker: str | None = "acc_1"):
+    return of(make.execution("exec_mine"), Around(queue=Queue(held, places, asker)))
 
 
 def place(number: int) -> Line:
@@ -55,13 +55,13 @@ def test_a_share_that_is_used_in_words():
     held = [holder(1), holder(2), theirs, holder(4, worker="w2")]
     used = Line(
         Why.ACCOUNT_SHARE_USED,
-        "The account holds 3 of 8 places; the rest is kept for other accounts. It goes on when "
-        "one of its executions ends or rests.",
+        "The account holds 3 of 8 places; the last free one is kept for accounts that hold none, "
+        "while others have had work lately. It goes on when another execution ends or rests.",
     )
     own = [used, place(1), place(2), place(4)]
     more = [*held, *(holder(n, "acc_2", worker) for n, worker in ((5, "w2"), (6, "w2"), (7, "w1")))]
     assert queued(more, 4) == own
-    assert queued(more, 4, share=2) == queued(held, 4) == [DUE]
+    assert queued(more, 5) == queued(held, 4) == [DUE]
     full = [holder(8, "acc_2", "w3") for _ in range(4)]
     assert queued([*more, *full], 4)[1:] == own[1:]
 

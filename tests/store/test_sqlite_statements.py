@@ -59,6 +59,15 @@ def test_a_claim_does_not_walk_through_a_flood(database: Connection) -> None:
     assert steps.taken <= 3_000
 
 
+def test_a_claim_does_not_walk_through_accounts(database: Connection) -> None:
+    """However many accounts were served lately, a claim takes the same few steps."""
+    rows = ((f"acc_{number}", NOW - number % 9) for number in range(3, MANY))
+    database.executemany("INSERT INTO served VALUES (?, ?)", rows)
+    steps = Steps(database)
+    assert len(claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(8), 8)(database.cursor())) == 7
+    assert steps.taken <= 3_000
+
+
 def queue(connection: Connection, lanes: int) -> None:
     """As many executions of one account as there are already, in so many lanes with limit 1."""
     connection.execute("BEGIN")

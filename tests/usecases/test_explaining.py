@@ -83,9 +83,8 @@ async def test_a_full_house_names_the_guests_one_knows(world: World) -> None:
     services = evolve(world.services, policy=Policy(places=3))
     ann, bob = await world.account(), await world.account("bob@example.org")
     mine = [await world.start(ann, await world.workflow(ann, code("a")))]
-    other = await world.workflow(bob, code("a"))
-    for _ in range(2):
-        await world.start(bob, other)
+    for other in (bob, await world.account("cat@example.org")):
+        await world.start(other, await world.workflow(other, code("a")))
     for lease in await running.claim(services, "w1", 3):
         await running.begin(services, lease)
     late = await world.start(ann, await world.workflow(ann, code("a")))

@@ -1,6 +1,7 @@
 """Claims and leases: jobs for the writer, so that nobody else is between look and take."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from attrs import frozen
@@ -25,7 +26,15 @@ WITH RECURSIVE owners (owner_id) AS (
     FROM owners WHERE owners.owner_id IS NOT NULL
 )
 SELECT owner_id, (SELECT min(due_at) FROM executions
-    WHERE {CLAIMABLE} AND owner_id = owners.owner_id) FROM owners WHERE owner_id IS NOT NULL"""
+    WHERE {CLAIMABLE} AND owner_id = owners.owner_id),
+    coalesce((SELECT at FROM served WHERE owner_id = owners.owner_id), 0)
+    FROM owners WHERE owner_id IS NOT NULL"""
+
+SERVED_LATELY = "SELECT owner_id FROM served WHERE at > ? ORDER BY at DESC LIMIT 2"
+"""Two are enough to know of any account whether there is another one."""
+
+SERVE = """INSERT INTO served (owner_id, at) VALUES (?, ?)
+    ON CONFLICT (owner_id) DO UPDATE SET at = excluded.at"""
 
 NEXT = f"""SELECT id, due_at FROM executions
     WHERE {CLAIMABLE} AND owner_id = ? ORDER BY due_at, id LIMIT 1"""
@@ -48,23 +57,33 @@ class Claim:
 
     def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
         settle_lanes(cursor)
-        held = dict(cursor.execute(HELD, (self.worker,)).fetchall())
-        free = self.slots.places - sum(held.values())
-        due = dict(row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now)
+        held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
+        waiting = [row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now]
+        due = {owner: due_at for owner, due_at, _ in waiting}
+        served = {owner: at for owner, _, at in waiting}
+        lately = self._served_lately(cursor) if due else set()
         taken: list[tuple[str, Row]] = []
-        while due and free > 0 and len(taken) < self.limit:
-            owner = min(due, key=lambda owner: (held.get(owner, 0), due[owner]))
-            if held.get(owner, 0) >= self.slots.share * free:
+        while due and len(taken) < self.limit:
+            owner = min(due, key=lambda owner: (held[owner], served[owner], due[owner], owner))
+            others = not (lately | held.keys()) <= {owner}
+            free = self.slots.places - held.total()
+            if not self.slots.admits(held[owner], free, others_lately=others):
                 break
             taken.append(self._take_first_of(cursor, owner, due))
-            held[owner] = held.get(owner, 0) + 1
-            free -= 1
+            held[owner] += 1
+            served[owner] = self.now
         return taken
+
+    def _served_lately(self, cursor: Cursor) -> set[str]:
+        """Accounts that were given a place lately; where there are several, two of them."""
+        found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
+        return {row[0] for row in found}
 
     def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
         """Take the account's earliest execution and note when its next one is due."""
         id = cursor.execute(NEXT, (owner,)).fetchone()[0]
         cursor.execute(TAKE, (self.worker, self.until, id))
+        cursor.execute(SERVE, (owner, self.now))
         following = cursor.execute(NEXT, (owner,)).fetchone()
         if following is not None and following[1] <= self.now:
             due[owner] = following[1]

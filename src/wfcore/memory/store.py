@@ -6,7 +6,7 @@ gate lets through, and when, is its maker's business.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from wfcore.errors import StoreUnavailable
 from wfcore.instants import EpochMs
@@ -16,7 +16,17 @@ from wfcore.memory.gate import Gate
 from wfcore.memory.lanes import waiting_in_lanes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waits
-from wfcore.memory.tables import AUDIT, EXECUTIONS, LEASES, LIMITS, LOGINS, REPLAYS, SESSIONS, Desk
+from wfcore.memory.tables import (
+    AUDIT,
+    EXECUTIONS,
+    LEASES,
+    LIMITS,
+    LOGINS,
+    REPLAYS,
+    SERVED,
+    SESSIONS,
+    Desk,
+)
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
@@ -153,17 +163,21 @@ class MemoryStore:
         late = waiting_in_lanes(everything, self.disk.tables[LIMITS.name])
         due = [run for run in everything if waits(run) and (run.due_at or 0) <= now]
         due = [run for run in due if run.id not in late]
+        served: dict[Hashable, EpochMs] = dict(self.disk.tables[SERVED.name])
+        lately = {owner for owner, at in served.items() if at > now - slots.lately_ms}
         taken: list[Execution] = []
         while due and len(taken) < limit:
-            free = slots.places - held.total()
-            best = min(due, key=lambda run: (held[run.owner_id], run.due_at, run.id))
-            if free <= 0 or held[best.owner_id] >= slots.share * free:
+            best = min(due, key=lambda run: _turn(run, held, served))
+            owner, free = best.owner_id, slots.places - held.total()
+            others = not (lately | held.keys()) <= {owner}
+            if not slots.admits(held[owner], free, others_lately=others):
                 break
             due.remove(best)
-            held[best.owner_id] += 1
+            held[owner] += 1
+            served[owner] = now
             taken.append(_taken(best, worker))
         if taken:
-            self.disk.settle(_leased(taken, until))
+            self.disk.settle(_leased(taken, now, until))
         return taken
 
     async def extend(
@@ -222,8 +236,17 @@ def _taken(run: Execution, worker: str) -> Execution:
     return evolve(run, worker=worker, fence=run.fence + 1, version=run.version + 1, due_at=None)
 
 
-def _leased(taken: Sequence[Execution], until: EpochMs) -> Changes:
+def _turn(
+    run: Execution, held: Mapping[str, int], served: Mapping[Hashable, EpochMs]
+) -> tuple[int, EpochMs, EpochMs, str, str]:
+    """Whose turn comes first: the smallest of these."""
+    owner, due_at = run.owner_id, run.due_at or EpochMs(0)
+    return held[owner], served.get(owner, EpochMs(0)), due_at, owner, run.id
+
+
+def _leased(taken: Sequence[Execution], now: EpochMs, until: EpochMs) -> Changes:
     return {
         EXECUTIONS.name: {run.id: run for run in taken},
+        SERVED.name: {run.owner_id: now for run in taken},
         LEASES.name: {run.id: until for run in taken},
     }

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs
+from wfcore.instants import HOUR, DurationMs, EpochMs
 from wfcore.model.execution import Execution
 from wfcore.ports import records
 
@@ -111,15 +111,20 @@ class Unit(Protocol):
 @frozen
 class Slots:
     """
-    How a worker's places are shared out among accounts.
+    How a worker's places are shared out among accounts. Decision 61.
 
-    An account that holds *n* of them may take another only while
-    `n < share * (free places)`: one account's flood always leaves room for the next one's
-    first step. Counted from rows in the claiming transaction.
+    The last free one is kept for accounts that hold none, while other accounts have work lately:
+    they hold a place of this worker, or were given one, by any worker, less than `lately_ms`
+    before. So one account's flood leaves room for the next one's first step, and a service of one
+    account uses all its places. Counted from rows in the claiming transaction.
     """
 
     places: int
-    share: int = 3
+    lately_ms: DurationMs = HOUR
+
+    def admits(self, held: int, free: int, *, others_lately: bool) -> bool:
+        """Whether an account that holds *held* places may take one of those that are *free*."""
+        return free > 0 and (held == 0 or free > 1 or not others_lately)
 
 
 class Store(Protocol):
@@ -151,7 +156,9 @@ class Store(Protocol):
 
         Due: PENDING, RUNNING or AWAITING_APPROVAL (the time of something else in it is up),
         `due_at` at or before *now*, held by nobody. The account with
-        the fewest held places comes first, within an account the earliest `due_at`. Each is
+        the fewest held places comes first, of those with equally few the one that was given a
+        place longest ago (they take turns), within an account the earliest `due_at`; how many it
+        may take, `Slots` says. Each is
         returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None,
         leased *until*.
         Of racing workers exactly one gets each execution.

@@ -18,12 +18,10 @@ class Queue:
     The executions that workers hold now, each worker with so many `places`.
 
     `asker` is the account that wants to know (None: the operator, who sees everything).
-    `share`: an account with *n* places takes another only while `n < share * (free places)`.
     """
 
     held: Sequence[Execution]
     places: int
-    share: int
     asker: str | None = None
 
 
@@ -69,11 +67,12 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
         text = f"All {workers.total()} places are taken: {_takers(queue)}."
         yield Line(Why.PLACES_TAKEN, text)
         yield from _each(queue)
-    elif all(_share_used(run, queue, worker, left) for worker, left in free.items()):
+    elif all(_is_kept(run, queue, worker, left) for worker, left in free.items()):
         mine = sum(one.owner_id == run.owner_id for one in queue.held)
         text = (
-            f"The account holds {mine} of {queue.places * len(workers)} places; the rest is "
-            "kept for other accounts. It goes on when one of its executions ends or rests."
+            f"The account holds {mine} of {queue.places * len(workers)} places; the last free one "
+            "is kept for accounts that hold none, while others have had work lately. It goes on "
+            "when another execution ends or rests."
         )
         yield Line(Why.ACCOUNT_SHARE_USED, text)
         yield from _each(queue, run.owner_id)
@@ -84,10 +83,10 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
 _DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 
 
-def _share_used(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
-    """Whether the account gets none of the worker's free places; where none is free, it is so."""
+def _is_kept(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
+    """Whether the worker has no free place, or one that is kept for others. See `ports.Slots`."""
     held = sum((one.worker, one.owner_id) == (worker, run.owner_id) for one in queue.held)
-    return held >= queue.share * free
+    return free <= 0 or (held > 0 and free == 1)
 
 
 def _visible(runs: Sequence[Execution], asker: str | None) -> list[Execution]:

@@ -6,7 +6,7 @@ dicts, a change is a function that says whether it may, and a question a functio
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
@@ -52,11 +52,13 @@ class State:
     def __init__(self) -> None:
         self.tables: dict[type, dict[Key, Any]] = {}
         self.leases: dict[str, int] = {}
+        self.served: dict[str, int] = {}
 
     def __copy__(self) -> "State":
         other = State()
         other.tables = {kind: dict(rows) for kind, rows in self.tables.items()}
         other.leases = dict(self.leases)
+        other.served = dict(self.served)
         return other
 
     def get(self, kind: type[R], *key: Any) -> R | None:
@@ -197,17 +199,22 @@ def claimed(
     """
     Whether *got* is what a claim may give; the state has it afterwards.
 
-    Which of two accounts with equally few places comes first is the store's choice.
+    Of accounts with equally few places, served at the same time, the store may choose.
     """
     due = list(waiting(state, now))
     held = Counter(run.owner_id for run in state.all(Execution) if run.worker == worker)
+    lately = {owner for owner, at in state.served.items() if at > now - slots.lately_ms}
     for run in got:
-        assert _may_go_on(due, held, slots), f"{run.id} was taken beyond its account's share"
+        assert _may_go_on(due, held, slots, lately), f"{run.id} took a place kept for others"
         fewest = min(held[one.owner_id] for one in due)
+        few = {one.owner_id for one in due if held[one.owner_id] == fewest}
+        longest = min(state.served.get(owner, 0) for owner in few)
         of_account = [one for one in due if one.owner_id == run.owner_id]
         stored = next((one for one in of_account if one.id == run.id), None)
         assert stored is not None, f"{run.id} was not due, or held"
         assert held[run.owner_id] == fewest, f"{run.id} came before an account with fewer places"
+        turn = state.served.get(run.owner_id, 0) == longest
+        assert turn, f"{run.id} came before an account that was served longer ago"
         first = min((one.due_at or 0) for one in of_account)
         assert stored.due_at == first, f"{run.id} came before an earlier one of its account"
         taken = evolve(
@@ -222,10 +229,16 @@ def claimed(
         held[run.owner_id] += 1
         state.set(taken)
         state.leases[run.id] = until
-    over = len(got) >= limit or not _may_go_on(due, held, slots)
+        state.served[run.owner_id] = now
+    over = len(got) >= limit or not _may_go_on(due, held, slots, lately)
     assert over, f"more could have been taken: {[run.id for run in due]}"
 
 
-def _may_go_on(due: Sequence[Execution], held: Counter[str], slots: Slots) -> bool:
+def _may_go_on(
+    due: Sequence[Execution], held: Counter[str], slots: Slots, lately: Collection[str]
+) -> bool:
     free = slots.places - held.total()
-    return bool(due) and free > 0 and min(held[one.owner_id] for one in due) < slots.share * free
+    fewest = min((held[one.owner_id] for one in due), default=0)
+    if not due or free <= 0 or fewest == 0 or free > 1:
+        return bool(due) and free > 0
+    return len({*lately, *(owner for owner, count in held.items() if count)}) == 1

@@ -10,7 +10,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
-from wfcore.ports.store import Slots, View
+from wfcore.ports.store import View
 from wfcore.rules.access import sees_execution
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.explain import Around, explain, is_due
@@ -90,9 +90,8 @@ async def _holders(view: View, run: Execution) -> Sequence[Execution]:
 
 
 async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
-    slots = Slots(services.policy.places)
     asker = who.account.id if who else None
-    return Queue(await _held(view), slots.places, slots.share, asker)
+    return Queue(await _held(view), services.policy.places, asker)
 
 
 async def _held(view: View) -> Sequence[Execution]:

@@ -9,6 +9,7 @@ from unittest import mock
 from attrs import evolve
 
 from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sql import claims
 from adapters_store.sql import runs as sql_runs
 from adapters_store.sql import writer as sql_writer
 from adapters_store.sqlite import SqliteStore
@@ -18,6 +19,7 @@ from wfcore.memory import counters, records, runs
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, Desk
+from wfcore.ports.store import Slots
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
 from wfcore.testing.fakes_running import DictFiles
 
@@ -188,6 +190,7 @@ async def inclusive(self: Any, storage_key: str, start: int, end: int) -> Any:
 
 READ = DictFiles.read
 EACH_TO_ONE = "test_of_many_workers_each_execution_goes_to_one"
+KEPT = "test_a_flood_leaves_the_last_place"
 EXTENDED = "test_a_lease_that_was_extended_in_time_keeps_its_execution"
 UNIQUE = "test_an_email_is_unique"
 BUGS = (
@@ -275,7 +278,27 @@ BUGS = (
     Bug(
         "a flood takes every place",
         patched(memory_store, "Counter", Blind),
-        stores("test_an_account_may_not_take_the_last_places"),
+        stores("test_two_floods_leave_the_last_place"),
+    ),
+    Bug(
+        "no place is kept for others",
+        patched(Slots, "admits", lambda self, held, free, *, others_lately: free > 0),
+        promise(StoreContract, KEPT, store=MemoryStore, another=beside),
+    ),
+    Bug(
+        "a place is kept for nobody",
+        patched(Slots, "admits", lambda self, held, free, **_: free > 0 and (not held or free > 1)),
+        stores("test_an_account_alone_takes_every_place"),
+    ),
+    Bug(
+        "nobody notes who was served in SQLite",
+        patched(claims, "SERVE", "SELECT ?, ?"),
+        promise(StoreContract, KEPT, store=sqlite, another=sqlite),
+    ),
+    Bug(
+        "a flood takes every turn",
+        patched(memory_store, "_turn", lambda run, held, served: (held[run.owner_id], run.due_at)),
+        stores("test_accounts_take_turns_at_one_place"),
     ),
     Bug(
         "a slot is leaked",

@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale
-from wfcore.instants import EpochMs
+from wfcore.instants import HOUR, EpochMs
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
@@ -111,16 +111,58 @@ class ClaimContract:
         assert await claim(store, limit=1) == ["a0"]
         assert await claim(store) == ["b0", "a1", "b1", "a2", "a3"]
 
-    async def test_an_account_may_not_take_the_last_places(self, store: Store) -> None:
-        """With n held, another is taken only while n < share * free: 8 places, share 3: 6."""
+    async def test_an_account_alone_takes_every_place(self, store: Store) -> None:
+        """Nothing is kept for others while nobody else has had work."""
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
-        slots = Slots(places=8, share=3)
-        assert len(await claim(store, slots=slots)) == 6
+        assert len(await claim(store, slots=Slots(places=8))) == 8
+
+    @pytest.mark.parametrize("places", [2, 3, 8])
+    async def test_a_flood_leaves_the_last_place(
+        self, store: Store, another: Store, places: int
+    ) -> None:
+        """While another account has had work lately, by any worker, its next one begins at once."""
+        slots = Slots(places)
+        await keep(store, make.execution("b0", owner_id="acc_b"))
+        (done,) = await another.claim("w2", NOW, UNTIL, slots, 9)
+        await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
+        await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
+        assert len(await claim(store, slots=slots)) == places - 1
         assert await claim(store, slots=slots) == []
-        await keep(store, *(make.execution(f"b{n}", owner_id="acc_b") for n in range(9)))
-        assert len(await claim(store, slots=slots)) == 2
-        assert await claim(store, slots=slots) == []
-        assert len(await claim(store, "w2", slots=slots)) > 0
+        await keep(store, make.execution("b1", owner_id="acc_b"))
+        assert await claim(store, slots=slots) == ["b1"]
+
+    @pytest.mark.parametrize("places", [3, 8])
+    async def test_two_floods_leave_the_last_place(self, store: Store, places: int) -> None:
+        """A third account's first execution begins at once, however many others flood."""
+        floods = [make.execution(f"{a}{n}", owner_id=f"acc_{a}") for a in "ab" for n in range(9)]
+        await keep(store, *floods)
+        slots = Slots(places)
+        assert len(await claim(store, slots=slots)) == places - 1
+        await keep(store, make.execution("c0", owner_id="acc_c"))
+        assert await claim(store, slots=slots) == ["c0"]
+
+    async def test_lately_is_an_hour(self, store: Store) -> None:
+        """An account that was last given a place an hour ago keeps none from others any more."""
+        slots, over = Slots(places=3), NOW + HOUR
+        for account, now in (("acc_b", NOW), ("acc_c", NOW + 1)):
+            await keep(store, make.execution(account, owner_id=account))
+            (done,) = await store.claim("w2", EpochMs(now), UNTIL, slots, 9)
+            await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
+        await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
+        assert len(await claim(store, slots=slots, now=EpochMs(over))) == 2
+        assert len(await claim(store, slots=slots, now=EpochMs(over + 1))) == 1
+
+    async def test_accounts_take_turns_at_one_place(self, store: Store) -> None:
+        """Whoever was served longest ago comes first, though another's flood has waited longer."""
+        flood = [make.execution(f"a{n}", owner_id="acc_a", due_at=at(n - 9)) for n in range(5)]
+        calm = [make.execution(f"b{n}", owner_id="acc_b", due_at=at(n - 2)) for n in range(2)]
+        await keep(store, *flood, *calm)
+        order: list[str] = []
+        while got := await store.claim("w1", at(len(order)), UNTIL, Slots(places=1), 9):
+            order += ids(got)
+            done = evolve(got[0], worker=None, status=ExecutionStatus.COMPLETED)
+            await keep(store, done)
+        assert order == ["a0", "b0", "a1", "b1", "a2", "a3", "a4"]
 
     async def test_releasing_frees_the_place(self, store: Store) -> None:
         """A put without worker gives the place back, and what is due can be claimed anew."""
