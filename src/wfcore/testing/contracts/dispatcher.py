@@ -88,9 +88,10 @@ class DispatcherContract(Awaited, BesideOneAnother):
     async def test_a_flood_leaves_room_for_the_next_account(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """However much one account has due, another's first step starts."""
+        """However much one account has due, while others have work another's first step starts."""
         site = site.with_policy(places=4)
         async with at_work(site, dispatch) as work:
+            await site.start(email="first@example.org")
             for _ in range(9):
                 await site.start(email="flood@example.org")
             await until(lambda: len(work.runs) == 3)
