@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from adapters_store.sql.bodies import text_of
+from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.execution_rows import PUT_STEP, STAY, write_head
 from adapters_store.sql.runs import ADD_EVENT
 from adapters_store.sql.statements import perform
@@ -82,7 +83,7 @@ async def bare_group_commit(seconds: float, clients: int) -> float:
             raise RuntimeError("an execution is gone")
         body = text_of(write_head(run))
         await store.close()
-        writer = Writer(path)
+        writer = Writer(DatabaseFile(path))
 
         async def one(number: int, turn: int) -> None:
             id = f"exec_{number}"

@@ -41,7 +41,7 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     from adapters_store.sqlite import SqliteStore
 
     path = path_of(url, data_dir)
-    store = await SqliteStore.open(path)
+    store = await SqliteStore.open(path, data_dir)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
     except BaseException:

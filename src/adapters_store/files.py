@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
-from adapters_store.private import make_private
+from adapters_store.private import flush_folder, make_private
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import StoredFile
 
@@ -57,8 +57,8 @@ class LocalFiles:
             make_private(folder)
             size, sha256 = _copy(content, part)
             part.replace(folder / artifact_id)
-            _flush_folder(folder)
-            _flush_folder(self.root)
+            flush_folder(folder)
+            flush_folder(self.root)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise StoreUnavailable(detail=f"artifact: {error}") from error
@@ -101,11 +101,3 @@ def _copy(content: BinaryIO, path: Path) -> tuple[int, str]:
             size += file.write(chunk)
         os.fsync(file.fileno())
     return size, digest.hexdigest()
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,10 +8,20 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Make *folder* and what is missing above it, with mode 700. Raises `OSError`."""
+    """Make *folder* and what is missing above it, with mode 700, durably. Raises `OSError`."""
     if not folder.exists():
         make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
+        flush_folder(folder.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make what was named, renamed or removed in *folder* survive a power cut. Raises `OSError`."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

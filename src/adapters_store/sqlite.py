@@ -13,6 +13,7 @@ from pathlib import Path
 from adapters_store.private import alone
 from adapters_store.sql import claims, lanes, records, runs, starts
 from adapters_store.sql.connection import copy_database
+from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import FETCH
 from adapters_store.sql.migrate import prepare
@@ -122,19 +123,22 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reads = Reads(path)
-        self._writer = Writer(path, self._reads.committed)
+        self._file = DatabaseFile(path)
+        self._reads = Reads(self._file)
+        self._writer = Writer(self._file, self._reads.committed)
         self._workers = Workers(path.parent / "workers")
 
     @classmethod
-    async def open(cls, path: Path) -> "SqliteStore":
+    async def open(cls, path: Path, data: Path | None = None) -> "SqliteStore":
         """
-        Open *path*, made or migrated as needed.
+        Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
+        where *path* is.
 
-        Raises `StoreRefused` where the file is foreign, damaged or of a newer schema (it is left
-        untouched), `StoreUnavailable` where it cannot be used now.
+        Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
+        commits, or is missing beside other data (all is left untouched), `StoreUnavailable` where
+        it cannot be used now.
         """
-        await asyncio.to_thread(_prepare_alone, path)
+        await asyncio.to_thread(_prepare_alone, path, data)
         return cls(path)
 
     def unit(self) -> SqliteUnit:
@@ -147,7 +151,7 @@ class SqliteStore:
 
     async def enlist(self, worker: str) -> None:
         """Hold the worker's lock until this store is closed or the process ends."""
-        self._workers.enlist(worker)
+        await asyncio.to_thread(self._workers.enlist, worker)
 
     async def claim(
         self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
@@ -177,6 +181,7 @@ class SqliteStore:
 
     async def backup(self, path: str) -> None:
         """Write a consistent copy to *path* while everything goes on."""
+        self._file.require_in_place()
         await asyncio.to_thread(copy_database, self.path, Path(path))
 
     async def close(self) -> None:
@@ -186,10 +191,10 @@ class SqliteStore:
         self._workers.release()
 
 
-def _prepare_alone(path: Path) -> None:
+def _prepare_alone(path: Path, data: Path | None) -> None:
     """Prepare the file while no other process does the same."""
     try:
         with alone(path.parent):
-            prepare(path)
+            prepare(path, data)
     except OSError as error:
         raise StoreUnavailable(detail=str(error)) from error

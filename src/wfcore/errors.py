@@ -243,8 +243,18 @@ class StoreUnavailable(WfError):
 
 
 @define
+class StoreDisplaced(StoreUnavailable):
+    """The database was removed or replaced while it was open; what is written now would be lost."""
+
+    says: ClassVar[str] = (
+        "The database file was removed or replaced while the server had it open; "
+        "put it back, or restart the server"
+    )
+
+
+@define
 class StoreRefused(WfError):
-    """The file is no store of ours: foreign, damaged, or of a newer schema."""
+    """The file is no store of ours (foreign, damaged, of a newer schema), or part of it is lost."""
 
     message: str
 

@@ -1,5 +1,6 @@
 """The SQLite store over the end of a process, and with several processes on one file."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,54 @@ async def test_an_enlisted_worker_of_this_process_lives(store: SqliteStore) -> N
     async with other.view() as view:
         assert len(await view.executions.abandoned(NOW, 9)) == 1
     await other.close()
+
+
+ENLIST = (
+    PREAMBLE
+    + """
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    sys.stdin.readline()
+    for number in range(20):
+        await store.enlist(f"{sys.argv[2]}-{number}")
+    print("held", flush=True)
+    sys.stdin.read()
+asyncio.run(main())
+"""
+)
+
+
+def tell(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+async def test_locks_of_the_dead_go_and_those_of_the_living_stay(
+    store: SqliteStore, start: Start
+) -> None:
+    """Servers that start at once remove what killed ones left, and never each other's locks."""
+    folder = store.path.parent / "workers"
+    dead = start(ENLIST, store.path, "dead")
+    tell(dead)
+    assert dead.stdout is not None
+    assert dead.stdout.readline() == "held\n"
+    dead.kill()
+    dead.wait()
+    (folder / "notes.txt").touch()
+    assert len(list(folder.glob("dead-*.lock"))) == 20
+    servers = [start(ENLIST, store.path, f"w{number}") for number in range(4)]
+    for server in servers:
+        tell(server)
+    for server in servers:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "held\n"
+    living = {f"w{server}-{number}" for server in range(4) for number in range(20)}
+    assert {path.name for path in folder.iterdir()} == {
+        "notes.txt",
+        *(f"{worker}.lock" for worker in living),
+    }
+    assert list(store._workers.ended(living)) == []
 
 
 async def test_a_program_that_closed_its_store_ends(tmp_path: Path, start: Start) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import aiosqlite
 
+from adapters_store.private import flush_folder
 from wfcore.errors import StoreUnavailable
 
 Connection: TypeAlias = sqlite3.Connection
@@ -67,6 +68,7 @@ def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
         "PRAGMA wal_autocheckpoint = 4000",
         "PRAGMA cache_size = -16000",
         "PRAGMA journal_size_limit = 67108864",
+        "PRAGMA user_version",  # reading opens the log, which is to be known from now on
     )
 
 
@@ -159,6 +161,7 @@ def create_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
         return
+    flush_folder(path.parent)
 
 
 def copy_database(source: Path, target: Path) -> None:

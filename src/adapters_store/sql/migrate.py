@@ -10,6 +10,7 @@ together with its number (`user_version`).
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -21,6 +22,13 @@ from adapters_store.sql.connection import (
     is_complete,
     speaks_of_damage,
     unavailable_on_error,
+)
+from adapters_store.sql.database_file import (
+    LOG,
+    NOTE,
+    noted_commit,
+    require_new,
+    require_no_broken_restore,
 )
 from wfcore.errors import StoreRefused
 
@@ -35,16 +43,23 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
 
 
-def prepare(path: Path) -> None:
+def prepare(path: Path, data: Path | None = None) -> None:
     """
-    Make *path* a database of the newest schema.
+    Make *path* a database of the newest schema; *data* is the folder of what belongs to it,
+    None: where *path* is.
 
-    Raises `StoreRefused` (nothing was changed) where the file is foreign, damaged or newer,
-    `StoreUnavailable` where it cannot be written now.
+    Raises `StoreRefused` (nothing was changed) where the file is foreign, damaged or newer, has
+    lost commits, or is missing where there was a service; `StoreUnavailable` where it cannot be
+    written now.
     """
+    data = data or path.parent
+    require_no_broken_restore(data)
+    noted = noted_commit(path)
     if path.exists() and path.stat().st_size:
         inspect(path)
+        _refuse(path, partial(_loss, path=path, data=data, noted=noted))
     else:
+        require_new(path, data)
         create_private(path)
     with unavailable_on_error(), closing(connect(path)) as connection:
         schema = _pragma(connection, "user_version")
@@ -76,6 +91,22 @@ def _refuse(path: Path, reason: Callable[[Connection], str | None]) -> None:
             refusal = f"it is damaged or no SQLite database ({error})"
     if refusal:
         raise StoreRefused(f"{path} was left untouched: {refusal}")
+
+
+def _loss(connection: Connection, path: Path, data: Path, noted: int) -> str | None:
+    """What tells of lost commits. Raises `StoreRefused` where *path* is blank beside other data."""
+    if not _pragma(connection, "user_version"):
+        require_new(path, data)
+        return None
+    commit = connection.execute("SELECT beats FROM pulse").fetchone()[0]
+    if commit >= noted:
+        return None
+    return (
+        f"it ends with commit {commit}, but commit {noted} was made: its log {path.name}{LOG} was "
+        "lost, or an older copy was put in its place. Put the right files back, or restore a "
+        "backup into an empty folder; to go on without what is missing, delete "
+        f"{path.name}{NOTE}"
+    )
 
 
 def _damage(connection: Connection) -> str | None:

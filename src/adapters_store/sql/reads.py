@@ -10,7 +10,6 @@ handles had arrived before it began, so nobody is shown less than he was told.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from attrs import define, field
@@ -25,6 +24,7 @@ from adapters_store.sql.connection import (
     detail_of,
     unavailable_on_error,
 )
+from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.kinds import Fetch, Key, Row
 from adapters_store.sql.queries import Query
 from adapters_store.sql.statements import Writes
@@ -85,8 +85,8 @@ class Cache:
 class Reads:
     """All reading connections of one store."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: DatabaseFile) -> None:
+        self._file = file
         self._inline: Connection | None = None
         self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
         for _ in range(READERS):
@@ -196,7 +196,13 @@ class Reads:
     def _open_inline(self) -> Connection:
         self._check_open()
         with unavailable_on_error():
-            return connect_reader(self._path)
+            connection = connect_reader(self._file.path)
+        try:
+            self._file.require_in_place()
+        except StoreUnavailable:
+            close_quietly(connection)
+            raise
+        return connection
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*. Raises `StoreUnavailable`."""
@@ -210,7 +216,7 @@ class Reads:
         opening = await self._idle.get()
         try:
             with unavailable_on_error():
-                opening = opening or asyncio.ensure_future(connect_async_reader(self._path))
+                opening = opening or asyncio.ensure_future(self._open_lent())
                 yield await asyncio.shield(opening)
         except StoreUnavailable:
             await _close(opening)
@@ -218,6 +224,15 @@ class Reads:
             raise
         finally:
             self._idle.put_nowait(opening)
+
+    async def _open_lent(self) -> AsyncConnection:
+        connection = await connect_async_reader(self._file.path)
+        try:
+            self._file.require_in_place()
+        except StoreUnavailable:
+            await connection.close()
+            raise
+        return connection
 
     def _check_open(self) -> None:
         if self._closed:
@@ -237,5 +252,5 @@ class Reads:
 
 async def _close(opening: "asyncio.Task[AsyncConnection] | None") -> None:
     if opening is not None:
-        with suppress(DriverError):
+        with suppress(DriverError, StoreUnavailable):
             await (await opening).close()

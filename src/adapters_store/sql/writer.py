@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
@@ -34,8 +33,9 @@ from adapters_store.sql.connection import (
     detail_of,
     is_locked,
 )
+from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.statements import Writes, perform_together
-from wfcore.errors import Stale, StoreUnavailable
+from wfcore.errors import Stale, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")
 Job = Callable[[Cursor], T]
@@ -75,8 +75,8 @@ class Writer:
     *committed* is called before those who wait are told.
     """
 
-    def __init__(self, path: Path, committed: Committed = lambda beat, units: None) -> None:
-        self._path = path
+    def __init__(self, file: DatabaseFile, committed: Committed = lambda beat, units: None) -> None:
+        self._file = file
         self._committed = committed
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
@@ -109,8 +109,12 @@ class Writer:
         while going:
             batch, going = self._next_batch()
             if batch:
-                self._report(self._carry_out(batch))
+                done = self._carry_out(batch)
+                self._report(done)
+                if done.beat is not None:
+                    self._file.note(done.beat)
         self._drop_connection()
+        self._file.close()
 
     def _next_batch(self) -> tuple[list[Waiting], bool]:
         """All jobs that wait, and whether more may come."""
@@ -145,6 +149,7 @@ class Writer:
         """One transaction; after an error of the database nothing of it is there."""
         began = monotonic()
         try:
+            self._file.look()
             cursor = self._cursor()
             try:
                 done = _together(cursor, batch)
@@ -155,6 +160,8 @@ class Writer:
                 self._locked_since = None
                 self._drop_connection()
             return done
+        except StoreDisplaced as error:  # the connection stays: the file may be put back
+            return Done([(future, None, error) for _, future in batch])
         except Exception as error:  # whatever it is, nobody may wait for ever: the thread lives on
             self._drop_connection()
             if is_locked(error) and self._locked_since is None:
@@ -164,7 +171,14 @@ class Writer:
 
     def _cursor(self) -> Cursor:
         if self._connection is None:
-            self._connection = connect_writer(self._path, self._patience_s())
+            fresh = connect_writer(self._file.path, self._patience_s())
+            try:
+                self._file.require_in_place()
+                self._file.hold_log()
+            except StoreUnavailable:
+                close_quietly(fresh)
+                raise
+            self._connection = fresh
         return self._connection.cursor()
 
     def _patience_s(self) -> float:
@@ -179,6 +193,7 @@ class Writer:
     def _drop_connection(self) -> None:
         """After an error the next batch starts with a fresh connection."""
         if self._connection is not None:
+            self._file.let_log_go()
             close_quietly(self._connection)
             self._connection = None
 
