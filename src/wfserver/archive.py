@@ -16,14 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from adapters_store.private import alone, flush_folder, make_private
+from adapters_store.sql.database_file import RESTORING
 from wfcore.ports.store import Store
-from wfserver.compose import SIGNING_KEY_FILE
+from wfserver.data_folder import SIGNING_KEY_FILE, make_data_folder
 from wfserver.failures import Failed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"
 DATABASE = "wfcore.db"
 ARTIFACTS = "artifacts"
+_MADE = (ARTIFACTS, SIGNING_KEY_FILE, DATABASE)
+_LOST_AND_FOUND = "lost+found"
+_FEW = 3
 _PART = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 _MEMBER = re.compile(
     rf"{re.escape(DATABASE)}|{re.escape(SIGNING_KEY_FILE)}|{ARTIFACTS}/{_PART}/{_PART}"
@@ -65,6 +70,7 @@ def _write(part: Path, database: Path, data: Path, file: Path) -> int:
         raw.flush()
         os.fsync(raw.fileno())
     os.link(part, file)
+    flush_folder(file.parent)
     return file.stat().st_size
 
 
@@ -79,22 +85,76 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> None:
 @contextmanager
 def unpacked(file: Path, data: Path) -> Iterator[Path]:
     """
-    A folder beside *data* with what the archive holds. On leaving without an error it becomes
-    *data*, which must not be there or be empty; after an error nothing is left.
+    A folder in *data* with what the archive holds. On leaving without an error its content
+    becomes that of *data*, which must not be there or be empty; after an error nothing is left.
+
+    Everything happens inside *data*, which may be a mounted volume or below a folder of somebody
+    else. As long as the folder is there no start takes *data* for a service; removing it is the
+    last thing, so a restore that is killed is recognised and begun anew by the next one.
 
     Raises `Failed` where *data* is in use or the archive is none of ours.
     """
-    if os.path.lexists(data) and (not data.is_dir() or any(data.iterdir())):
-        raise Failed(f"{data} is not empty; give an empty or new folder with --data")
-    data.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{data.name}-", dir=data.parent))
-    try:
-        _extract(file, folder)
-        yield folder
-        folder.replace(data)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    made = not os.path.lexists(data)
+    make_data_folder(data)
+    folder = data / RESTORING
+    with alone(data):
+        _require_empty(data)
+        _clear(data)
+        make_private(folder)
+        try:
+            _extract(file, folder)
+            yield folder
+            _flush_tree(folder)
+            _move_up(folder, data)
+        except BaseException:
+            _clear(data)
+            if made:
+                data.rmdir()
+            raise
+
+
+def _require_empty(data: Path) -> None:
+    """What a restore that was broken off has left is as good as nothing."""
+    left = _MADE if os.path.lexists(data / RESTORING) else ()
+    found = sorted({path.name for path in data.iterdir()} - {_LOST_AND_FOUND, RESTORING, *left})
+    if found:
+        raise Failed(
+            f"{data} is not empty (it holds {', '.join(found[:_FEW])}); "
+            "give an empty or new folder with --data"
+        )
+
+
+def _clear(data: Path) -> None:
+    """Remove what a restore has made; its mark goes last."""
+    if os.path.lexists(data / RESTORING):
+        for name in _MADE:
+            _remove(data / name)
+        _remove(data / RESTORING)
+        flush_folder(data)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _flush_tree(folder: Path) -> None:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with open(Path(parent) / name, "rb") as file:
+                os.fsync(file.fileno())
+        flush_folder(Path(parent))
+
+
+def _move_up(folder: Path, data: Path) -> None:
+    for name in _MADE:
+        if (folder / name).exists():
+            (folder / name).rename(data / name)
+    flush_folder(data)
+    shutil.rmtree(folder)
+    flush_folder(data)
 
 
 def _extract(file: Path, folder: Path) -> None:

@@ -18,7 +18,8 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.compose import System
-from wfserver.failures import explain
+from wfserver.data_folder import trouble_with
+from wfserver.failures import Failed, explain
 from wfserver.packages import Environments
 from wfserver.session import Session
 from wfserver.settings import Settings
@@ -71,7 +72,7 @@ def _wanted(session: Session, data: Path) -> Mapping[str, Sequence[str]]:
         return {}
     try:
         return session.work_in(ai.wanted)
-    except (WfError, OSError):
+    except (WfError, Failed, OSError):
         return {}
 
 
@@ -89,14 +90,11 @@ def _program() -> Check:
 
 
 def _folder(data: Path) -> Check:
-    if not data.exists():
+    if not os.path.lexists(data):
         return Check("data", True, f"{data} is not there yet; wfcore up makes it")
-    if not data.is_dir():
-        cure = "give another folder with --data"
-        return Check("data", False, f"{data} is no folder", cure, essential=True)
-    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
-        cure = f"let this user write to it: chown {os.geteuid()} {data}"
-        return Check("data", False, f"{data} cannot be written", cure, essential=True)
+    trouble = trouble_with(data)
+    if trouble is not None:
+        return Check("data", False, trouble.what, trouble.cure, essential=True)
     if data.stat().st_mode & 0o077:
         cure = f"chmod 700 {data}"
         return Check("data", False, f"{data} can be read by other users", cure)
@@ -126,7 +124,7 @@ def _store(session: Session, data: Path) -> list[Check]:
         return [Check("store", True, "not made yet")]
     try:
         return session.work_in(_open_store)
-    except (WfError, OSError) as error:
+    except (WfError, Failed, OSError) as error:
         return [Check("store", False, explain(error), _cure(error), essential=True)]
 
 

@@ -6,8 +6,7 @@ The composition root: the one place where core and adapters meet.
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 from attrs import frozen
 
@@ -18,11 +17,9 @@ from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore.usecases.services import Services
+from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.packages import Environments
 from wfserver.settings import Settings
-
-SIGNING_KEY_FILE = "signing.key"
-SIGNING_KEY_BYTES = 32
 
 
 @frozen
@@ -40,10 +37,11 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
     """
     Open the store of *settings*, making the data folder if there is none.
 
-    Raises `StoreRefused` for a foreign, damaged or newer store, `StoreUnavailable`, and
-    `ValueError` for a store URL that nobody knows.
+    Raises `Failed` where the data folder or its key cannot be used, `StoreRefused` for a store
+    that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
+    URL that nobody knows.
     """
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_data_folder(settings.data)
     opened = await open_store(settings.store, settings.data)
     wakeups = Wakeups()
     try:
@@ -57,7 +55,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
             passwords=Argon2Passwords(),
             templates=MiniJinjaTemplates(),
             wakeup=wakeups,
-            signing_key=signing_key(settings.data),
+            signing_key=_signing_key(settings),
             policy=settings.policy,
             calendar=CronCalendar(),
             environments=Environments(settings),
@@ -68,18 +66,8 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
         await opened.store.close()
 
 
-def signing_key(data: Path) -> bytes:
-    """The key of download links: made once, kept in the data folder, mode 600."""
-    path = data / SIGNING_KEY_FILE
-    with suppress(FileExistsError):
-        fresh = path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(os.urandom(SIGNING_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(fresh, path)
-        finally:
-            os.unlink(fresh)
-    return path.read_bytes()
+def _signing_key(settings: Settings) -> bytes:
+    """A store in memory takes its links with it, and leaves no key that tells of a service."""
+    if settings.store == "memory:":
+        return os.urandom(SIGNING_KEY_BYTES)
+    return signing_key(settings.data)

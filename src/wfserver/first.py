@@ -1,6 +1,5 @@
 """What the first five minutes need: an account, a key and a sample, where there are none."""
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from wfcore.usecases.keys import create_key, find_key, list_keys
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import apply_workflow, list_workflows
 from wfserver import sample
+from wfserver.data_folder import write_key
 from wfserver.definition import checked
 from wfserver.finding import AT_THE_COMMAND_LINE, workflows_named
 
@@ -51,14 +51,14 @@ async def first_things(services: Services, data: Path) -> First:
             services, account.id, "first", tuple(Scope), origin=AT_THE_COMMAND_LINE
         )
         new_key = issued.text
-        _write(file, new_key)
+        write_key(file, f"{new_key}\n".encode(), replace=True)
     return First(account, new_key, file, await _sample(services, account))
 
 
 def read_key(data: Path) -> str | None:
     """The key that the data folder keeps."""
     with suppress(FileNotFoundError):
-        return (data / KEY_FILE).read_text("utf-8").strip()
+        return (data / KEY_FILE).read_text("utf-8", errors="replace").strip()
     return None
 
 
@@ -88,11 +88,3 @@ async def _sample(services: Services, account: Account) -> Workflow | None:
         return mine[0] if mine else None
     definition = checked(sample.text(), "refunds.yaml", runs_here=False)
     return await apply_workflow(services, account.id, definition, origin=AT_THE_COMMAND_LINE)
-
-
-def _write(file: Path, text: str) -> None:
-    fresh = file.with_suffix(f".{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with open(os.open(fresh, flags, 0o600), "w", encoding="utf-8") as opened:
-        opened.write(f"{text}\n")
-    fresh.replace(file)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from wfserver.settings import Settings
 
 FILE = "server.json"
+_MOST_BYTES = 4_096
+_LARGEST_PID = 2**31 - 1
+_URL = re.compile(r"https?://[!-~]+")
 
 
 @contextmanager
@@ -44,7 +48,7 @@ class Presence:
 def noted_url(data: Path) -> str | None:
     """Where a server of this data folder said that it answers. It may have been killed since."""
     url = _read(data / FILE).get("url")
-    return url if isinstance(url, str) else None
+    return url if isinstance(url, str) and _URL.fullmatch(url) else None
 
 
 def is_serving(settings: "Settings") -> bool | None:
@@ -54,7 +58,7 @@ def is_serving(settings: "Settings") -> bool | None:
     None: it cannot be known, because the store may have servers on other machines.
     """
     pid = _read(settings.data / FILE).get("pid")
-    if isinstance(pid, int) and _alive(pid):
+    if type(pid) is int and 0 < pid <= _LARGEST_PID and _alive(pid):
         return True
     shared = settings.store is not None and not settings.store.startswith("sqlite:")
     return None if shared else False
@@ -77,8 +81,10 @@ def base_url(settings: "Settings") -> str:
 
 
 def _read(path: Path) -> dict[str, object]:
-    with suppress(OSError, ValueError):
-        note = json.loads(path.read_text("utf-8"))
-        if isinstance(note, dict):
-            return note
+    """What is noted; nothing where the file is missing or says nothing that can be understood."""
+    with suppress(OSError, ValueError, RecursionError):
+        if path.is_file() and path.stat().st_size <= _MOST_BYTES:
+            note = json.loads(path.read_text("utf-8"))
+            if isinstance(note, dict):
+                return note
     return {}

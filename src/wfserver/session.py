@@ -1,5 +1,6 @@
 """One call of the command line: where the data is, how to answer, and the store to work on."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,7 +59,7 @@ class Session:
         from wfserver.compose import open_system
 
         settings = self.settings()
-        if not fresh and settings.store is None and not settings.data.is_dir():
+        if not fresh and settings.store is None and not os.path.lexists(settings.data):
             raise InvalidInput("--data", f"there is no folder {settings.data}; wfcore up makes it")
 
         async def within() -> T:

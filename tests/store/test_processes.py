@@ -1,12 +1,17 @@
 """The SQLite store over the end of a process, and with several processes on one file."""
 
+import fcntl
+import os
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from attrs import evolve
 
 from adapters_store.sqlite import SqliteStore
+from adapters_store.workers import Workers
 from store.conftest import Start
 from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
@@ -257,6 +262,24 @@ async def test_locks_of_the_dead_go_and_those_of_the_living_stay(
         *(f"{worker}.lock" for worker in living),
     }
     assert list(store._workers.ended(living)) == []
+
+
+def test_a_worker_is_enlisted_by_one_process_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is made and not yet locked looks dead: the folder is held around both."""
+    locked: list[bool] = []
+    flock = fcntl.flock
+
+    def noting(descriptor: int, operation: int) -> None:
+        locked.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", noting)
+    workers = Workers(tmp_path / "workers")
+    workers.enlist("w1")
+    assert locked == [True, False]
+    workers.release()
 
 
 async def test_a_program_that_closed_its_store_ends(tmp_path: Path, start: Start) -> None:
