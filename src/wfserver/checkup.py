@@ -46,7 +46,8 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     data = session.settings().data
     found = [_program(), _folder(data), _disk(data)]
     found += _store(session, data) if found[1].ok else []
-    found.append(_packages(session.settings()))
+    if not found[1].essential:
+        found.append(_packages(session.settings()))
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     return [*found, *(_asked(one) for one in providers.values() if online)]

@@ -1,7 +1,10 @@
 """Backups, and restoring from them: everything is there again, and nothing else gets in."""
 
 import io
+import json
 import os
+import shutil
+import sys
 import tarfile
 from pathlib import Path
 
@@ -10,6 +13,9 @@ import pytest
 from wfserver.archive import FORMAT, MANIFEST
 
 from .conftest import Call
+from .test_data_folder import as_ordinary_user, folder, given_to_the_user, said_by
+
+__all__ = ["folder"]
 
 
 @pytest.fixture
@@ -59,6 +65,142 @@ def test_only_an_empty_folder_is_filled(wfcore: Call, archive: Path, data: Path)
     assert said.status == 1
     assert f"{data} is not empty" in said.err
     assert sorted(os.listdir(data)) == before
+
+
+def test_a_mounted_folder_is_filled(call: Call, archive: Path, tmp_path: Path) -> None:
+    """The folder itself stays what it is, with what a file system keeps at its root."""
+    again = tmp_path / "again"
+    (again / "lost+found").mkdir(parents=True)
+    before = again.stat().st_ino
+    assert call("--data", str(again), "restore", str(archive)).status == 0
+    assert again.stat().st_ino == before
+    assert sorted(os.listdir(again)) == ["artifacts", "lost+found", "signing.key", "wfcore.db"]
+    assert call("--data", str(again), "workflow", "list", "--json").json["total"] == 1
+
+
+def test_a_mount_is_filled(archive: Path, tmp_path: Path) -> None:
+    """A file system of its own, where nothing can be renamed from outside."""
+    again = tmp_path / "again"
+    again.mkdir()
+    inside = ("unshare", "--mount", *(() if os.geteuid() == 0 else ("--map-root-user",)))
+    wfcore = f"{sys.executable} -m wfserver --data {again}"
+    script = f"mount -t tmpfs none {again} && {wfcore} restore {archive} && {wfcore} workflow list"
+    said = said_by(*inside, "sh", "-c", script)
+    assert said.status == 0, said.err
+    assert "Greet" in said.out
+    assert list(again.iterdir()) == []
+
+
+def test_a_service_user_fills_its_folder(folder: Path, archive: Path) -> None:
+    """Nothing is needed but the folder itself: the one above it belongs to somebody else."""
+    again, copy = folder / "service", folder / "all.tar"
+    again.mkdir()
+    given_to_the_user(again, 0o700)
+    shutil.copyfile(archive, copy)
+    folder.chmod(0o555)
+    said = as_ordinary_user("--data", str(again), "restore", str(copy))
+    assert said.status == 0, said.err
+    said = as_ordinary_user("--data", str(again), "account", "list")
+    assert "ann@example.org" in said.out
+
+
+KILLED_AT = """
+import json, os, sys
+from pathlib import Path
+from wfserver.cli import main
+
+archive, folder = sys.argv[1], sys.argv[2]
+
+def child(job):
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            os._exit(job())
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def restore(data, last):
+    seen = 0
+    def count(event, arguments):
+        nonlocal seen
+        creates = event == "open" and arguments[2] & os.O_CREAT
+        if creates or event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir"):
+            seen += 1
+            if seen == last:
+                os._exit(9)
+    sys.addaudithook(count)
+    return main(["--data", data, "restore", archive])
+
+warm = ("--data", f"{folder}/warm")
+assert (main([*warm, "restore", archive]), main([*warm, "account", "list"])) == (0, 0)
+ends, last = [], 0
+while not ends or ends[-1][0] == 9:
+    last += 1
+    data = f"{folder}/{last}"
+    os.mkdir(data)
+    killed = child(lambda: restore(data, last))
+    there = sorted(os.listdir(data))
+    start = child(lambda: main(["--data", data, "account", "list"])) if there else None
+    again = child(lambda: main(["--data", data, "restore", archive])) if start != 0 else None
+    ends.append((killed, there, start, again, sorted(os.listdir(data))))
+with open(f"{folder}/ends", "w") as file:
+    json.dump(ends, file)
+"""
+
+
+def test_a_restore_that_is_killed_is_never_taken_for_a_service(
+    archive: Path, tmp_path: Path
+) -> None:
+    """Whatever it was about to do: nothing is there, or a start refuses, or all is there."""
+    folder = tmp_path / "kills"
+    folder.mkdir()
+    said = said_by(sys.executable, "-c", KILLED_AT, str(archive), str(folder))
+    assert said.status == 0, said.err
+    *kills, last = json.loads((folder / "ends").read_text())
+    assert last[:2] == [0, ["artifacts", "signing.key", "wfcore.db"]]
+    assert len(kills) > 10
+    whole = {"artifacts", "signing.key", "wfcore.db"}
+    for killed, there, start, again, at_last in kills:
+        assert killed == 9
+        if start == 0:
+            assert whole <= set(there)
+        else:
+            assert there == [] or "restoring" in there
+            assert (start, again) == ((1, 0) if there else (None, 0))
+        assert whole <= set(at_last)
+        assert "restoring" not in at_last
+    assert said.err.count("was broken off") == sum(start == 1 for _, _, start, *_ in kills)
+
+
+def test_a_broken_restore_does_not_cost_other_files(
+    call: Call, archive: Path, tmp_path: Path
+) -> None:
+    """What somebody has put beside the rest of a restore is not removed, but named."""
+    again = tmp_path / "again"
+    (again / "restoring").mkdir(parents=True)
+    (again / "all.tar").write_bytes(archive.read_bytes())
+    (again / "wfcore.db").write_bytes(b"half")
+    said = call("--data", str(again), "restore", str(again / "all.tar"))
+    assert said.status == 1
+    assert "all.tar" in said.err
+    assert (again / "all.tar").exists()
+    assert "run wfcore restore again" in call("--data", str(again), "account", "list").err
+
+
+@pytest.mark.parametrize("size", [0, 31])
+def test_a_backup_with_half_a_key_is_refused(
+    call: Call, archive: Path, tmp_path: Path, size: int
+) -> None:
+    """What a start would refuse is not restored."""
+    with tarfile.open(archive) as tar:
+        members = {one.name: tar.extractfile(one).read() for one in tar}  # type: ignore[union-attr]
+    other = _archive_of(tmp_path / "other.tar", {**members, "signing.key": b"k" * size})
+    said = call("--data", str(tmp_path / "again"), "restore", str(other))
+    assert said.status == 1
+    assert f"signing.key is {size} bytes" in said.err
+    assert not (tmp_path / "again").exists()
 
 
 def _member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
