@@ -76,7 +76,8 @@ async def serve(folder: str, email: str, rule: Rule) -> None:
             with suppress(StoreUnavailable):
                 await decide_all(system.services, who, rule)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LOOK_EVERY_S)
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await stop.wait()
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from hashlib import sha256
 from typing import TypeVar
 
 from adapters_http.ask import Ask
-from wfcore.errors import InvalidInput
+from adapters_http.config import Stage
+from wfcore.errors import InvalidInput, NotReady
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.rules.paging import page_request
+from wfcore.usecases.executions import wait_for_rest
 from wfcore.usecases.starting import Idempotency
 
 E = TypeVar("E", bound=StrEnum)
@@ -39,6 +42,24 @@ def wait_ms(ask: Ask) -> int | None:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= LONGEST_WAIT_S):
         raise InvalidInput("wait", f"must be a number of seconds from 1 to {LONGEST_WAIT_S}")
     return int(text) * 1_000
+
+
+async def rested(ask: Ask, execution_id: str, wait: int) -> Execution:
+    """
+    The execution as soon as it rests, after *wait* milliseconds, or when this server ends.
+
+    Raises `NotFound`.
+    """
+    config = ask.context.config
+    return await wait_for_rest(
+        ask.services, ask.who, execution_id, wait, leaving=lambda: config.ending
+    )
+
+
+def require_serving(ask: Ask) -> None:
+    """Raises `NotReady` while the server is stopping."""
+    if ask.context.config.stage() is not Stage.SERVING:
+        raise NotReady("The server is stopping; try again in a moment")
 
 
 def idempotency(ask: Ask) -> Idempotency | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from enum import Enum
 from typing import TypeAlias
 
 from attrs import frozen
@@ -14,13 +15,25 @@ Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
 """Whom the outer application knows a request (its ASGI scope) to be of; None: nobody."""
 
 
+class Stage(Enum):
+    """What an application still does. Decision 58."""
+
+    SERVING = "serving"
+    """Everything."""
+    DRAINING = "draining"
+    """It is stopping: nothing new is started, and it is not ready; all else goes on."""
+    ENDING = "ending"
+    """Who waits is answered at once, streams end."""
+
+
 @frozen
 class HttpConfig:
     """
     `public_url`: how clients reach this application, a mount's path included; None: as the
     request says.
     `lifespan`: entered at start, left at the end (dispatcher, store).
-    `ready`: raises `StoreUnavailable` while not ready; None: the store must answer.
+    `ready`: raises `StoreUnavailable` or `NotReady` while not ready; None: the store must answer.
+    `stage`: what it still does; asked with every start and by whatever waits.
     `gauges`: what the metrics page shows beside the requests.
     `login`: asked where a request carries none of our keys; None: keys and sessions only.
     """
@@ -31,3 +44,9 @@ class HttpConfig:
     ready: Callable[[], Awaitable[None]] | None = None
     gauges: Callable[[], Mapping[str, float]] | None = None
     login: Login | None = None
+    stage: Callable[[], Stage] = lambda: Stage.SERVING
+
+    @property
+    def ending(self) -> bool:
+        """Whether nobody is to be kept waiting any more."""
+        return self.stage() is Stage.ENDING

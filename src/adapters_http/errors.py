@@ -47,11 +47,12 @@ STATUS: Mapping[type[Exception], int] = {
     errors.RateLimited:       429,
     errors.TooManyAttempts:   429,
     errors.StoreUnavailable:  503,
+    errors.NotReady:          503,
 }
 # fmt: on
 """An error that is not here (nor a class above it) is a defect: 500, and nothing said."""
 
-_STORE_RETRY_S = 2
+_RETRY_S = 2
 
 
 @frozen
@@ -111,7 +112,7 @@ def _headers(error: Exception) -> Headers:
             return [(b"connection", b"close")]
         case errors.TooManyAttempts(retry_after_s):
             return [(b"retry-after", b"%d" % retry_after_s)]
-        case errors.StoreUnavailable():
-            return [(b"retry-after", b"%d" % _STORE_RETRY_S)]
+        case errors.StoreUnavailable() | errors.NotReady():
+            return [(b"retry-after", b"%d" % _RETRY_S)]
         case _:
             return []

@@ -25,7 +25,7 @@ _MEANING: Mapping[int, str] = {
     416: "No such part of the content",
     429: "Rate limit reached; wait for Retry-After",
     500: "Server error",
-    503: "The store is unavailable; retry later",
+    503: "The store is unavailable, or the server is stopping; retry later",
 }
 _KEYS: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKeyHeader": []}, {"apiKeyQuery": []}]
 _SECURITY: Mapping[Auth, list[dict[str, list[str]]]] = {

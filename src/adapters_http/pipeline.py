@@ -6,6 +6,7 @@ core's; here is only what holds for every request. JSON answers are sent without
 object: they are most of the traffic.
 """
 
+import asyncio
 import logging
 import re
 import traceback
@@ -21,12 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
 from adapters_http.ask import Ask, Context
+from adapters_http.asked import require_serving
 from adapters_http.doors import DOORS
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.json_text import dump_json
 from adapters_http.lookup import Lookup
 from adapters_http.route import Route
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.rules.rate import Quota
 from wfcore.usecases.starting import tally_rejection
 from wfcore.wire.converter import plain
@@ -78,11 +80,17 @@ async def _exchange(
     route = None
     try:
         route = _match(lookup, ask)
+        if route.starts:
+            require_serving(ask)
         await DOORS[route.auth](ask, route, receive)
         answer = await route.handler(ask)
         body = _encoded(answer)
     except ClientDisconnect:
         return route, _GONE
+    except asyncio.CancelledError:
+        if not ask.context.config.ending:
+            raise
+        return route, await _refuse(ask, route, NotReady("The server is stopping"), send)
     except Exception as error:
         return route, await _refuse(ask, route, error, send)
     if isinstance(answer, Response):
@@ -171,6 +179,10 @@ async def _respond(ask: Ask, response: Response, receive: Receive, send: Send) -
     try:
         await response(ask.scope, receive, noting)
     except ClientDisconnect:
+        return _GONE
+    except asyncio.CancelledError:
+        if not ask.context.config.ending:
+            raise
         return _GONE
     except Exception as error:
         if not begun:

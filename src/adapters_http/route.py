@@ -56,7 +56,8 @@ class Route:
     `body`: the shape of the body; None: no body is read. `keys_once`: an object in it that has
     a key twice is refused. `returns`: the shape of a success.
     `also`: errors that this row answers with another status than the rest.
-    `refuses`: further statuses, for the description.
+    `refuses`: further statuses, for the description. `starts`: it makes new work, which a server
+    that is stopping does not take.
     """
 
     method: str
@@ -75,6 +76,7 @@ class Route:
     headers: tuple[Query, ...] = ()
     also: Mapping[type[Exception], int] = Factory(dict)
     refuses: tuple[int, ...] = ()
+    starts: bool = False
     names: tuple[str, ...] = field(init=False)
 
     def __attrs_post_init__(self) -> None:

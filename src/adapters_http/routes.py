@@ -67,7 +67,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/api/v1/workflows/{id}/executions", Auth.KEY, workflows.start,
           "Start an execution", Scope.WORKFLOW_EXECUTE, requests.StartBody,
           status=202, query=(WAIT,), headers=(ONCE,), returns=shapes.StartView,
-          refuses=(404, 409)),
+          refuses=(404, 409), starts=True),
 
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
@@ -87,7 +87,7 @@ ROUTES: tuple[Route, ...] = (
           returns=shapes.StatusView, also={AlreadyFinished: 404}),
     Route("POST", "/api/v1/executions/{id}/redrive", Auth.KEY, workflows.redrive,
           "Start again where an execution stopped", Scope.WORKFLOW_EXECUTE, requests.NoBody,
-          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404, 409)),
+          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404, 409), starts=True),
     Route("GET", "/api/v1/executions/{id}/events", Auth.KEY, events.follow,
           "Follow an execution", Scope.EXECUTION_READ,
           headers=(LAST_EVENT,), media="text/event-stream", refuses=(204, 404)),
@@ -124,10 +124,12 @@ ROUTES: tuple[Route, ...] = (
     # Webhook triggers: the canonical and the retained path
     Route("POST", "/api/webhooks/{id}/trigger", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409)),
+          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409),
+          starts=True),
     Route("POST", "/api/webhook-trigger/{id}", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow (retained path)", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409)),
+          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409),
+          starts=True),
 
     # Approval responses: by machine, and by a link for people
     Route("POST", "/api/webhook-trigger/approval", Auth.KEY_AFTER_BODY, approvals.respond,

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 
-from adapters_runtime.wakeups import Wakeups, wait_for
+from adapters_runtime.loops import Loop
+from adapters_runtime.wakeups import Wakeups
 from wfcore.errors import StoreUnavailable
 from wfcore.model.callback import CallbackStatus
 from wfcore.ports.callbacks import Courier
@@ -15,7 +15,8 @@ log = logging.getLogger("wfcore.callbacks")
 
 AT_ONCE = 8
 LONGEST_PAUSE_S = 30.0
-TROUBLE_S = 1.0
+LEFT_OVER_S = 1.0
+"""How soon to look again at what is due and was not taken."""
 
 
 class Caller:
@@ -24,45 +25,50 @@ class Caller:
     def __init__(self, services: Services, courier: Courier, wakeups: Wakeups) -> None:
         self._services = services
         self._courier = courier
-        self._wakeups = wakeups
+        self.loop = Loop("caller", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Call until cancelled; calls that are on their way are broken off then, and due again."""
+        """
+        Call until `stop` of its loop; calls that are on their way are broken off then, and due
+        again.
+        """
         try:
-            while True:
-                await wait_for(self._wakeups.calls_due, await self._call_all())
+            await self.loop.run()
         finally:
             for call in self._calls:
                 call.cancel()
             await asyncio.gather(*self._calls, return_exceptions=True)
 
-    async def _call_all(self) -> float:
+    async def _round(self) -> float:
         """Begin what is due and has a place; how long to sleep afterwards, in seconds."""
-        try:
-            free = AT_ONCE - len(self._calls)
-            for call in await take_calls(self._services, free) if free else ():
-                task = asyncio.create_task(self._call(call))
-                self._calls.add(task)
-                task.add_done_callback(self._over)
-            due = await next_call(self._services) if len(self._calls) < AT_ONCE else None
-        except StoreUnavailable as refusal:
-            log.warning("store unavailable", extra={"detail": refusal.detail})
-            return TROUBLE_S
-        except Exception:
-            log.exception("calling back failed")
-            return TROUBLE_S
-        if due is None:
+        free = AT_ONCE - len(self._calls)
+        calls = await take_calls(self._services, free) if free else ()
+        for call in calls:
+            task = asyncio.create_task(self._call(call))
+            self._calls.add(task)
+            task.add_done_callback(self._over)
+        self.loop.oldest_due = due = await next_call(self._services)
+        if due is None or len(self._calls) == AT_ONCE:
             return LONGEST_PAUSE_S
-        return min(max((due - self._services.clock.now()) / 1_000, 0.005), LONGEST_PAUSE_S)
+        left = (due - self._services.clock.now()) / 1_000
+        if left <= 0 and not calls:
+            return LEFT_OVER_S
+        return min(max(left, 0.005), LONGEST_PAUSE_S)
 
     def _over(self, call: asyncio.Task[None]) -> None:
         self._calls.discard(call)
-        self._wakeups.calls_due.set()
+        self.loop.due.set()
 
     async def _call(self, call: Call) -> None:
-        answer = await self._courier.post(call.url, call.headers, call.body)
-        with suppress(StoreUnavailable):  # then it counts as failed, and is due again later
+        about = {"execution_id": call.callback.id}
+        try:
+            answer = await self._courier.post(call.url, call.headers, call.body)
             settled = await settle_call(self._services, call, answer)
-            if settled is not None and settled.status is CallbackStatus.FAILED:
-                log.warning("a callback was given up", extra={"execution_id": call.callback.id})
+        except StoreUnavailable:  # then it counts as failed, and is due again later
+            return
+        except Exception:
+            log.exception("a callback broke down", extra=about)
+            return
+        if settled is not None and settled.status is CallbackStatus.FAILED:
+            log.warning("a callback was given up", extra=about)

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
-from adapters_runtime.wakeups import Wakeups, wait_for
+from adapters_runtime.loops import Loop
+from adapters_runtime.wakeups import Wakeups
 from wfcore.errors import LeaseLost, StoreUnavailable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.usecases import running
@@ -76,8 +77,9 @@ class Dispatcher:
         self._runner = runner
         self._wakeups = wakeups
         self._held: dict[Lease, _Held] = {}
-        self._stopping = False
-        self._claims_no_more = asyncio.Event()
+        self.loop = Loop("dispatcher", self._round, wakeups.runner_due)
+        self._enlisted = False
+        self._last_taken = 0.0
         self._heart: asyncio.Task[None] | None = None
         wakeups.on_stop = self._stop_steps
         wakeups.on_look = self._look
@@ -89,14 +91,10 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Claim and run until `stop`, which must be called in the end."""
-        await self._services.store.enlist(self.worker)
-        self._heart = asyncio.create_task(self._heartbeats())
-        try:
-            while not self._stopping:
-                pause = await self._claim_all()
-                await wait_for(self._wakeups.runner_due, pause)
-        finally:
-            self._claims_no_more.set()
+        self._last_taken = asyncio.get_running_loop().time()
+        if not self.loop.stopping:
+            self._heart = asyncio.create_task(self._heartbeats())
+        await self.loop.run()
 
     async def stop(self, drain_s: float) -> None:
         """
@@ -105,9 +103,8 @@ class Dispatcher:
         Executions between two steps are handed back; those whose step had to be ended are
         interrupted. Leases are kept until the last one is settled.
         """
-        self._stopping = True
-        self._wakeups.runner()
-        await self._claims_no_more.wait()
+        self.loop.stop()
+        await self.loop.at_rest.wait()
         drivers = [held.driver for held in self._held.values() if held.driver]
         if drivers:
             await asyncio.wait(drivers, timeout=drain_s)
@@ -118,6 +115,22 @@ class Dispatcher:
             await asyncio.wait(drivers)
         if self._heart is not None:
             self._heart.cancel()
+
+    def trouble(self, bound_s: float) -> str | None:
+        """
+        Why due executions do not begin here, in words; None: they do, or wait for good reason.
+
+        Work that is older than *bound_s* lies here where nothing was taken for as long although
+        less than half of the places are used: no rule of fairness leaves so many free.
+        """
+        late_s = self.loop.overdue_s(self._services.clock.now())
+        found = self.loop.trouble(bound_s)
+        if found is not None or late_s <= bound_s:
+            return found
+        idle_s = asyncio.get_running_loop().time() - self._last_taken
+        if idle_s <= bound_s or self.running * 2 >= self._services.policy.places:
+            return None
+        return f"the dispatcher leaves executions that were due {late_s:.0f} s ago"
 
     async def keep_leases(self) -> None:
         """
@@ -137,21 +150,18 @@ class Dispatcher:
                 elif due is not None and due <= now:
                     self._look(execution_id)
 
-    async def _claim_all(self) -> float:
+    async def _round(self) -> float:
         """Fill the free places; how long to sleep afterwards, in seconds."""
-        try:
-            while (free := self._services.policy.places - len(self._held)) > 0:
-                leases = await running.claim(self._services, self.worker, free)
-                for lease in leases:
-                    self._take(lease)
-                if not leases:
-                    break
-            due = await running.next_due(self._services)
-        except StoreUnavailable:
-            return POLL_S
-        except Exception:
-            log.exception("claiming failed")
-            return POLL_S
+        if not self._enlisted:
+            await self._services.store.enlist(self.worker)
+            self._enlisted = True
+        while (free := self._services.policy.places - len(self._held)) > 0:
+            leases = await running.claim(self._services, self.worker, free)
+            for lease in leases:
+                self._take(lease)
+            if not leases:
+                break
+        self.loop.oldest_due = due = await running.next_due(self._services)
         left = (due - self._services.clock.now()) / 1_000 if due is not None else POLL_S
         return left if 0 < left < POLL_S else POLL_S
 
@@ -159,6 +169,7 @@ class Dispatcher:
         self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
         held = _Held(lease, asyncio.get_running_loop().create_future())
         self._held[lease] = held
+        self._last_taken = asyncio.get_running_loop().time()
         held.driver = asyncio.create_task(self._drive(held))
 
     async def _drive(self, held: _Held) -> None:
@@ -222,7 +233,7 @@ class Dispatcher:
             self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
-        go_on = not self._stopping
+        go_on = not self.loop.stopping
         step, attempt = job.step_name, job.attempt
         return await running.complete_step(
             self._services, lease, step, end, attempt=attempt, go_on=go_on
@@ -231,7 +242,7 @@ class Dispatcher:
     def _look(self, execution_id: str) -> None:
         """Somebody, or time, moved an execution that is held here: go on with it."""
         for held in self._of(execution_id):
-            if held.tasks and not (held.looks or self._stopping):
+            if held.tasks and not (held.looks or self.loop.stopping):
                 held.looks = True
                 held.spawn(self._go_on(held))
 
@@ -288,5 +299,9 @@ class Dispatcher:
     async def _heartbeats(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            with suppress(StoreUnavailable):
+            try:
                 await self.keep_leases()
+            except StoreUnavailable:
+                continue
+            except Exception:  # the sweeper, which keeps them too, fails with it and is seen
+                log.exception("leases were not kept")

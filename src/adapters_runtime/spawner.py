@@ -153,6 +153,7 @@ class _Spawner:
 
     def _become_supervisor(self, kind: Kind, place: int, door: socket.socket) -> NoReturn:
         status = 1
+        signal.set_wakeup_fd(-1)  # the spawner's pipe, which is closed here
         try:
             low, high = sorted((door.fileno(), self._self))
             for first, beyond in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
@@ -206,7 +207,10 @@ def main() -> None:
 
 def _open_level(control: socket.socket) -> Process:
     """The level that the server asks for; one that refuses all steps where it cannot be had."""
-    terms = Terms(*marshal.loads(control.recv(LONGEST)))  # noqa: S302 - from the server
+    said = control.recv(LONGEST)
+    if not said:
+        sys.exit(0)  # the server is gone already
+    terms = Terms(*marshal.loads(said))  # noqa: S302 - from the server
     level = LEVELS[terms.level](terms)
     try:
         level.open()

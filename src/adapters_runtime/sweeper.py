@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from adapters_runtime.wakeups import Wakeups, wait_for
-from wfcore.errors import StoreUnavailable
+from adapters_runtime.loops import Loop
+from adapters_runtime.wakeups import Wakeups
 from wfcore.usecases.firing import Fired
 from wfcore.usecases.services import Services
 from wfcore.usecases.sweeping import next_deadline, retain, sweep
@@ -31,29 +31,25 @@ class Sweeper:
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._services = services
-        self._wakeups = wakeups
+        self.loop = Loop("sweeper", self._round, wakeups.timer_due)
         self._before = before
         self._last_retention = float("-inf")
 
     async def run(self) -> None:
-        """Sweep until cancelled. A sweep that fails is logged, and the next one is tried."""
-        while True:
-            try:
-                if self._before is not None:
-                    await self._before()
-                _tell(await sweep(self._services))
-                await self._retain()
-                pause = await self._pause()
-            except StoreUnavailable as refusal:
-                log.warning("store unavailable", extra={"detail": refusal.detail})
-                pause = INTERVAL_S
-            except Exception:
-                log.exception("sweep failed")
-                pause = INTERVAL_S
-            await wait_for(self._wakeups.timer_due, pause)
+        """Sweep until `stop` of its loop. A sweep that fails is logged and tried again."""
+        await self.loop.run()
+
+    async def _round(self) -> float:
+        """Sweep once; how long to sleep afterwards, in seconds."""
+        if self._before is not None:
+            await self._before()
+        fired = await sweep(self._services)
+        _tell(fired)
+        await self._retain()
+        return await self._pause()
 
     async def _pause(self) -> float:
-        due = await next_deadline(self._services)
+        self.loop.oldest_due = due = await next_deadline(self._services)
         if due is None:
             return INTERVAL_S
         left = (due - self._services.clock.deadline_now()) / 1_000

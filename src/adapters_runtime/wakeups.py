@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 POLL_MS = 500
 """Followers look again at least this often: other processes do not wake them."""
@@ -38,6 +37,11 @@ class Wakeups:
             if not follower.done():
                 follower.set_result(None)
 
+    def release(self) -> None:
+        """Wake all followers: who waits looks again, and sees that this process ends."""
+        for execution_id in list(self._followers):
+            self.events(execution_id)
+
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
         follower: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followers.setdefault(execution_id, set()).add(follower)
@@ -49,10 +53,3 @@ class Wakeups:
                 waiting.discard(follower)
                 if not waiting:
                     del self._followers[execution_id]
-
-
-async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Return when *event* is set, or after *seconds*; the event is clear afterwards."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), max(seconds, 0))
-    event.clear()

@@ -253,6 +253,16 @@ class StoreDisplaced(StoreUnavailable):
 
 
 @define
+class NotReady(WfError):
+    """The store is well, but this server takes no work now: it is stopping, or a loop is down."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
 class StoreRefused(WfError):
     """The file is no store of ours (foreign, damaged, of a newer schema), or part of it is lost."""
 

@@ -1,76 +1,91 @@
 """The half of a server that answers: the application and uvicorn, with the engine at work."""
 
 import asyncio
-import signal
 import socket
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 
 import uvicorn
 
 from adapters_http.app import HttpConfig, create_app
+from adapters_http.config import Stage
 from adapters_http.protocol import server_config
 from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.dispatcher import Dispatcher
 from wfserver.collecting import settle_memory
 from wfserver.compose import System
-from wfserver.engine import engine
-from wfserver.settings import Settings
+from wfserver.engine import Engine, engine
 
-_LAST_ANSWERS_S = 5
-"""How long open connections (event streams, say) may go on after SIGTERM."""
+_LAST_ANSWERS_S = 2
+"""How long answers that have begun may go on after the drain."""
 
 Ready = Callable[[], Coroutine[None, None, None]]
 
 
 async def answer(
-    system: System, runner: CodeStepRunner, listener: socket.socket, ready: Ready
+    system: System,
+    runner: CodeStepRunner,
+    listener: socket.socket,
+    ready: Ready,
+    asked: asyncio.Event,
 ) -> None:
     """
-    Answer at *listener* and run what is to be run, until SIGTERM or SIGINT; *runner* is closed.
+    Answer at *listener* and run what is to be run, until *asked* to stop; *runner* is closed.
 
-    *ready* is awaited once requests are answered; what it raises ends the server.
+    *ready* is awaited once requests are answered; what it raises ends the server. Running steps
+    are drained while requests are still answered, all but those that start something.
     """
-    settings = system.settings
-    async with engine(system, runner) as dispatcher:
-
-        def gauges() -> Mapping[str, float]:
-            return _gauges(settings, dispatcher)
-
-        http = HttpConfig(public_url=settings.public_url, gauges=gauges)
+    async with engine(system, runner) as working:
+        leaving = _Leaving(system, working)
+        http = HttpConfig(
+            public_url=system.settings.public_url,
+            ready=leaving.check_ready,
+            gauges=working.gauges,
+            stage=leaving.stage,
+        )
         config = server_config(
             create_app(system.services, http),
-            host=settings.host,
-            port=settings.port,
+            host=system.settings.host,
+            port=system.settings.port,
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
             log_config=None,
         )
-        server = _Server(config, ready)
-        server.obey(asyncio.get_running_loop())
-        await server.serve([listener])
+        await _Server(config, ready, asked, leaving.leave).serve([listener])
 
 
-def _gauges(settings: Settings, dispatcher: Dispatcher) -> Mapping[str, float]:
-    return {
-        "wfcore_executions_running": dispatcher.running,
-        "wfcore_places": settings.policy.places,
-    }
+class _Leaving:
+    """What the server still does, and the way out."""
+
+    def __init__(self, system: System, working: Engine) -> None:
+        self._system = system
+        self._working = working
+        self._stage = Stage.SERVING
+
+    def stage(self) -> Stage:
+        return self._stage
+
+    async def check_ready(self) -> None:
+        """Raises `StoreUnavailable`, `NotReady`."""
+        await self._system.services.store.ping()
+        self._working.check()
+
+    async def leave(self) -> None:
+        """Drain; then nobody is kept waiting any longer."""
+        self._stage = Stage.DRAINING
+        await self._working.drain()
+        self._stage = Stage.ENDING
+        self._system.wakeups.release()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with signals that let the engine drain after it, and a word when it answers."""
+    """uvicorn that leaves when it is *asked*, and says when it answers."""
 
-    def __init__(self, config: uvicorn.Config, ready: Ready) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Ready, asked: asyncio.Event, leave: Ready
+    ) -> None:
         super().__init__(config)
         self._ready = ready
-
-    def obey(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop at SIGTERM and SIGINT."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-
-    def _stop(self) -> None:
-        self.should_exit = True
+        self._asked = asked
+        self._leave = leave
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -85,10 +100,19 @@ class _Server(uvicorn.Server):
         """Asked to stop before it was ready, it stops in order like at any other time."""
         saying = asyncio.create_task(self._ready())
         saying.add_done_callback(self._heard)
+        leaving = asyncio.create_task(self._until_left())
         await super().main_loop()
+        await leaving
         if not saying.cancel():
             saying.result()
 
+    async def _until_left(self) -> None:
+        try:
+            await self._asked.wait()
+            await self._leave()
+        finally:
+            self.should_exit = True
+
     def _heard(self, said: "asyncio.Task[None]") -> None:
         if not said.cancelled() and said.exception():
-            self._stop()
+            self._asked.set()

@@ -5,7 +5,8 @@ Apart from `compose`, so that commands which only look at the store load nothing
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from adapters_runtime.ai.models import WireModels
@@ -17,9 +18,15 @@ from adapters_runtime.courier import HttpCourier
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.steps import StepRunners
 from adapters_runtime.sweeper import Sweeper
+from wfcore.errors import NotReady
 from wfserver.compose import System
 from wfserver.isolation import step_isolation
 from wfserver.settings import PRICES, Settings
+
+log = logging.getLogger("wfcore.server")
+
+_ENDING_S = 2.0
+"""How long it may take to end steps and loops that were told to, each."""
 
 
 def new_ai_runner(settings: Settings) -> AiStepRunner:
@@ -54,24 +61,83 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
     )
 
 
+class Engine:
+    """The loops of a server: whether each does its work, and how they end."""
+
+    def __init__(self, system: System, runner: CodeStepRunner) -> None:
+        services, wakeups = system.services, system.wakeups
+        worker = services.ids.new("worker", services.clock.now())
+        steps = StepRunners(runner, new_ai_runner(system.settings))
+        self.dispatcher = Dispatcher(services, steps, wakeups, worker)
+        sweeper = Sweeper(services, wakeups, self.dispatcher.keep_leases)
+        courier = HttpCourier(system.settings.policy.private_callbacks)
+        self._parts = (self.dispatcher, sweeper, Caller(services, courier, wakeups))
+        self._settings = system.settings
+        self._clock = services.clock
+        self._drained = False
+
+    def begin(self) -> None:
+        """Start the loops."""
+        self._tasks = [asyncio.create_task(part.run(), name=part.loop.name) for part in self._parts]
+
+    def check(self) -> None:
+        """Raises `NotReady` while a loop is down, or leaves what is due. Decision 58."""
+        bound_s = self._settings.stalled_ms / 1_000
+        found = [self.dispatcher.trouble(bound_s)]
+        found += [part.loop.trouble(bound_s) for part in self._parts[1:]]
+        if any(found):
+            raise NotReady("; ".join(filter(None, found)))
+
+    def gauges(self) -> Mapping[str, float]:
+        """For the metrics: places, and each loop with the age of the oldest work due for it."""
+        now, loops = self._clock.now(), [part.loop for part in self._parts]
+        up = {f'wfcore_loop_up{{loop="{one.name}"}}': float(one.up) for one in loops}
+        ages = {
+            f'wfcore_oldest_due_seconds{{loop="{one.name}"}}': one.overdue_s(now) for one in loops
+        }
+        return {
+            "wfcore_executions_running": self.dispatcher.running,
+            "wfcore_places": self._settings.policy.places,
+            **up,
+            **ages,
+        }
+
+    async def drain(self) -> None:
+        """Let running steps end in the time that the settings give, then end them. Once."""
+        if self._drained:
+            return
+        self._drained = True
+        drain_s = self._settings.drain_ms / 1_000
+        try:
+            async with asyncio.timeout(drain_s + _ENDING_S):
+                await self.dispatcher.stop(drain_s)
+        except TimeoutError:
+            log.error("executions could not be given back in time")
+
+    async def end(self) -> None:
+        """Drain, and end the loops; one that does not end is left behind, and named."""
+        await self.drain()
+        for part in self._parts:
+            part.loop.stop()
+        _, late = await asyncio.wait(self._tasks, timeout=_ENDING_S / 2)
+        for task in late:
+            task.cancel()
+        if late:
+            _, late = await asyncio.wait(late, timeout=_ENDING_S / 4)
+        for task in late:
+            log.error("a loop does not end", extra={"loop": task.get_name()})
+
+
 @asynccontextmanager
-async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Dispatcher]:
+async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Engine]:
     """
     Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended, and
     *runner* is closed.
     """
-    worker = system.services.ids.new("worker", system.services.clock.now())
-    steps = StepRunners(runner, new_ai_runner(system.settings))
-    dispatcher = Dispatcher(system.services, steps, system.wakeups, worker)
-    sweeper = Sweeper(system.services, system.wakeups, dispatcher.keep_leases)
-    courier = HttpCourier(system.settings.policy.private_callbacks)
-    caller = Caller(system.services, courier, system.wakeups)
-    loops = [asyncio.create_task(loop.run()) for loop in (dispatcher, sweeper, caller)]
+    working = Engine(system, runner)
+    working.begin()
     try:
-        yield dispatcher
+        yield working
     finally:
-        await dispatcher.stop(system.settings.drain_ms / 1_000)
-        for loop in loops[1:]:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+        await working.end()
         await runner.close()

@@ -19,6 +19,7 @@ from wfserver.compose import System, open_system
 from wfserver.engine import new_runner
 from wfserver.isolation import IsolationReport, report, step_isolation
 from wfserver.settings import Settings
+from wfserver.stopping import Stopping
 
 _PR_SET_DUMPABLE = 4
 _BACKLOG = 2_048
@@ -36,7 +37,8 @@ class ServerInfo:
 
 def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
     """
-    Serve until SIGTERM or SIGINT. *on_ready* is called once requests are answered.
+    Serve until SIGTERM or SIGINT; a second one ends the process. *on_ready* is called once
+    requests are answered.
 
     The process becomes undumpable: no other process of the same user reads its memory. It
     may open as many files as the system allows: each connection is one.
@@ -70,7 +72,9 @@ async def _serve(
 
         try:
             answer = await asyncio.to_thread(_load_the_rest)
-            await answer(system, runner, listener, ready)
+            stopping = Stopping(settings.drain_ms / 1_000)
+            stopping.obey()
+            await answer(system, runner, listener, ready, stopping.asked)
         finally:
             level.cancel()
             await runner.close()

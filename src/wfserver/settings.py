@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from adapters_runtime.ai.providers import Provider, forget_keys, providers_from
 from wfcore.errors import InvalidInput
-from wfcore.instants import DurationMs
+from wfcore.instants import MINUTE, DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
@@ -28,10 +28,12 @@ class Settings:
     What the server and the commands need to know. Lengths of time are milliseconds.
 
     `store` None: SQLite in the data folder. `places`: executions worked on at once.
-    `drain_ms`: how long running steps may go on after SIGTERM. `providers`: of models, by name.
-    `prices`: the file with the operator's own. `ai_calls`: calls of models at once. `packages`:
-    the folder of steps' packages, by default in the data folder; `build_packages`: whether those
-    without a wheel may be built; `prune_packages`: whether unused ones go.
+    `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
+    be left, or one round of a loop take, before the server is not ready.
+    `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
+    of models at once. `packages`: the folder of steps' packages, by default in the data folder;
+    `build_packages`: whether those without a wheel may be built; `prune_packages`: whether unused
+    ones go.
     """
 
     data: Path
@@ -40,6 +42,7 @@ class Settings:
     port: int = 8000
     public_url: str | None = None
     drain_ms: DurationMs = DurationMs(25_000)
+    stalled_ms: DurationMs = DurationMs(MINUTE)
     policy: Policy = Policy()
     providers: Mapping[str, Provider] = field(factory=dict)
     prices: Path | None = None
@@ -87,7 +90,8 @@ def settings_from(
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
         port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
         public_url=_url(public_url or env.get("WFCORE_PUBLIC_URL") or None),
-        drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000)),
+        drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
+        stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
         policy=policy,
         providers=providers_from(env),
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
@@ -108,12 +112,14 @@ def take_environment() -> Mapping[str, str]:
     return taken
 
 
-def _duration(env: Mapping[str, str], name: str, default: DurationMs) -> DurationMs:
+def _duration(
+    env: Mapping[str, str], name: str, default: DurationMs, *, zero: bool = False
+) -> DurationMs:
     text = env.get(name)
     if not text:
         return default
     try:
-        return parse_duration(text)
+        return parse_duration(text, zero=zero)
     except ValueError as error:
         raise InvalidInput(name, str(error)) from None
 

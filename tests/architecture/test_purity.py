@@ -98,3 +98,16 @@ def test_importing_the_core_pulls_in_no_adapter():
     assert loaded.returncode == 0, loaded.stderr
     unwanted = ADAPTERS | {"asyncio", "sqlite3", "hypothesis", "pytest", "starlette", "uvicorn"}
     assert not unwanted & {module.partition(".")[0] for module in loaded.stdout.split()}
+
+
+@pytest.mark.parametrize("path", [path for path in OURS if SRC in path.parents], ids=name)
+def test_no_cancellation_is_swallowed(path: Path):
+    """
+    `asyncio.wait_for` loses a cancellation that comes in the same turn as what it waits for, up to
+    Python 3.11: a loop that uses it may not end. `asyncio.timeout` does not.
+    """
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert (node.value.id, node.attr) != ("asyncio", "wait_for"), name(path)
+        if isinstance(node, ast.ImportFrom) and node.module == "asyncio":
+            assert "wait_for" not in {alias.name for alias in node.names}, name(path)

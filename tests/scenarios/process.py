@@ -37,15 +37,16 @@ class Server:
     def terminate(self) -> int:
         """SIGTERM, as an init system does; the exit status once it has ended."""
         self.process.send_signal(signal.SIGTERM)
-        return self._ended()
+        return self.ended()
 
     def kill(self) -> None:
         """kill -9: nothing is said, nothing is finished."""
         self.process.kill()
-        self._ended()
+        self.ended()
 
-    def _ended(self) -> int:
-        status = self.process.wait(PATIENCE_S)
+    def ended(self, within_s: float = PATIENCE_S) -> int:
+        """Its exit status, waited for."""
+        status = self.process.wait(within_s)
         assert self.process.stdout
         self.process.stdout.close()
         return status

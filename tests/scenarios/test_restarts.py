@@ -73,7 +73,7 @@ def test_sigterm(site: Site, ann: Caller) -> None:
     until(noted.read_text, 20)
     with ThreadPoolExecutor(1) as thread:
         stopped = thread.submit(site.stop)
-        until(lambda: not _answers(site), 20)
+        until(lambda: _readiness(site) == 503, 20)
         (site.shared / "go").touch()
         assert stopped.result() == 0
     assert noted.read_text().split() == names[: len(noted.read_text().split())]
@@ -83,11 +83,8 @@ def test_sigterm(site: Site, ann: Caller) -> None:
     assert noted.read_text().split() == names
 
 
-def _answers(site: Site) -> bool:
-    try:
-        return httpx.get(f"{site.server.url}/healthz").status_code == 200
-    except httpx.TransportError:
-        return False
+def _readiness(site: Site) -> int:
+    return httpx.get(f"{site.server.url}/readyz").status_code
 
 
 def test_interrupted(site: Site, ann: Caller) -> None:

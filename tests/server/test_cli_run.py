@@ -1,12 +1,17 @@
 """`wfcore run`: one workflow here and now."""
 
+import os
+import pty
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from wfserver import sample
 
-from .conftest import Call
+from .conftest import Call, environment
 
 REFUNDS = str(Path(sample.__file__).with_name("refunds.yaml"))
 HEAD = "order,customer,amount\n"
@@ -131,3 +136,55 @@ def test_the_sample_refuses_an_amount_of_nothing(
     assert said.status == 1
     assert "A-1003: the amount must be more than 0" in said.err
     assert "paying" not in said.err
+
+
+WAITING = """\
+name: Waits
+steps:
+  - {name: wait, kind: code, language: command, command: [sh, -c, "echo here I am; exec sleep 600"]}
+"""
+AWAITED = b"A-1003"
+"""The first row of the sample: its table is shown before the question."""
+
+
+def _interrupted(file: str, said: bytes, stdin: int) -> tuple[int, bytes]:
+    """`wfcore run FILE`, and one Ctrl-C as soon as it has *said* that: its status, the rest."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "wfserver", "run", file],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment(),
+    )
+    assert running.stdout is not None
+    with running:
+        seen = b""
+        while said not in seen:
+            seen += os.read(running.stdout.fileno(), 65_536) or pytest.fail(seen.decode())
+        running.send_signal(signal.SIGINT)
+        try:
+            rest, _ = running.communicate(timeout=20)
+        finally:
+            running.kill()
+        return running.returncode, seen + rest
+
+
+def test_one_ctrl_c_ends_a_run(tmp_path: Path) -> None:
+    """The first Ctrl-C ends the step and the command, with a line and no traceback."""
+    file = tmp_path / "waits.yaml"
+    file.write_text(WAITING)
+    status, said = _interrupted(str(file), b"here I am", subprocess.DEVNULL)
+    assert (status, b"Traceback" in said) == (1, False), said.decode()
+
+
+def test_one_ctrl_c_ends_a_question() -> None:
+    """At the prompt of an approval the first Ctrl-C is heard at once, not after Enter."""
+    ours, theirs = pty.openpty()
+    try:
+        status, said = _interrupted(REFUNDS, AWAITED, theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (status, b"Traceback" in said) == (1, False), said.decode()
+    assert b"aborted" in said
+    assert b"paying" not in said

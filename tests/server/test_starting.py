@@ -2,11 +2,8 @@
 
 import asyncio
 import gc
-import os
-import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,19 +37,17 @@ NOT_NEEDED = (
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server in this process leaves its signals and its memory as they were."""
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server in this process leaves its memory as it was."""
     monkeypatch.setattr(answering, "settle_memory", lambda: None)
-    number = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGTERM, number[0])
-    signal.signal(signal.SIGINT, number[1])
 
 
-async def serve(data: Path, listener: socket.socket, ready: answering.Ready) -> None:
+async def serve(
+    data: Path, listener: socket.socket, ready: answering.Ready, asked: asyncio.Event
+) -> None:
     settings = settings_from({}, data=str(data))
     async with open_system(settings) as system:
-        await answering.answer(system, new_runner(system), listener, ready)
+        await answering.answer(system, new_runner(system), listener, ready, asked)
 
 
 def healthz(listener: socket.socket) -> int:
@@ -63,35 +58,35 @@ def healthz(listener: socket.socket) -> int:
 
 async def test_it_answers_while_isolation_is_tried_out(tmp_path: Path) -> None:
     """`/healthz` speaks of the process: it needs nobody to know yet how steps are isolated."""
-    found, asked = asyncio.Event(), asyncio.Event()
+    found, asked, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def ready() -> None:
         asked.set()
         await found.wait()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = asyncio.create_task(serve(tmp_path, listener, ready))
+        serving = asyncio.create_task(serve(tmp_path, listener, ready, stop))
         async with asyncio.timeout(DEADLINE_S):
             await asked.wait()
             assert await asyncio.to_thread(healthz, listener) == 200
             assert not found.is_set()
             found.set()
-            os.kill(os.getpid(), signal.SIGTERM)
+            stop.set()
             await serving
 
 
 async def test_it_can_be_ended_before_it_is_ready(tmp_path: Path) -> None:
-    """SIGTERM during a start ends it in order, and nobody is told that it was ready."""
-    told = asyncio.Event()
+    """Asked to stop during a start it ends in order, and nobody is told that it was ready."""
+    told, stop = asyncio.Event(), asyncio.Event()
 
     async def ready() -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
+        stop.set()
         await asyncio.Event().wait()
         told.set()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with asyncio.timeout(DEADLINE_S):
-            await serve(tmp_path, listener, ready)
+            await serve(tmp_path, listener, ready, stop)
     assert not told.is_set()
 
 
@@ -104,7 +99,7 @@ async def test_where_isolation_cannot_be_tried_out_it_ends(tmp_path: Path) -> No
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(PermissionError, match="no such folders"):
-                await serve(tmp_path, listener, ready)
+                await serve(tmp_path, listener, ready, asyncio.Event())
 
 
 def test_a_start_that_fails_leaves_collecting_on() -> None:
@@ -124,8 +119,9 @@ def test_what_is_not_needed_yet_is_not_loaded(tmp_path: Path) -> None:
         url = document(process, data)["url"]
         with urllib.request.urlopen(f"{url}/healthz", timeout=DEADLINE_S) as answer:
             assert answer.status == 200
+        lines = log_of(data).read_text().splitlines()
     finally:
         end(process)
-    loaded = {line.rpartition("|")[2].strip() for line in log_of(data).read_text().splitlines()}
+    loaded = {line.rpartition("|")[2].strip() for line in lines}
     assert "adapters_http.app" in loaded
     assert loaded.isdisjoint(NOT_NEEDED)

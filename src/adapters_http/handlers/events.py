@@ -51,7 +51,7 @@ async def _lines(ask: Ask, after: int) -> AsyncIterator[bytes]:
         for event in events:
             yield frame(event)
             after, said = event.number, loop.time()
-        if run.status in EXECUTION.final and after >= run.events:
+        if (run.status in EXECUTION.final and after >= run.events) or ask.context.config.ending:
             return
         if loop.time() - said >= HEARTBEAT_S:
             yield b": still there\n\n"

@@ -1,7 +1,7 @@
 """Executions: reading and cancelling. Spec: v1 endpoints, executions."""
 
 from adapters_http.ask import Ask
-from adapters_http.asked import member, page, wait_ms
+from adapters_http.asked import member, page, rested, wait_ms
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions
@@ -29,7 +29,7 @@ async def read(ask: Ask) -> bytes:
     if wait is None:
         run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
     else:
-        run = await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
+        run = await rested(ask, ask.params["id"], wait)
     return ask.context.answers.of(run.id, run.version, lambda: status_view(run))
 
 
@@ -37,7 +37,7 @@ async def result(ask: Ask) -> ResultView:
     """The result of an ended execution; with `wait`, as soon as there is one."""
     wait = wait_ms(ask)
     if wait is not None:
-        await executions.wait_for_rest(ask.services, ask.who, ask.params["id"], wait)
+        await rested(ask, ask.params["id"], wait)
     return result_view(await executions.read_result(ask.services, ask.who, ask.params["id"]))
 
 

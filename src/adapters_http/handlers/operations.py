@@ -3,6 +3,7 @@
 from starlette.responses import Response
 
 from adapters_http.ask import Ask
+from adapters_http.asked import require_serving
 from adapters_http.metrics import CONTENT_TYPE
 from wfcore.wire.shapes import HealthView
 
@@ -13,7 +14,8 @@ async def healthz(ask: Ask) -> HealthView:
 
 
 async def readyz(ask: Ask) -> HealthView:
-    """The store is reachable, and whatever else the composition asks for."""
+    """The store is reachable, nothing is stopping, and whatever else the composition asks for."""
+    require_serving(ask)
     await (ask.context.config.ready or ask.services.store.ping)()
     return HealthView("ready", ask.context.config.version)
 

@@ -1,10 +1,10 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
 from adapters_http.ask import Ask
-from adapters_http.asked import idempotency, page, wait_ms
+from adapters_http.asked import idempotency, page, rested, wait_ms
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases import executions, starting, workflows
+from wfcore.usecases import starting, workflows
 from wfcore.usecases.starting import Started
 from wfcore.usecases.workflows import Defined
 from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
@@ -56,6 +56,6 @@ async def redrive(ask: Ask) -> StartView:
 async def _started(ask: Ask, started: Started, wait: int | None) -> StartView:
     status = ExecutionStatus.PENDING
     if wait is not None:
-        run = await executions.wait_for_rest(ask.services, ask.who, started.execution_id, wait)
+        run = await rested(ask, started.execution_id, wait)
         status = run.status
     return start_view(started.execution_id, started.workflow_id, started.started_at, status)

@@ -62,7 +62,8 @@ async def run(
     except OSError as trouble:
         raise PackagesUnavailable(f"{argv[0]}: {trouble.strerror or trouble}") from None
     try:
-        said, _ = await asyncio.wait_for(program.communicate(), limit_s)
+        async with asyncio.timeout(limit_s):
+            said, _ = await program.communicate()
     except TimeoutError:
         raise PackagesUnavailable(f"gave up after {limit_s:.0f} s") from None
     finally:

@@ -11,9 +11,9 @@ _UNITS = {"ms": 1, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
 _WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
 
 
-def parse_duration(written: str | int) -> DurationMs:
+def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
     """
-    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds.
+    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*: none will do.
 
     Raises `ValueError`, fit for the author's eyes: another form, not positive, over 365
     days, or no whole number of milliseconds.
@@ -21,6 +21,8 @@ def parse_duration(written: str | int) -> DurationMs:
     ms = written if isinstance(written, int) else _in_ms(written)
     if ms != int(ms):
         raise ValueError("must be a whole number of milliseconds")
+    if zero and ms == 0:
+        return DurationMs(0)
     if not 0 < ms <= MAX_DURATION:
         raise ValueError("must be more than 0 and at most 365d")
     return DurationMs(int(ms))

@@ -1,6 +1,6 @@
 """Reading and cancelling executions. Spec: executions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
 from wfcore.model.access import Principal
@@ -95,12 +95,22 @@ REST = EXECUTION.final | {ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.INT
 
 
 async def wait_for_rest(
-    services: Services, who: Principal | None, execution_id: str, wait_ms: int
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    wait_ms: int,
+    *,
+    leaving: Callable[[], bool] = lambda: False,
 ) -> Execution:
-    """The execution as soon as it rests, or as it is after *wait_ms*. Raises `NotFound`."""
+    """
+    The execution as soon as it rests, or as it is after *wait_ms*, or where this process is
+    *leaving*. Raises `NotFound`.
+    """
     deadline = services.clock.now() + wait_ms
     run = await read_execution(services, who, execution_id)
     while run.status not in REST and (left := deadline - services.clock.now()) > 0:
+        if leaving():
+            break
         await services.wakeup.rest(execution_id, left)
         run = await read_execution(services, who, execution_id)
     return run

@@ -1,8 +1,11 @@
 """`wfcore run`: one workflow here and now, without server or store."""
 
 import asyncio
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +94,8 @@ class _Seat:
             click.echo(f"error: {approval.step_name}: {_NOBODY}", err=True)
             return None
         self.progress.pause()
-        return self._asked(approval)
+        with _interruptible():
+            return self._asked(approval)
 
     def _asked(self, approval: Approval) -> Decision:
         groups = plain(approval_detail(approval))["reviewableGroups"]
@@ -107,6 +111,19 @@ class _Seat:
                 return Approve(edited)
             except InvalidInput as refusal:
                 click.echo(f"error: {refusal}", err=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """
+    Ctrl-C at a prompt ends the prompt: the event loop, which stands still meanwhile, could only
+    note it for later.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _show(session: Session, run: Execution, out: "Console") -> None:

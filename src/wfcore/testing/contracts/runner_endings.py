@@ -113,7 +113,8 @@ class EndingContract:
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
-        await asyncio.wait_for(said.heard.wait(), 20)
+        async with asyncio.timeout(20):
+            await said.heard.wait()
         daemons = alive(asked.execution_id)
         assert daemons
         for _ in range(times):

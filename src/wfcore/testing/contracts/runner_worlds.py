@@ -156,7 +156,8 @@ print("no newline", end="")
 
         asked = job("print('on'); import time; time.sleep(600)", log=True, timeout_ms=600_000)
         running = asyncio.ensure_future(runner.run(asked, hear))
-        await asyncio.wait_for(heard, 20)
+        async with asyncio.timeout(20):
+            await heard
         assert not running.done()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
