@@ -189,7 +189,7 @@ def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
     """
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
-    (data / "workers").write_text("no folder")
+    (data / "workers").symlink_to(tmp_path / "nowhere")
     with closing(Site(data, {"WFCORE_DRAIN": "0s"})) as site:
         until(lambda: readiness(site) == 503, 10)
         body = httpx.get(f"{site.server.url}/readyz").json()
