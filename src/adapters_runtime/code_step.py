@@ -7,8 +7,9 @@ raises, the tree is dead and the folder is gone.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -135,8 +136,9 @@ class CodeStepRunner:
     @property
     def spawner_pid(self) -> int | None:
         """The process that starts the steps, while one was started."""
-        started = self._starting and self._starting.done() and self._starting.result()
-        return started.spawner.pid if started else None
+        task = self._starting
+        known = task is not None and task.done() and not _failed(task)
+        return task.result().spawner.pid if known and task is not None else None
 
     async def run(self, job: StepJob, say: Say) -> StepEnd:
         """Run one attempt to its end; see `StepRunner`."""
@@ -151,8 +153,10 @@ class CodeStepRunner:
             return await self._run_on(engine, job, say)
         except CannotRun as problem:
             return StepEnd(error=str(problem), permanent=True)
-        except (NotStarted, OSError) as problem:
-            return StepEnd(error=f"could not be started: {problem}")
+        except NotStarted as problem:
+            return StepEnd(postponed=str(problem))
+        except OSError as problem:
+            return StepEnd(error=f"what it left could not be read: {problem}")
         finally:
             self._running.discard(over)
             over.set_result(None)
@@ -168,7 +172,8 @@ class CodeStepRunner:
         Safe to call twice.
         """
         self._closed = True
-        engine = await uninterrupted(self._starting) if self._starting else None
+        started = self._starting and not _failed(self._starting)
+        engine = await uninterrupted(self._starting) if started and self._starting else None
         if engine:
             await engine.spawner.close()
         if self._running:
@@ -178,9 +183,11 @@ class CodeStepRunner:
             engine.folders.close()
 
     async def _engine(self) -> _Engine:
-        if self._starting is None:
+        """What runs steps; what could not be had is tried again with the next step."""
+        if self._starting is None or _failed(self._starting):
             self._starting = asyncio.ensure_future(self._start())
-        return await asyncio.shield(self._starting)
+        with _before_anything_runs():
+            return await asyncio.shield(self._starting)
 
     async def _start(self) -> _Engine:
         isolation, limits = self._isolation, self._limits
@@ -207,7 +214,8 @@ class CodeStepRunner:
         in_view = engine.level.name == NAMESPACE
         folder = StepFolder.at(PLACE) if in_view else engine.folders.next()
         try:
-            order = await self._order(engine, folder, job)
+            with _before_anything_runs():
+                order = await self._order(engine, folder, job)
             ended = await engine.spawner.run(order, say)
             return await self._outcome(ended, order.timeout_s, job)
         finally:
@@ -327,6 +335,19 @@ class CodeStepRunner:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+@contextmanager
+def _before_anything_runs() -> Iterator[None]:
+    """Trouble of the machine here is no trouble of the step. EX-27."""
+    try:
+        yield
+    except OSError as trouble:
+        raise NotStarted.because(trouble) from trouble
+
+
+def _failed(task: "asyncio.Task[_Engine]") -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _refusal(level: Level, least: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from adapters_runtime.loops import Loop
+from adapters_runtime.shortage import Shortages
 from adapters_runtime.wakeups import Wakeups
 from wfcore.errors import LeaseLost, StoreUnavailable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
@@ -81,6 +82,7 @@ class Dispatcher:
         self._enlisted = False
         self._last_taken = 0.0
         self._heart: asyncio.Task[None] | None = None
+        self.shortages = Shortages()
         wakeups.on_stop = self._stop_steps
         wakeups.on_look = self._look
 
@@ -229,14 +231,18 @@ class Dispatcher:
                 await self._stored(lambda: log(self._services, lease, step, stream, lines))
 
         end = await self._runner.run(job, say)
+        self.shortages.note(type(job).__name__, end.postponed)
         async with held.turn:
+            if end.postponed is not None:
+                held.met.discard((job.step_name, job.attempt))  # it begins again as the same one
             self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
         go_on = not self.loop.stopping
         step, attempt = job.step_name, job.attempt
+        before = job.postponed
         return await running.complete_step(
-            self._services, lease, step, end, attempt=attempt, go_on=go_on
+            self._services, lease, step, end, attempt=attempt, postponed=before, go_on=go_on
         )
 
     def _look(self, execution_id: str) -> None:

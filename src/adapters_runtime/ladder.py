@@ -7,6 +7,7 @@ tens of milliseconds, once in a process.
 """
 
 import asyncio
+import errno
 import marshal
 import os
 import secrets
@@ -22,9 +23,12 @@ from attrs import frozen
 from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PLACE, PROCESS, UID, Terms
 from adapters_runtime.folders import Folders, StepFolder
 from adapters_runtime.process import NotStarted, Order, Spawner
+from adapters_runtime.shortage import words
 
 _PROBE_S = 10.0
 _LIMITS = {"core": 1}
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What says nothing about a level. Not ENOSPC: so says a kernel that allows no namespaces."""
 
 _SEEN = {
     "file": "the probe could read a file of the server's",
@@ -102,7 +106,12 @@ async def _find(forced: str | None, root: Path) -> Level:
 
 
 async def _try(name: str, root: Path) -> str | None:
-    """Why a step cannot have that level here; None: it can."""
+    """
+    Why a step cannot have that level here; None: it can.
+
+    Raises `NotStarted` or `OSError` where the machine lacks what it takes to find out: a weaker
+    level must not be kept for good because of a moment without processes.
+    """
     folders = folders_for(name, root)
     spawner = Spawner(Terms(name, base=str(folders.own), disk=1 << 20))
     try:
@@ -110,10 +119,14 @@ async def _try(name: str, root: Path) -> str | None:
             folder = StepFolder.at(PLACE) if name == NAMESPACE else folders.next()
             ended = await spawner.run(_probe(folder, canary), _silent)
     except (NotStarted, OSError) as trouble:
+        if trouble.errno in _PASSING:
+            raise
         return str(trouble)
     finally:
         await spawner.close()
         folders.close()
+    if ended.unready and ended.errno in _PASSING:
+        raise NotStarted(words(ended.errno, ended.failure or ""), ended.errno)
     if ended.failure or ended.exit != 0:
         return ended.failure or f"a probe ended with status {ended.exit}"
     seen = marshal.loads(ended.stdout)  # noqa: S302 - from our own probe

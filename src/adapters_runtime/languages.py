@@ -28,6 +28,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from adapters_runtime.confine.view import SYSTEM
+from adapters_runtime.shortage import is_shortage, words
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 
@@ -203,7 +204,11 @@ class Interpreters:
         return state if state and state.path and os.access(state.path, os.X_OK) else None
 
     def find(self, language: Language) -> LanguageState:
-        """The state of one language. May start the interpreter once to ask it."""
+        """
+        The state of one language. May start the interpreter once to ask it.
+
+        Raises `OSError` where the machine has no room to start anything.
+        """
         state = self.known(language)
         if state is None:
             state = self._known[language] = self._search(language, LANGUAGES[language])
@@ -211,7 +216,14 @@ class Interpreters:
 
     def states(self) -> Mapping[Language, LanguageState]:
         """The state of every language."""
-        return {language: self.find(language) for language in Language}
+        return {language: self._state(language) for language in Language}
+
+    def _state(self, language: Language) -> LanguageState:
+        try:
+            return self.find(language)
+        except OSError as trouble:
+            cure = f"try again: {words(trouble.errno, str(trouble.strerror))}"
+            return LanguageState(language, available=False, cure=cure)
 
     def _search(self, language: Language, recipe: Recipe) -> LanguageState:
         for candidate in recipe.candidates(self._path):
@@ -278,7 +290,11 @@ def _answer(argv: list[str], path: str) -> str | None:
                 answer = program.communicate(timeout=_PROBE_S)[0]
             finally:
                 _kill_session(program)
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+    except OSError as trouble:
+        if is_shortage(trouble.errno):
+            raise  # nothing is known of this program: it is not for want of it that it did not run
+        return None
+    except (subprocess.SubprocessError, UnicodeDecodeError):
         return None
     return None if program.returncode else answer
 

@@ -42,10 +42,23 @@ _LARGEST_START = 6 << 20
 _ASKS = b"\1"
 _READY = b"\2"
 _RUNS = b"\0"  # said just before exec; what follows it is why exec failed
+_NUMBER = b"\3"  # said before an error's number, where it has one; its text follows after a blank
 
 
 class LaunchFailed(Exception):
-    """The step's process could not become the program; the text says why."""
+    """The step's process could not become the program; the text says why, `errno` in numbers."""
+
+    errno: int | None = None
+
+    @classmethod
+    def of(cls, said: bytes) -> "LaunchFailed":
+        """What was *said* by a process that did not become the program."""
+        before, numbered, rest = said.partition(_NUMBER)
+        number, _, text = rest.partition(b" ") if numbered else (b"", b"", before)
+        words = text.removeprefix(_RUNS).decode("utf-8", "replace")
+        failed = cls(words or "it was killed at once")
+        failed.errno = int(number) if number.isdigit() else None
+        return failed
 
 
 class Launch:
@@ -71,9 +84,7 @@ class Launch:
         trouble = _read_all(self._line)
         self._line.close()
         if trouble != _RUNS:
-            raise LaunchFailed(
-                trouble.removeprefix(_RUNS).decode("utf-8", "replace") or "it was killed at once"
-            )
+            raise LaunchFailed.of(trouble)
 
     def _await_readiness(self) -> None:
         said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
@@ -82,8 +93,7 @@ class Launch:
             self._line.sendall(_ASKS)
             said, fds, _, _ = socket.recv_fds(self._line, 1, 1)
         if said != _READY:
-            trouble = said + _read_all(self._line)
-            raise LaunchFailed(trouble.decode("utf-8", "replace") or "it was killed at once")
+            raise LaunchFailed.of(said + _read_all(self._line))
         self.listener = fds[0] if fds else None
 
 
@@ -114,7 +124,8 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
                 inside.run(job)
             os.execve(job["argv"][0], job["argv"], job["env"])  # noqa: S606
     except OSError as trouble:
-        line.sendall((trouble.strerror or str(trouble)).encode())
+        words = trouble.strerror or str(trouble)
+        line.sendall(_NUMBER + f"{trouble.errno or 0} {words}".encode())
     except BaseException as trouble:  # the parent must hear of it: nothing else can be done here
         line.sendall(repr(trouble).encode()[:4096])
     finally:

@@ -12,6 +12,7 @@ import orjson
 
 from adapters_runtime import frames
 from adapters_runtime.process import Ended
+from adapters_runtime.shortage import words
 from wfcore.model.json import Json
 from wfcore.ports.runtime import StepEnd
 
@@ -27,9 +28,10 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     """The end of an attempt that went wrong as a process; None: it ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
+    if ended.failure and ended.unready:
+        return StepEnd(postponed=words(ended.errno, ended.failure))
     if ended.failure:
-        error = f"could not be started: {ended.failure}"
-        return StepEnd(error=error, permanent=not ended.unready)
+        return StepEnd(error=f"could not be started: {ended.failure}", permanent=True)
     match ended.reason:
         case frames.TIMED_OUT:
             error = f"ran into its timeout of {timeout_s:g} s"

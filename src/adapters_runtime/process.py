@@ -22,6 +22,7 @@ from attrs import asdict, field, frozen
 
 from adapters_runtime import frames, spawner
 from adapters_runtime.confine.terms import Kind, Terms, packed
+from adapters_runtime.shortage import words
 from wfcore.ports.runtime import Say
 
 PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
@@ -39,6 +40,8 @@ _PACKAGES = str(Path(__file__).parents[1])
 _GRACE_S = 5.0
 _BUSY_S = 0.002
 _CHUNK = 262_144
+_NEVER_READ = "its supervisor was gone before it had the job"
+_NOT_RECEIVED = "its artifacts could not be taken: no file descriptors were left"
 _KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.LEFT)
 
 T = TypeVar("T")
@@ -46,7 +49,17 @@ log = logging.getLogger("wfcore.steps")
 
 
 class NotStarted(Exception):
-    """The machine has no room to start anything now; the text says of what."""
+    """The machine has no room to start anything now, so nothing has run; the text says of what."""
+
+    def __init__(self, text: str, errno: int | None = None) -> None:
+        super().__init__(text)
+        self.errno = errno
+
+    @classmethod
+    def because(cls, trouble: OSError) -> "NotStarted":
+        """The same of an error of the system's."""
+        text = words(trouble.errno, trouble.strerror or str(trouble))
+        return cls(text, trouble.errno)
 
 
 @frozen
@@ -90,7 +103,8 @@ class Ended:
 
     `exit`: the exit status, or minus a signal's number. `reason`: why it was ended from
     outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started, `unready`:
-    through no fault of the step. `lost`: its supervisor was killed, so nothing else is known.
+    since the machine lacked something (`errno`), so nothing of it has run. `lost`: its supervisor
+    was killed, so nothing else is known.
     `output` is what was written to WF_OUTPUT; `artifacts` the open folder of artifacts, if
     there are any, which is the caller's to close. The troubles say what of these is unusable.
     """
@@ -99,6 +113,7 @@ class Ended:
     reason: str | None = None
     failure: str | None = None
     unready: bool = False
+    errno: int | None = None
     lost: bool = False
     stdout: bytes = field(default=b"", repr=False)
     stderr: bytes = field(default=b"", repr=False)
@@ -157,7 +172,7 @@ class Spawner:
         try:
             watch = await self._begin(number, order.kind)
         except OSError as trouble:
-            raise NotStarted(trouble.strerror or str(trouble)) from trouble
+            raise NotStarted.because(trouble) from trouble
         try:
             self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
             await watch.send(order)
@@ -223,16 +238,20 @@ class Spawner:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        with theirs:
-            self._program = subprocess.Popen(  # noqa: S603
-                [PROGRAM, "-I", "-c", _BOOT, _PACKAGES],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                env=self._environment,
-                cwd="/",
-                start_new_session=True,
-            )
-        ours.send(marshal.dumps(tuple(self._terms)))
+        try:
+            with theirs:
+                self._program = subprocess.Popen(  # noqa: S603
+                    [PROGRAM, "-I", "-c", _BOOT, _PACKAGES],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    env=self._environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            ours.send(marshal.dumps(tuple(self._terms)))
+        except OSError:
+            ours.close()
+            raise
         self._control = ours
         return ours
 
@@ -276,19 +295,27 @@ class _Watch:
         self._buffer = bytearray()
         self._kept: dict[bytes, bytes] = {}
         self._artifacts: int | None = None
+        self._unread = False
+        """The supervisor was gone before it had the whole job: nothing of the step has run."""
         self._channel = channel
         channel.setblocking(False)
         self._loop.add_reader(channel.fileno(), self._on_readable)
 
     async def send(self, order: Order) -> None:
         """Tell the supervisor what to start."""
-        with suppress(ConnectionError):  # it was killed: the end of its channel says so
-            text = frames.frame(frames.JOB, order.as_bytes())
+        text = frames.frame(frames.JOB, order.as_bytes())
+        try:
             await self._loop.sock_sendall(self._channel, text)
+        except ConnectionError:  # it was killed: the end of its channel says so
+            self._unread = True
 
     def take_end(self) -> Ended:
         """How it ended; the folder of artifacts is the caller's from now on."""
         artifacts, self._artifacts = self._artifacts, None
+        if self._end.get("lost") and self._unread:
+            self._end = {"failure": _NEVER_READ, "unready": True}
+        elif frames.LEFT in self._kept and artifacts is None:
+            self._end["artifacts_trouble"] = _NOT_RECEIVED
         return Ended(
             **self._end,
             stdout=self._kept.get(frames.STDOUT, b""),
@@ -318,6 +345,9 @@ class _Watch:
         except BlockingIOError:
             return
         except ConnectionError:
+            # The kernel resets a channel whose other end was closed before all of it was read,
+            # and the job is all that is ever sent there.
+            self._unread = True
             data, fds = b"", []
         if fds:
             self._artifacts = fds[0]

@@ -12,6 +12,7 @@ It ends when the server is gone and the last supervisor with it. Standard librar
 `process.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
 """
 
+import errno
 import gc
 import marshal
 import os
@@ -29,6 +30,7 @@ from adapters_runtime.confine.syscalls import PR_SET_CHILD_SUBREAPER, clone, prc
 from adapters_runtime.confine.terms import Kind, Terms, unpacked
 from adapters_runtime.launch import IGNORED
 from adapters_runtime.process_tree import end_children_except
+from adapters_runtime.shortage import is_shortage
 from adapters_runtime.spares import Spares
 from adapters_runtime.supervisor import refuse, supervise
 
@@ -126,7 +128,9 @@ class _Spawner:
             except ConnectionError:  # somebody killed it while it waited
                 self._fork(kind).give(number, channel)
         except OSError as trouble:  # too many processes or files
-            refuse(channel, f"no supervisor for it: {trouble.strerror}")
+            if trouble.errno == errno.ENOSPC:  # that is how the kernel says it
+                trouble = OSError("the machine allows no more namespaces")
+            refuse(channel, f"no supervisor for it: {trouble.strerror or trouble}", trouble)
             channel.close()
 
     def _make_ready(self) -> None:
@@ -215,5 +219,7 @@ def _open_level(control: socket.socket) -> Process:
     try:
         level.open()
     except OSError as trouble:
+        if is_shortage(trouble.errno):
+            raise  # the server notices, and starts another spawner with the next step
         return Refused(terms, trouble)
     return level

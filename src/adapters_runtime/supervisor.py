@@ -27,6 +27,7 @@ from adapters_runtime.confine.terms import PLACE, Kind
 from adapters_runtime.gate import Gate
 from adapters_runtime.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.process_tree import Statuses, reap
+from adapters_runtime.shortage import is_shortage
 from adapters_runtime.stream import CHUNK, Stream
 
 _FLUSH_S = 0.1
@@ -47,7 +48,7 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
         supervisor = _Supervisor(level, spawner)
     except (LaunchFailed, OSError) as trouble:
         if channel := _await_channel(door):
-            refuse(channel, f"it could not be confined: {_words(trouble)}")
+            refuse(channel, f"it could not be confined: {_words(trouble)}", trouble)
         return
     if channel := _await_channel(door):
         supervisor.run(channel)
@@ -55,9 +56,10 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
     supervisor.tidy_up()
 
 
-def refuse(channel: socket.socket, failure: str) -> None:
+def refuse(channel: socket.socket, failure: str, trouble: Exception) -> None:
     """Tell the server that the step was not started, and why."""
-    end = marshal.dumps({"failure": failure, "unready": True})
+    number = getattr(trouble, "errno", None)
+    end = marshal.dumps({"failure": failure, "unready": True, "errno": number})
     with suppress(OSError):
         channel.sendall(frames.frame(frames.END, end))
 
@@ -108,6 +110,7 @@ class _Supervisor:
         self._reason: str | None = None
         self._failure: str | None = None
         self._unready = False
+        self._errno: int | None = None
         self._wake = self._open_wake()
         self._poll = select.poll()
         self._on: dict[int, Callable[[], None]] = {}
@@ -156,7 +159,7 @@ class _Supervisor:
             home.fill(self._level, self._folder, job.pop("files"), job.pop("links"))
         except OSError as trouble:
             self._failure = f"no folder for it: {_words(trouble)}"
-            self._unready = True
+            self._unready, self._errno = True, trouble.errno
         return self._failure is None
 
     def _launches(self, job: dict[str, Any]) -> bool:
@@ -168,6 +171,8 @@ class _Supervisor:
                 self._launch.go(marshal.dumps(job))
         except (LaunchFailed, OSError) as trouble:
             self._failure = _words(trouble)
+            self._errno = trouble.errno
+            self._unready = is_shortage(trouble.errno)  # said instead of becoming the program
         return self._failure is None
 
     def _listen(self, fd: int, events: int, act: Callable[[], None]) -> None:
@@ -265,6 +270,7 @@ class _Supervisor:
             "reason": self._reason,
             "failure": self._failure,
             "unready": self._unready,
+            "errno": self._errno,
         }
         for stream in (self._stdout, self._stderr):
             self._unsent += stream.lines(last=True)

@@ -74,10 +74,12 @@ class StartStep:
     HINT to the worker that holds the lease: this step is recorded as begun, run it now.
 
     Lost with the worker, it turns into INTERRUPTED when the lease is found abandoned.
+    `postponed`: how often this attempt was to begin before, and did not. EX-27.
     """
 
     step_name: str
     attempt: int
+    postponed: int = 0
 
 
 @frozen

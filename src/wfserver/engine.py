@@ -81,10 +81,15 @@ class Engine:
         self._tasks = [asyncio.create_task(part.run(), name=part.loop.name) for part in self._parts]
 
     def check(self) -> None:
-        """Raises `NotReady` while a loop is down, or leaves what is due. Decision 58."""
+        """
+        Raises `NotReady` while a loop is down, or leaves what is due, or the machine lacks what it
+        takes to start a step. Decisions 58 and 70.
+        """
         bound_s = self._settings.stalled_ms / 1_000
         found = [self.dispatcher.trouble(bound_s)]
         found += [part.loop.trouble(bound_s) for part in self._parts[1:]]
+        if lacking := self.dispatcher.shortages.now:
+            found.append(f"steps cannot be started: {lacking}")
         if any(found):
             raise NotReady("; ".join(filter(None, found)))
 
@@ -98,6 +103,8 @@ class Engine:
         return {
             "wfcore_executions_running": self.dispatcher.running,
             "wfcore_places": self._settings.policy.places,
+            "wfcore_steps_postponed": self.dispatcher.shortages.total,
+            "wfcore_machine_short": self.dispatcher.shortages.now is not None,
             **up,
             **ages,
         }

@@ -49,7 +49,8 @@ def test_every_stage_of_every_way_has_an_explanation(walk):
             assert first.approval_id in walk.approvals
         else:
             waits = run.due_at is not None and run.due_at > stage.now
-            assert first.code is (Why.STEP_RETRYING if waits else Why.DUE)
+            assert waits == (first.code in (Why.STEP_RETRYING, Why.STEP_POSTPONED))
+            assert waits or first.code is Why.DUE
 
 
 @given(walks())

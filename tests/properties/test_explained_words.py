@@ -178,6 +178,17 @@ STEPS = [
         ),
     ),
     (
+        waits(retry_at=SOON, error="no room", attempts=0, postponed=2),
+        Around(),
+        (
+            Why.STEP_POSTPONED,
+            f"Step 'a' could not be started: no room. Nothing of it has run; "
+            f"the next try is at {SAID_SOON}.",
+            SOON,
+            "a",
+        ),
+    ),
+    (
         waits(retry_at=SOON, attempts=0),
         Around(),
         (

@@ -8,7 +8,7 @@ from wfcore.instants import DAY, DurationMs
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import ApprovalStep, DelayStep, Retry
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.attempts import JITTER, after_failure, draw, end_badly
+from wfcore.rules.attempts import JITTER, after_failure, draw, end_badly, postponement
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, code_step
 
@@ -71,6 +71,17 @@ def test_no_backoff_is_too_large_to_compute(attempt, delay, backoff):
     """DF-9: however many attempts, the wait is between nothing and a day."""
     fact = failed(step_with(attempt + 1, delay, backoff), attempt)
     assert 0 <= fact.retry_at - NOW <= DAY
+
+
+@given(st.integers(0, 200), st.integers(1, 9))
+def test_what_could_not_begin_begins_again_with_longer_and_longer_waits(postponed, attempt):
+    """EX-27: a quarter of a second, twice as long each time, 30 s at most; and never an end."""
+    result = builders.step_result(StepStatus.RUNNING, attempts=attempt, postponed=postponed)
+    run = builders.execution(step_results={"work": result})
+    fact = postponement(run, "work", "no room", NOW)
+    stated = min(250 * 2**postponed, 30_000)
+    assert (fact.step_name, fact.why) == ("work", "no room")
+    assert stated <= fact.retry_at - NOW <= stated * (1 + JITTER)
 
 
 def test_what_failed_together_does_not_come_back_together():

@@ -166,6 +166,32 @@ CASES = {
         evolve(RUNNING, error="no luck", retry_at=SOON),
         (told(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
     ),
+    "an attempt that could not begin": Case(
+        facts.StepPostponed("work", "no room", SOON),
+        evolve(RUNNING, postponed=3),
+        evolve(RUNNING, attempts=1, error="no room", retry_at=SOON, postponed=4),
+        (told(K.STEP_POSTPONED, attempt=2, reason="no room", retryAt=SOON),),
+    ),
+    "a first attempt that could not begin": Case(
+        facts.StepPostponed("work", "no room", SOON),
+        builders.step_result(StepStatus.RUNNING),
+        builders.step_result(
+            StepStatus.RUNNING, attempts=0, error="no room", retry_at=SOON, postponed=1
+        ),
+        (told(K.STEP_POSTPONED, attempt=1, reason="no room", retryAt=SOON),),
+    ),
+    "an attempt that was postponed": Case(
+        facts.StepBegun("work"),
+        evolve(RUNNING, attempts=1, error="no room", retry_at=SOON, postponed=4),
+        evolve(RUNNING, postponed=4),
+        (started(2),),
+    ),
+    "a failed attempt that had been postponed": Case(
+        facts.StepRetrying("work", "no luck", SOON),
+        evolve(RUNNING, postponed=4),
+        evolve(RUNNING, error="no luck", retry_at=SOON),
+        (told(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
+    ),
     "a child that took too long": Case(
         facts.StepRetrying("work", "too long", SOON),
         CHILD,
@@ -345,6 +371,7 @@ POSSIBLE = (
     (facts.Spent("work", SPENT), UNDER_WAY),
     (facts.Refused("work", FILES), UNDER_WAY),
     (facts.StepRetrying("work", "no", SOON), UNDER_WAY),
+    (facts.StepPostponed("work", "no room", SOON), {"in flight"}),
     (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | NEXT),
     (facts.ApprovalOpened("work", "appr_1"), FIRST),
     (facts.BudgetReached("work", "appr_1"), FIRST | NEXT),

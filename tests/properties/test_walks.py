@@ -74,8 +74,11 @@ def test_every_change_of_status_is_told(walk):
 
 @given(walks())
 def test_a_step_starts_at_most_once_per_attempt(walk):
-    """EX-3: what was begun is never begun again; a further start is a further attempt."""
-    starts = [(start.step_name, start.attempt) for start in walk.starts]
+    """
+    EX-3: what was begun is never begun again; a further start is a further attempt, or the same
+    one where nothing of it had run. EX-27.
+    """
+    starts = [(start.step_name, start.attempt, start.postponed) for start in walk.starts]
     assert len(set(starts)) == len(starts)
     for name in {name for name, _ in starts}:
         attempts = [attempt for step, attempt in starts if step == name]
@@ -110,7 +113,7 @@ def test_no_attempt_starts_before_its_time(walk):
     retry_at: dict[str, int] = {}
     for stage in walk.stages:
         for event in stage.outcome.events:
-            if event.kind is EventKind.STEP_RETRYING:
+            if event.kind in (EventKind.STEP_RETRYING, EventKind.STEP_POSTPONED):
                 retry_at[event.data["step"]] = event.data["retryAt"]
         for start in stage.starts:
             assert retry_at.get(start.step_name, 0) <= stage.now

@@ -40,7 +40,7 @@ from wfcore.rules.approval import (
     decide,
     step_output,
 )
-from wfcore.rules.attempts import after_failure
+from wfcore.rules.attempts import after_failure, postponement
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, Fact
 from wfcore.rules.interruption import loss, may_resume
@@ -62,6 +62,7 @@ HABITS = (
     ("done", "claim", "approve", "child_done"),
     LOSSES,
     ("fail", "time_out"),
+    ("postpone", "look", "claim"),
     ("look", "claim"),
 )
 """What the world prefers to do during one walk, so that long and odd ways both turn up."""
@@ -158,7 +159,7 @@ class Walk:
         if run.status is ExecutionStatus.INTERRUPTED:
             moves += ["resume", "grace"] if may_resume(run, self.definition) else ["grace"]
         elif run.in_flight:
-            moves += ["done", "fail", "time_out", "fail_for_good", "lose_worker"]
+            moves += ["done", "fail", "time_out", "fail_for_good", "lose_worker", "postpone"]
             moves += ["look"] if run.due_at is not None else []
         elif run.due_at is not None and run.status is not ExecutionStatus.AWAITING_APPROVAL:
             moves += ["claim", "claim_and_die"]
@@ -224,6 +225,11 @@ class Walk:
         """What the attempt in flight used, where it is one that asks a model."""
         asked = isinstance(self.definition.step(name_of(key)), AiStep)
         return (facts.Spent(key, USED),) if asked else ()
+
+    def _postpone(self):
+        """The machine could not start it; once in a while, so that walks come to an end."""
+        key = self.choose(self.run.in_flight)
+        return self._proceed(postponement(self.run, key, "no room", self.now))
 
     def _fail(self, permanent: bool = False, timed_out: bool = False):
         key = self.choose(self.run.in_flight)

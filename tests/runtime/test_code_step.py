@@ -170,15 +170,15 @@ async def test_store_unavailable(tmp_path: Path, files: Any) -> None:
 
 
 async def test_no_room(loose_runner: CodeStepRunner, tmp_path: Path) -> None:
-    """A folder that cannot be made is an error of the attempt, which may be tried again."""
+    """A folder that cannot be made postpones the step, of which nothing has run. EX-27."""
     await loose_runner.run(job("true", Language.BASH), silent)
     (own,) = (tmp_path / "loose").iterdir()
     own.rmdir()
     asked = job("echo 1", Language.BASH)
     end = await loose_runner.run(asked, silent)
     own.mkdir()
-    assert "no folder" in (end.error or "")
-    assert not end.permanent
+    assert "no folder" in (end.postponed or "")
+    assert (await loose_runner.run(asked, silent)).output == 1
     assert alive(asked.execution_id) == []
 
 

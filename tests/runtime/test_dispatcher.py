@@ -17,9 +17,10 @@ from wfcore.errors import StoreUnavailable
 from wfcore.instants import DurationMs
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.ports.runtime import LanguageState, Say, StepEnd, StepJob
+from wfcore.model.workflow import Branch, CodeStep, Definition, Language, ParallelStep
+from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd, StepJob
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
+from wfcore.testing.fakes_running import ScriptedRunner
 from wfcore.usecases import accounts, executions, running, starting, sweeping, workflows
 from wfcore.usecases.services import Policy, Services
 
@@ -150,6 +151,35 @@ async def test_leases_are_kept_while_draining(tmp_path: Path) -> None:
         scene.runner.let_go(run_id)
         await stopping
         assert (await scene.run(run_id)).status is S.COMPLETED
+
+
+async def test_what_could_not_begin_begins_beside_what_runs(tmp_path: Path) -> None:
+    """Under the same lease the same attempt is started again; it is seen that it waits. EX-27."""
+    asked: list[tuple[str, int, int]] = []
+    over = asyncio.Event()
+
+    async def script(job: Job, say: Say) -> StepEnd:
+        asked.append((job.step_name, job.attempt, job.postponed))
+        if job.step_name == "b":
+            await over.wait()
+        elif not job.postponed:
+            return StepEnd(postponed="no process was left")
+        else:
+            over.set()
+        return StepEnd(job.step_name)
+
+    steps = (CodeStep(name, Language.BASH, ":") for name in "ab")
+    both = ParallelStep("both", tuple(Branch(step.name, (step,)) for step in steps))
+    async with a_scene(tmp_path) as scene:
+        scene.dispatcher._runner = ScriptedRunner(script)
+        ann = await scene.account("ann")
+        flow = Definition("both", (both,), ())
+        workflow = await workflows.apply_workflow(scene.services, ann.account.id, flow)
+        run = await starting.start_execution(scene.services, ann, workflow.id, {})
+        await scene.until(lambda: scene.dispatcher.shortages.now == "no process was left")
+        await scene.until_status(run.execution_id, S.COMPLETED)
+        assert asked == [("a", 1, 0), ("b", 1, 0), ("a", 1, 1)]
+        assert (scene.dispatcher.shortages.now, scene.dispatcher.shortages.total) == (None, 1)
 
 
 @pytest.mark.parametrize("lost", ["begin", "complete_step"])

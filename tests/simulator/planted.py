@@ -17,10 +17,12 @@ from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Slots
 from wfcore.rules import execution_machine, family, interruption
 from wfcore.rules.execution import advance
 from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.runner import SimRunner
 from wfcore.usecases import _apply, running, sweeping
 from wfcore.usecases.running import Lease
 from wfcore.usecases.services import Services
@@ -139,7 +141,7 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
     for fact in (*ends, facts.Claimed):
         patch.setitem(targets, (cancelled, fact), cancelled)
     patch.setattr(running, "_leased", leased)
-    patch.setattr(running, "_runs", lambda run, step, attempt: True)
+    patch.setattr(running, "_runs", lambda run, step, *which: True)
     patch.setattr(Dispatcher, "stop_steps", lambda self, execution_id: None)
 
 
@@ -214,7 +216,29 @@ def leases_uncompared(patch: pytest.MonkeyPatch) -> None:
 
 def end_recorded_again(patch: pytest.MonkeyPatch) -> None:
     """An end whose answer got lost is recorded a second time."""
-    patch.setattr(running, "_runs", lambda run, step, attempt: True)
+    patch.setattr(running, "_runs", lambda run, step, *which: True)
+
+
+def cut_short_is_postponed(patch: pytest.MonkeyPatch) -> None:
+    """A process that stops says of the steps that it ended that they had not begun."""
+
+    def loss(run: Execution, _: Any, now: Any, grace: int) -> execution_machine.Fact:
+        if not run.in_flight:
+            return execution_machine.LeaseReturned()
+        return execution_machine.StepPostponed(run.in_flight[0], "it stopped", now)
+
+    patch.setattr(running, "loss", loss)
+
+
+def held_back_after_it_began(patch: pytest.MonkeyPatch) -> None:
+    """A runner says that a step could not be started after it was."""
+    play = SimRunner._played
+
+    async def plays(self: SimRunner, job: Any, say: Any) -> StepEnd:
+        end = await play(self, job, say)
+        return StepEnd(postponed=end.error) if end.error else end
+
+    patch.setattr(SimRunner, "_played", plays)
 
 
 def beginning_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.recovered_without_looking, {"interrupted for nothing", "taken away"}),
     (planted.leases_uncompared, {"lease unheeded"}),
     (planted.end_recorded_again, {"result changed", "late result", REFUSED}),
+    (planted.cut_short_is_postponed, {"started twice"}),
+    (planted.held_back_after_it_began, {"started twice"}),
     (planted.beginning_forgotten, {"interrupted for nothing", "no end"}),
     (planted_requests.second_decision_acknowledged, {"decided twice", "decision undone"}),
     (planted_requests.expiry_overrides, {"decided twice", "decided alone"}),

@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     STEP_FAILED = "step.failed"
     STEP_SKIPPED = "step.skipped"
     STEP_RETRYING = "step.retrying"
+    STEP_POSTPONED = "step.postponed"
     STEP_LOG = "step.log"
     APPROVAL_CREATED = "approval.created"
     APPROVAL_ASSENTED = "approval.assented"

@@ -85,7 +85,8 @@ class StepResult:
     delay: exactly). `child_id` is the execution that it started; with an `error` that one has
     ended badly, and what follows is still to be decided. `items` are those of a loop that has
     not completed. `steps`: how many steps of the definition are done with when this one has
-    ended.
+    ended. `postponed`: how often the machine could not start the next attempt, of which nothing
+    has run then and which is not counted in `attempts`; `error` says what it lacked. EX-27.
     """
 
     status: StepStatus
@@ -104,6 +105,7 @@ class StepResult:
     child_id: str | None = None
     items: Json = None
     steps: int = 1
+    postponed: int = 0
 
     @property
     def duration_ms(self) -> DurationMs | None:

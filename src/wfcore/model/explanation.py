@@ -28,6 +28,8 @@ class Why(StrEnum):
     """A worker has it, between two steps."""
     STEP_RUNNING = "STEP_RUNNING"
     STEP_RETRYING = "STEP_RETRYING"
+    STEP_POSTPONED = "STEP_POSTPONED"
+    """The machine could not start it; it is tried again. Nothing of it has run."""
     STEP_DELAYED = "STEP_DELAYED"
     """A delay is not over."""
     CHILD_RUNNING = "CHILD_RUNNING"

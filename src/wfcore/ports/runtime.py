@@ -19,7 +19,8 @@ class StepJob:
 
     `argv` is the rendered `command` (empty for the other languages). `environment` are the
     `WF_VAR_*` values by full name; `context` is the content of the context file.
-    `log`: whether output lines are wanted while it runs.
+    `log`: whether output lines are wanted while it runs. `postponed`: how often this attempt was to
+    begin before, and did not.
     """
 
     execution_id: str
@@ -32,6 +33,7 @@ class StepJob:
     environment: Mapping[str, str]
     context: JsonObject
     log: bool = False
+    postponed: int = 0
 
 
 @frozen
@@ -39,7 +41,8 @@ class AiJob:
     """
     One attempt of one AI step; `system` and `prompt` are rendered.
 
-    `allowance`: the execution's budget and what was spent of it, None without one.
+    `allowance`: the execution's budget and what was spent of it, None without one. `postponed` as
+    of `StepJob`.
     """
 
     execution_id: str
@@ -52,6 +55,7 @@ class AiJob:
     prompt: str
     allowance: Allowance | None = None
     log: bool = False
+    postponed: int = 0
 
 
 Job: TypeAlias = StepJob | AiJob
@@ -79,6 +83,10 @@ class StepEnd:
     interpreter, too much output). When this exists, everything the step started is dead.
     `usage`: what the attempt consumed, whether it went well or not. `refused`: what it left
     beside its `files` and what is no artifact.
+
+    `postponed`: nothing of the attempt has run, provably, because the machine lacked this to start
+    it (no process, no descriptor, no space); it is begun again later, and the rest does not count.
+    EX-27.
     """
 
     output: Json = None
@@ -88,6 +96,7 @@ class StepEnd:
     files: tuple[LeftFile, ...] = ()
     refused: tuple[RefusedFile, ...] = ()
     usage: Usage | None = None
+    postponed: str | None = None
 
 
 @frozen

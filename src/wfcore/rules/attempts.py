@@ -1,8 +1,8 @@
-"""After a failed attempt: another one, or the step's final failure. DF-9, EX-10."""
+"""After an attempt that failed, or could not even begin: what follows. DF-9, EX-10, EX-27."""
 
 from hashlib import blake2b
 
-from wfcore.instants import DAY, EpochMs, later
+from wfcore.instants import DAY, SECOND, EpochMs, later
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Retry, Step
 from wfcore.rules import execution_machine as facts
@@ -35,6 +35,21 @@ def after_failure(
         return end_badly(step, key, error, timed_out)
     wait = _wait_ms(retry, attempts, draw(run.id, key, attempts))
     return facts.StepRetrying(key, error, later(now, wait))
+
+
+FIRST_POSTPONEMENT = SECOND // 4
+LONGEST_POSTPONEMENT = 30 * SECOND
+
+
+def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
+    """
+    The attempt in flight, of which nothing has run, begins again: after a quarter of a second, and
+    each time after twice as long, up to 30 s, as often as it takes. EX-27.
+    """
+    result = run.step_results[key]
+    wait = min(FIRST_POSTPONEMENT << min(result.postponed, 16), LONGEST_POSTPONEMENT)
+    drawn = draw(run.id, f"{key}+{result.postponed}", result.attempts)
+    return facts.StepPostponed(key, why, later(now, int(wait * (1 + JITTER * drawn))))
 
 
 _ONCE = Retry()

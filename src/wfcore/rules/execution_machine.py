@@ -114,6 +114,18 @@ class StepRetrying:
 
 
 @frozen
+class StepPostponed:
+    """
+    Nothing of the begun attempt has run: the machine lacked something (`why`) that it takes to
+    start one. The same attempt begins again at `retry_at`.
+    """
+
+    step_name: str
+    why: str
+    retry_at: EpochMs
+
+
+@frozen
 class StepFailed:
     """The step failed for good. `steps` as in `StepSkipped`; 0: it fails what it is in, too."""
 
@@ -249,6 +261,7 @@ Fact: TypeAlias = (
     | Spent
     | Refused
     | StepRetrying
+    | StepPostponed
     | StepFailed
     | Stopped
     | Broke
@@ -289,6 +302,7 @@ EXECUTION = Machine(
         Row(S.RUNNING,           Spent,          S.RUNNING,           "AI-7"),
         Row(S.RUNNING,           Refused,        S.RUNNING,           "CS-10"),
         Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepPostponed,  S.RUNNING,           "EX-27"),
         Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           Stopped,        S.RUNNING,           "FL-4"),
         Row(S.RUNNING,           Waited,         S.RUNNING,           "FL-5"),

@@ -65,6 +65,7 @@ def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | No
         retry_at=None,
         awaits=None,
         until=None,
+        postponed=0,
     )
 
 
@@ -161,6 +162,7 @@ def _done(run: Execution, fact: facts.StepDone, now: EpochMs) -> Move:
         until=None,
         items=None,
         steps=fact.steps,
+        postponed=0,
     )
     return Move(_with(run, name, result), _completed(name, result))
 
@@ -180,10 +182,33 @@ def _refused(run: Execution, fact: facts.Refused, now: EpochMs) -> Move:
 def _retrying(run: Execution, fact: facts.StepRetrying, now: EpochMs) -> Move:
     name = fact.step_name
     before = _running(run, name, fact)
-    result = evolve(before, error=fact.error, retry_at=fact.retry_at, awaits=None, until=None)
+    result = evolve(
+        before, error=fact.error, retry_at=fact.retry_at, awaits=None, until=None, postponed=0
+    )
     about: JsonObject = {"step": name, "error": fact.error, "retryAt": fact.retry_at}
     said: Said = ((EventKind.STEP_RETRYING, about),)
     return Move(_with(run, name, result), said, effects=_without_child(before))
+
+
+def _postponed(run: Execution, fact: facts.StepPostponed, now: EpochMs) -> Move:
+    """The attempt is taken back: it has not begun, and what begins next is the same one. EX-27."""
+    name = fact.step_name
+    before = _running(run, name, fact)
+    _require(before.awaits is None, run, name, fact)
+    result = evolve(
+        before,
+        error=fact.why,
+        retry_at=fact.retry_at,
+        attempts=before.attempts - 1,
+        postponed=before.postponed + 1,
+    )
+    about: JsonObject = {
+        "step": name,
+        "attempt": before.attempts,
+        "reason": fact.why,
+        "retryAt": fact.retry_at,
+    }
+    return Move(_with(run, name, result), ((EventKind.STEP_POSTPONED, about),))
 
 
 def _failed(run: Execution, fact: facts.StepFailed, now: EpochMs) -> Move:
@@ -349,6 +374,7 @@ STEP_FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Move]] = {
     facts.Spent: _spent,
     facts.Refused: _refused,
     facts.StepRetrying: _retrying,
+    facts.StepPostponed: _postponed,
     facts.StepFailed: _failed,
     facts.Stopped: _stopped,
     facts.ApprovalOpened: _opened,

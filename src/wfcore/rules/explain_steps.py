@@ -94,6 +94,12 @@ def _retrying(run: Execution, name: str, result: StepResult) -> Line:
         text = f"More budget was approved; step '{name}' starts at {said(result.retry_at)}."
         return Line(Why.STEP_RETRYING, text, result.retry_at, step_name=name)
     error = mask_text(result.error, secret_values(run))
+    if result.postponed:
+        text = (
+            f"Step '{name}' could not be started: {error}. Nothing of it has run; "
+            f"the next try is at {said(result.retry_at)}."
+        )
+        return Line(Why.STEP_POSTPONED, text, result.retry_at, step_name=name)
     text = (
         f"Attempt {result.attempts} of step '{name}' failed ({error}); "
         f"the next one starts at {said(result.retry_at)}."

@@ -173,7 +173,8 @@ class _Journey:
                 self._ask_for_budget(at, over)
             case _:
                 self.feed(facts.StepBegun(key))
-                self.effects.append(StartStep(key, self.run.step_results[key].attempts))
+                begun = self.run.step_results[key]
+                self.effects.append(StartStep(key, begun.attempts, begun.postponed))
 
     def _ask_for_budget(self, at: Place, over: Overrun) -> None:
         """The budget is spent: the step fails, or people are asked. BU-1, BU-2."""

@@ -151,6 +151,7 @@ _HELD: Mapping[type, _Fits] = {
     facts.StepRetrying: lambda look: _of(
         look.flying + look.children, facts.StepRetrying, _TEXTS, _TIMES
     ),
+    facts.StepPostponed: lambda look: _of(look.flying, facts.StepPostponed, _TEXTS, _TIMES),
     facts.StepFailed: lambda look: _of(look.running + look.fresh, facts.StepFailed, _TEXTS),
     facts.Stopped: _stopped,
     facts.Broke: _broke,

@@ -108,6 +108,7 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
     facts.Refused: st.builds(facts.Refused, st.just(WORK), _refused()),
     facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
+    facts.StepPostponed: st.builds(facts.StepPostponed, st.just(WORK), texts(), instants(NOW)),
     facts.StepFailed: st.builds(
         facts.StepFailed,
         st.sampled_from((BOTH, WORK, SUB, "new")),

@@ -46,6 +46,7 @@ def job_for(templates: Templates, run: Execution, definition: Definition, begun:
             prompt=_rendered(templates, "prompt", step.prompt, names),
             allowance=allowance(definition.budget, run),
             log=run.monitored,
+            postponed=begun.postponed,
         )
     assert isinstance(step, CodeStep)
     return StepJob(
@@ -59,6 +60,7 @@ def job_for(templates: Templates, run: Execution, definition: Definition, begun:
         environment=environment(cast("JsonObject", names["variables"])),
         context=names,
         log=run.monitored,
+        postponed=begun.postponed,
     )
 
 

@@ -20,7 +20,7 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, LeftFile, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.attempts import after_failure
+from wfcore.rules.attempts import after_failure, postponement
 from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.interruption import loss
@@ -145,20 +145,25 @@ async def complete_step(
     end: StepEnd,
     *,
     attempt: int | None = None,
+    postponed: int | None = None,
     go_on: bool = True,
 ) -> Work:
     """
     Record how a step ended, with its artifacts, and what follows; what to do now.
 
-    *attempt* says which one ended (None: the one in flight). One whose end is on record is not
+    *attempt* says which one ended (None: the one in flight), *postponed* how often it had been
+    postponed before (None: whatever is on record). One whose end is on record is not
     recorded again (the answer got lost, or the step was stopped): then these are all steps in
-    flight, and the caller starts those that it has not started yet. EX-23.
+    flight, and the caller starts those that it has not started yet. EX-23. One of which nothing
+    has run is taken back, and begins again later: *end* says so, and the caller may then be told
+    of the same attempt again. EX-27.
 
     With *go_on* False no step starts: where one would, another worker goes on with it.
 
     Raises `LeaseLost`: the result is dropped.
     """
-    definition, outcome = await _complete(services, lease, step_name, end, attempt, go_on)
+    which = attempt, postponed
+    definition, outcome = await _complete(services, lease, step_name, end, which, go_on)
     return await _work(services, lease, definition, outcome)
 
 
@@ -168,13 +173,13 @@ async def _complete(
     lease: Lease,
     step_name: str,
     end: StepEnd,
-    attempt: int | None,
+    which: tuple[int | None, int | None],
     go_on: bool,
 ) -> tuple[Definition, Outcome[Execution]]:
     now = services.clock.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
-        if not _runs(run, step_name, attempt):
+        if not _runs(run, step_name, *which):
             return definition, _in_flight(run)
         if end.files:
             end = _fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
@@ -248,14 +253,18 @@ async def break_off(services: Services, lease: Lease) -> None:
     hint(services.wakeup, run.id, outcome.effects)
 
 
-def _runs(run: Execution, step_name: str, attempt: int | None) -> bool:
-    """Whether that attempt is in flight: its end is not on record yet."""
-    return step_name in run.in_flight and attempt in (None, run.step_results[step_name].attempts)
+def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | None) -> bool:
+    """Whether that beginning of that attempt is in flight: its end is not on record yet."""
+    if step_name not in run.in_flight:
+        return False
+    known = run.step_results[step_name]
+    return attempt in (None, known.attempts) and postponed in (None, known.postponed)
 
 
 def _in_flight(run: Execution) -> Outcome[Execution]:
     """What was begun under the present lease and has not ended, as if it was begun now."""
-    begun = (StartStep(name, run.step_results[name].attempts) for name in run.in_flight)
+    results = ((name, run.step_results[name]) for name in run.in_flight)
+    begun = (StartStep(name, one.attempts, one.postponed) for name, one in results)
     return Outcome(run, effects=tuple(begun))
 
 
@@ -306,7 +315,10 @@ def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> O
 def _facts(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> Sequence[facts.Fact]:
-    """What the attempt consumed and left behind, and how it ended."""
+    """What the attempt consumed and left behind, and how it ended; or that it has not begun."""
+    if end.postponed is not None:
+        why = mask_text(end.postponed, secret_values(run))
+        return (postponement(run, step_name, why, now),)
     said: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
     if end.refused:
         said.append(facts.Refused(step_name, end.refused))
@@ -349,14 +361,15 @@ async def _work(
     run = outcome.record
     jobs: list[Job] = []
     for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
-        if not _runs(run, begun.step_name, begun.attempt):
+        which = begun.attempt, begun.postponed
+        if not _runs(run, begun.step_name, *which):
             continue
         try:
             jobs.append(job_for(services.templates, run, definition, begun))
         except NotRendered as failed:
             end = StepEnd(error=str(failed), permanent=True)
-            name, attempt = begun.step_name, begun.attempt
-            definition, then = await _complete(services, lease, name, end, attempt, True)
+            name = begun.step_name
+            definition, then = await _complete(services, lease, name, end, which, True)
             hint(services.wakeup, lease.execution_id, then.effects)
             return await _work(services, lease, definition, _in_flight(then.record))
     look_at = run.due_at if run.worker is not None else None

@@ -193,17 +193,20 @@ class Dispatcher:
         except LeaseLost:
             self._end_steps(held)
         else:
-            await self._moved(held, lambda: self._complete(held.lease, job, end))
+            await self._moved(held, lambda: self._complete(held, job, end))
         held.steps.pop((job.step_name, job.attempt), None)
         self._let_go(held)
 
-    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
+    async def _complete(self, held: Held, job: Job, end: StepEnd) -> Work:
+        if end.postponed is not None:
+            held.met.discard((job.step_name, job.attempt))  # it begins again as the same one
         return await running.complete_step(
             self._services,
-            lease,
+            held.lease,
             job.step_name,
             end,
             attempt=job.attempt,
+            postponed=job.postponed,
             go_on=not self.stopping,
         )
 

@@ -17,6 +17,7 @@ VARIABLES: JsonObject = {
 DOINGS = (
     *("ok 0", "ok 500", "ok 500", "ok 3000", "ok 9000"),
     *("chatty 500", "fail 0", "flaky 1 500", "flaky 2 0"),
+    *("held 1 500", "held 3 500"),
 )
 """What steps do; see `runner`."""
 

@@ -3,7 +3,8 @@ The simulated step runner, and the ledger: the only judge of what was started.
 
 What a step does stands in its source, or in the prompt of an AI step: `ok 400` ends well after
 400 ms, `fail 10` badly, `flaky 2 50` badly twice and then well, `slow 90000` runs into its
-timeout, `chatty 300` says something on the way.
+timeout, `chatty 300` says something on the way; `held 2 500` cannot be started twice, each time
+there is an attempt, and then ends well.
 """
 
 from collections import Counter
@@ -51,6 +52,12 @@ class Ledger:
         self.running.discard(attempt)
 
 
+def _told(job: Job) -> list[str]:
+    """What the step is to do: a verb and its numbers."""
+    told = job.prompt if isinstance(job, AiJob) else job.step.source
+    return (told or "ok 0").split()
+
+
 class SimRunner:
     """Satisfies `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
@@ -63,6 +70,9 @@ class SimRunner:
     async def run(self, job: Job, say: Say) -> StepEnd:
         """Do what the source says; what is cut short is out of `running` all the same."""
         attempt = (job.execution_id, job.step_name, job.attempt)
+        verb, *numbers = _told(job)
+        if verb == "held" and job.postponed < int(numbers[0]):
+            return StepEnd(postponed="no process was left")
 
         def start() -> None:
             self._judge.started(job)
@@ -79,8 +89,7 @@ class SimRunner:
         return evolve(end, usage=USED) if isinstance(job, AiJob) else end
 
     async def _as_told(self, job: Job, say: Say) -> StepEnd:
-        told = job.prompt if isinstance(job, AiJob) else job.step.source
-        verb, *numbers = (told or "ok 0").split()
+        verb, *numbers = _told(job)
         ms = int(numbers[-1])
         if verb == "chatty":
             await say("stdout", "working\n")
