@@ -72,7 +72,8 @@ def played(*command: str) -> str:
 
 
 AS_NOBODY = """
-for place in python source packages tests; do mkdir "$0/$place"; mount --bind "$1" "$0/$place"; shift
+for place in python source packages tests; do
+    mkdir "$0/$place"; mount --bind "$1" "$0/$place"; shift
 done
 export PYTHONPATH="$0/source:$0/packages"
 exec setpriv --reuid 54321 --regid 54321 --clear-groups \\
