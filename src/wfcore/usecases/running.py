@@ -155,8 +155,7 @@ async def complete_step(
     postponed before (None: whatever is on record). One whose end is on record is not
     recorded again (the answer got lost, or the step was stopped): then these are all steps in
     flight, and the caller starts those that it has not started yet. EX-23. One of which nothing
-    has run is taken back, and begins again later: *end* says so, and the caller may then be told
-    of the same attempt again. EX-27.
+    has run (*end* says so) is taken back, and the caller may be told of it again. EX-27.
 
     With *go_on* False no step starts: where one would, another worker goes on with it.
 
