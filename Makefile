@@ -9,7 +9,7 @@ WORKERS ?= 2
 CONSTRAINTS ?= constraints.txt
 INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e
 
-.PHONY: up test check lint types layers format bench surface docs deep mutation tables clean
+.PHONY: up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
 .PHONY: lowest newest constraints
 
 up: .venv/.server          ## install and run the server with a sample
@@ -52,6 +52,9 @@ constraints:               ## take newer versions: all tests with them, then wri
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
+
+power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
+	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
 	$(INSTALL) '.[mutation]'

@@ -144,7 +144,10 @@ async def test_an_older_copy_is_told(tmp_path: Path) -> None:
     assert "an older copy" in await refused(path)
 
 
-@pytest.mark.parametrize("text", [b"", b"what?", b"\xff" * 21, b"00000000000000000001\n"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"what?", b"\xff" * 42, b"9\n", b"%020d %020d" % (9, 1), b"%020d %020d" % (1, 1)],
+)
 async def test_a_note_that_says_less_stops_nobody(tmp_path: Path, text: bytes) -> None:
     """The note may lag or be unreadable: only one that is ahead tells of a loss."""
     path = tmp_path / "wfcore.db"

@@ -81,7 +81,7 @@ class DatabaseFile:
             if self._note is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._note = os.open(_beside(self.path, NOTE), flags, 0o600)
-            os.pwrite(self._note, b"%020d\n" % commit, 0)
+            os.pwrite(self._note, b"%020d %020d\n" % (commit, commit), 0)
 
     def close(self) -> None:
         """Close the note."""
@@ -117,14 +117,15 @@ def require_new(path: Path, data: Path) -> None:
 
 def noted_commit(path: Path) -> int:
     """
-    The number that was noted last; 0 where none can be read.
+    The number that was noted last; 0 where none can be read, or a note was torn.
 
     To be read before the database is: another process may commit in between.
     """
     try:
-        return int(_beside(path, NOTE).read_bytes()[:21])
+        number, again = map(int, _beside(path, NOTE).read_bytes()[:42].split())
     except (OSError, ValueError):
         return 0
+    return number if number == again else 0
 
 
 def _traces(path: Path, data: Path) -> Iterator[str]:
