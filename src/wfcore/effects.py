@@ -26,10 +26,10 @@ class OpenApproval:
 
 @frozen
 class WithdrawApprovals:
-    """IN UNIT: the execution (or: these steps of it) ended; open approvals become CANCELLED."""
+    """IN UNIT: nobody waits for these approvals (None: any) any more; they become CANCELLED."""
 
     execution_id: str
-    step_names: tuple[str, ...] | None = None
+    approval_ids: tuple[str, ...] | None = None
 
 
 @frozen

@@ -10,11 +10,11 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.effects import OpenApproval, Outcome, StartStep
+from wfcore.effects import OpenApproval, Outcome, StartStep, WithdrawApprovals
 from wfcore.model.approval import Approval, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.usage import Usage
-from wfcore.model.workflow import AiStep, Budget, Definition, OnExceeded
+from wfcore.model.workflow import AiStep, Branch, Budget, Definition, OnExceeded, ParallelStep
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.approval import Approve, Voice, decide, step_output
 from wfcore.rules.budget import Allowance, Overrun, allowance, overrun
@@ -122,8 +122,8 @@ def test_no_budget_no_limit() -> None:
 class Journey:
     """An execution of AI steps, driven as a worker would; its calls use what the test says."""
 
-    def __init__(self, budget: Budget | None, steps: int = 4, **more: Any) -> None:
-        asked = [AiStep(f"s{n}", "p:m", "p", **more) for n in range(steps)]
+    def __init__(self, budget: Budget | None, steps: int = 4, tree: Any = (), **more: Any) -> None:
+        asked = tree or [AiStep(f"s{n}", "p:m", "p", **more) for n in range(steps)]
         self.definition: Definition = builders.definition(*asked, budget=budget)
         self.run: Execution = builders.execution()
         self.begun: list[str] = []
@@ -211,6 +211,65 @@ def test_what_people_are_asked() -> None:
     waiting = journey.run.step_results["s1"]
     assert (waiting.status, waiting.attempts) == (StepStatus.AWAITING_APPROVAL, 0)
     assert journey.begun == ["s0"]
+
+
+BRANCHES = tuple(Branch(f"b{n}", (AiStep(f"s{n}", "p:m", "Hi"),)) for n in range(1, 4))
+
+
+def asked_by_branches() -> Journey:
+    """Three branches that meet a budget which was spent before them."""
+    tree = (AiStep("s0", "p:m", "Hi"), ParallelStep("both", BRANCHES))
+    journey = Journey(Budget(None, 1, OnExceeded.APPROVE), tree=tree)
+    journey.ends(Usage(1, 0, "0"))
+    return journey
+
+
+def test_branches_open_one_approval() -> None:
+    """However many steps meet the spent budget, people are asked once, and told once. BU-4."""
+    journey = asked_by_branches()
+    (approval,) = journey.asked
+    waiting = [journey.run.step_results[f"s{n}"] for n in (1, 2, 3)]
+    assert {one.approval_id for one in waiting} == {approval.id}
+    assert {one.status for one in waiting} == {StepStatus.AWAITING_APPROVAL}
+    assert journey.run.status is S.AWAITING_APPROVAL
+
+
+def test_one_yes_lets_all_branches_go_on() -> None:
+    """Each of them begins its first attempt. BU-4."""
+    journey = asked_by_branches()
+    journey.approve()
+    assert journey.begun == ["s0", "s1", "s2", "s3"]
+    assert set(journey.run.in_flight) == {"s1", "s2", "s3"}
+    assert len(journey.asked) == 1
+
+
+def test_one_no_stops_all_branches() -> None:
+    """The execution is CANCELLED; every step that asked is REJECTED, nothing is left open. BU-4."""
+    journey = asked_by_branches()
+    (approval,) = journey.asked
+    outcome = advance(journey.run, facts.Rejected("s1", approval.id), NOW)
+    assert outcome.record.status is S.CANCELLED
+    results = [outcome.record.step_results[f"s{n}"].status for n in (1, 2, 3)]
+    assert results == [StepStatus.REJECTED] * 3
+    assert [event.kind for event in outcome.events if event.kind.startswith("approval.")] == [
+        "approval.rejected"
+    ]
+
+
+def test_the_question_outlives_the_branch_that_asked_first() -> None:
+    """As long as one step waits for it; who asked last takes it back. BU-4, AP-5."""
+    journey = asked_by_branches()
+    (approval,) = journey.asked
+    some = advance(journey.run, facts.Claimed(), NOW).record
+    some = advance(some, facts.Stopped(("s1", "s2"), "no"), NOW)
+    assert not any(isinstance(one, WithdrawApprovals) for one in some.effects)
+    granted = facts.Approved("s1", approval.id, None, extends=True)
+    after = advance(some.record, granted, NOW).record
+    assert after.step_results["s3"].retry_at == NOW
+    assert after.step_results["s1"].status is StepStatus.CANCELLED
+    none = advance(some.record, facts.Stopped(("s3",), "no"), NOW)
+    assert none.effects == (WithdrawApprovals(none.record.id, (approval.id,)),)
+    assert [event.kind for event in none.events] == ["approval.cancelled"]
 
 
 def test_a_rejection_ends_it() -> None:

@@ -184,8 +184,8 @@ class Walk:
                     self.children[effect.child_id] = True
                 case CancelChildren(ids):
                     self.children |= dict.fromkeys(ids, False)
-                case WithdrawApprovals(_, steps):
-                    self._withdraw(steps)
+                case WithdrawApprovals(_, ids):
+                    self._withdraw(ids)
         self.stages.append(Stage(did, before, outcome, self.now))
 
     def _proceed(self, *first: Fact) -> Outcome[Execution]:
@@ -291,10 +291,10 @@ class Walk:
         self.approvals[id] = approval
         return approval
 
-    def _withdraw(self, steps: tuple[str, ...] | None) -> None:
+    def _withdraw(self, ids: tuple[str, ...] | None) -> None:
         for id in self.open:
             approval = self.approvals[id]
-            if steps is None or approval.step_name in steps:
+            if ids is None or id in ids:
                 self.approvals[id] = decide(approval, Withdraw(), BY_END, self.now).record
 
 

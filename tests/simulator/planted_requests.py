@@ -10,7 +10,7 @@ from wfcore.memory import MemoryCounters
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.counters import Taken, Window
-from wfcore.rules import execution_machine
+from wfcore.rules import execution_machine, proceed
 from wfcore.rules.approval import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import advance
 from wfcore.usecases import _apply, approvals, executions, settling, starting, webhooks
@@ -178,3 +178,8 @@ def room_unclaimed(patch: pytest.MonkeyPatch) -> None:
         webhooks.rules.require_room(owner.plan, others)
 
     patch.setattr(webhooks, "_claim_room", counts)
+
+
+def each_branch_asks_for_budget(patch: pytest.MonkeyPatch) -> None:
+    """A step that meets a spent budget asks, whether people are asked already or not."""
+    patch.setattr(proceed._Journey, "_open_budget_question", lambda self: None)

@@ -46,6 +46,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_requests.key_in_a_unit_of_its_own, {"started twice", "another answer"}),
     (planted_requests.key_read_twice, {"started twice", "another answer"}),
     (planted_requests.quota_in_two_steps, {"quota overrun"}),
+    (planted_requests.each_branch_asks_for_budget, {"asked twice"}),
     (planted_requests.room_unclaimed, {"too many webhooks"}),
     (planted_starts.timer_fires_before_it_goes, {"started twice"}),
     (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),

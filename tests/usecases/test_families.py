@@ -1,13 +1,17 @@
-"""A family of executions has one promise: that of what started its root. EX-24, EX-26."""
+"""One promise for a whole family of executions, one budget for all branches. EX-24, EX-26, BU-4."""
 
 import pytest
 
 from usecases.conftest import World, code
 from usecases.test_children import child_of, read, sub
 from wfcore.instants import HOUR, MINUTE, SECOND
+from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import ExecutionStatus, TriggerSource
-from wfcore.model.workflow import Retry
-from wfcore.usecases import running, sweeping
+from wfcore.model.page import PageRequest
+from wfcore.model.usage import Usage
+from wfcore.model.workflow import AiStep, Branch, Budget, OnExceeded, ParallelStep, Retry
+from wfcore.rules.approval import Approve, Reject
+from wfcore.usecases import approvals, running, sweeping
 
 S = ExecutionStatus
 
@@ -65,3 +69,25 @@ async def test_a_grandchild_is_resumed_where_its_root_is(
     await sweeping.sweep(world.services)
     lease, (job,) = await world.take("alive")
     assert (lease.execution_id, job.attempt) == (ids[-1], 2)
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+async def test_one_decision_is_about_the_budget_of_all_branches(world: World, verb: str) -> None:
+    """One approval of the execution is listed; yes begins every branch, no ends it. BU-4."""
+    ann = await world.account()
+    asks = [Branch(name, (AiStep(name, "p:m", "Hi"),)) for name in ("a", "b", "c")]
+    budget = Budget(None, 1, OnExceeded.APPROVE)
+    steps = (AiStep("first", "p:m", "Hi"), ParallelStep("all", tuple(asks)))
+    run_id = await world.start(ann, await world.workflow(ann, *steps, budget=budget))
+    lease, _ = await world.take()
+    await world.finish(lease, "first", usage=Usage(1, 0, "0"))
+    (one,) = (await approvals.list_approvals(world.services, ann, PageRequest())).rows
+    decision = Approve() if verb == "approve" else Reject()
+    decide = approvals.Decide(one.id, decision, DecisionSource.API)
+    await approvals.decide_approval(world.services, ann, decide)
+    if verb == "reject":
+        assert (await read(world, run_id)).status is S.CANCELLED
+        return
+    _, jobs = await world.take()
+    assert {job.step_name for job in jobs} == {"a", "b", "c"}
+    assert (await approvals.list_approvals(world.services, ann, PageRequest())).total == 1

@@ -2,9 +2,9 @@
 Runs AI steps: asks, checks the answer, asks once more where it does not fit, and counts. AI-1 to
 AI-4, AI-7.
 
-A step that was begun when its worker died is INTERRUPTED like any other and not asked again by
-itself: the provider may have answered. Within an attempt only what says that nothing was done
-is asked again.
+A step that was begun when its worker died is INTERRUPTED like any other, and asked again only if
+the service resumes its execution: the provider may have answered. Within an attempt only what
+says that nothing was done is asked again.
 """
 
 import asyncio

@@ -73,10 +73,12 @@ def announce(
 
 def _withdrawn(run: Execution, fact: Fact) -> Iterator[tuple[EventKind, JsonObject]]:
     """The end of an execution takes back every question that is still open. AP-5."""
-    decided = fact.step_name if isinstance(fact, facts.Rejected) else None
+    told = {fact.approval_id} if isinstance(fact, facts.Rejected) else set()
     for name, result in run.step_results.items():
-        if result.status is StepStatus.AWAITING_APPROVAL and name != decided:
-            yield EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": result.approval_id}
+        id = result.approval_id
+        if result.status is StepStatus.AWAITING_APPROVAL and id not in told:
+            told.add(id or "")
+            yield EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id}
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:

@@ -32,6 +32,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.json import JsonObject
 from wfcore.rules import execution_machine as facts
+from wfcore.rules.opening import open_questions
 from wfcore.rules.spending import NOTHING, added, total
 
 Said = tuple[tuple[EventKind, JsonObject], ...]
@@ -91,12 +92,13 @@ def failed(
 
 
 def rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Move:
-    """The step's result after a no."""
+    """The results of the steps that wait for it after a no."""
     why = "Nobody decided in time" if fact.timed_out else "Rejected"
-    result = closed(_asked(run, fact), StepStatus.REJECTED, now, why)
+    waiting = _asking(run, fact)
+    over = {name: closed(one, StepStatus.REJECTED, now, why) for name, one in waiting.items()}
     about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     said: Said = ((EventKind.APPROVAL_REJECTED, about),)
-    return Move(_with(run, fact.step_name, result), said)
+    return Move({"step_results": {**run.step_results, **over}}, said)
 
 
 def _begun(run: Execution, fact: facts.StepBegun, now: EpochMs) -> Move:
@@ -224,15 +226,17 @@ def _stopped(run: Execution, fact: facts.Stopped, now: EpochMs) -> Move:
     over = {
         name: closed(result, StepStatus.CANCELLED, now, fact.why) for name, result in before.items()
     }
-    asked = [name for name, one in before.items() if one.status is StepStatus.AWAITING_APPROVAL]
+    after = {**run.step_results, **over}
+    still = open_questions(after)
+    asked = {id: name for id, name in open_questions(before).items() if id not in still}
     said = tuple(
-        (EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": before[name].approval_id})
-        for name in asked
+        (EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id})
+        for id, name in asked.items()
     )
     effects: list[Effect] = [WithdrawApprovals(run.id, tuple(asked))] if asked else []
     for result in before.values():
         effects.extend(_without_child(result))
-    return Move({"step_results": {**run.step_results, **over}}, said, effects=tuple(effects))
+    return Move({"step_results": after}, said, effects=tuple(effects))
 
 
 def _opened(run: Execution, fact: facts.ApprovalOpened, now: EpochMs) -> Move:
@@ -246,7 +250,10 @@ def _opened(run: Execution, fact: facts.ApprovalOpened, now: EpochMs) -> Move:
 
 
 def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Move:
-    """What is known of earlier attempts stays; the next one has not begun. BU-2."""
+    """
+    What is known of earlier attempts stays; the next one has not begun. BU-2. Where others wait
+    for that approval already, it is not told as a new one. BU-4.
+    """
     name = fact.step_name
     before = run.step_results.get(name)
     _require(before is None or _may_begin(before), run, name, fact)
@@ -258,14 +265,16 @@ def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> 
         approval_id=fact.approval_id,
     )
     about: JsonObject = {"step": name, "approvalId": fact.approval_id}
-    return Move(_with(run, name, waiting), ((EventKind.APPROVAL_CREATED, about),))
+    joins = fact.approval_id in open_questions(run.step_results)
+    said: Said = () if joins else ((EventKind.APPROVAL_CREATED, about),)
+    return Move(_with(run, name, waiting), said)
 
 
 def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
-    name = fact.step_name
-    before = _asked(run, fact)
     if fact.extends:
-        return _extended(run, fact, before, now)
+        return _extended(run, fact, now)
+    name = fact.step_name
+    before = _asking(run, fact)[name]
     result = evolve(closed(before, StepStatus.COMPLETED, now, None), output=fact.output)
     about: JsonObject = {"step": name, "approvalId": fact.approval_id}
     said: Said = ((EventKind.APPROVAL_APPROVED, about), *_completed(name, result))
@@ -273,13 +282,19 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
     return Move({**changes, **_with(run, name, result)}, said, effects=effects)
 
 
-def _extended(run: Execution, fact: facts.Approved, before: StepResult, now: EpochMs) -> Move:
-    """The budget counts from here on again, and the step's next attempt is due. BU-2."""
-    result = evolve(before, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)
+def _extended(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
+    """
+    The budget counts from here on again, and the next attempt of every step that waits is
+    due. BU-2, BU-4.
+    """
+    due = {
+        name: evolve(one, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)
+        for name, one in _asking(run, fact).items()
+    }
     about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     changes, effects = _due(run, now)
     granted = total(run.step_results.values())
-    changed = {**changes, **_with(run, fact.step_name, result), "granted": granted}
+    changed = {**changes, "step_results": {**run.step_results, **due}, "granted": granted}
     return Move(changed, ((EventKind.APPROVAL_APPROVED, about),), effects=effects)
 
 
@@ -341,14 +356,15 @@ def _running(run: Execution, name: str, fact: object) -> StepResult:
     return result
 
 
-def _asked(run: Execution, fact: facts.Approved | facts.Rejected) -> StepResult:
-    """The step's result, if it waits for that very approval."""
-    result = run.step_results.get(fact.step_name)
-    waits = result is not None and result.status is StepStatus.AWAITING_APPROVAL
-    same = result is not None and result.approval_id == fact.approval_id
-    _require(waits and same, run, fact.step_name, fact)
-    assert result is not None
-    return result
+def _asking(run: Execution, fact: facts.Approved | facts.Rejected) -> Mapping[str, StepResult]:
+    """The steps that wait for that very approval, at least one; for a budget several may. BU-4."""
+    found = {
+        name: result
+        for name, result in run.step_results.items()
+        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id == fact.approval_id
+    }
+    _require(bool(found), run, fact.step_name, fact)
+    return found
 
 
 def _require(holds: bool, run: Execution, name: str, fact: object) -> None:

@@ -1,11 +1,11 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from wfcore.errors import TemplateFailed
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
@@ -57,6 +57,15 @@ def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
     """When to remind people of it, in order; never before it is there. AP-20."""
     before = sorted(set(step.reminders), reverse=True)
     return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
+
+
+def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
+    """By the approval that is waited for: the first step that does. Of a budget several may."""
+    found: dict[str, str] = {}
+    for name, result in results.items():
+        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id is not None:
+            found.setdefault(result.approval_id, name)
+    return found
 
 
 BUDGET_TIMEOUT = DAY

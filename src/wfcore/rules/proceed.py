@@ -50,7 +50,7 @@ from wfcore.rules.moves import (
 )
 from wfcore.rules.opening import ask_for_budget, open_approval
 from wfcore.rules.plan import Render, earliest, output_of, plan, unfinished
-from wfcore.rules.scope import scope
+from wfcore.rules.scope import name_of, scope
 
 NewId = Callable[[str], str]
 """A new id with that prefix."""
@@ -182,10 +182,21 @@ class _Journey:
         if budget is None or not over.extendable or budget.on_exceeded is OnExceeded.FAIL:
             self._refuse(at, over.why)
             return
+        if (open := self._open_budget_question()) is not None:
+            self.feed(facts.BudgetReached(at.key, open))
+            return
         id = self.new_id("appr")
         approval = ask_for_budget(self.run, at.key, over.why, id, self.now)
         self.feed(facts.BudgetReached(at.key, id))
         self.effects.append(OpenApproval(approval))
+
+    def _open_budget_question(self) -> str | None:
+        """The approval that another step opened: the budget is the execution's. BU-4."""
+        for key, result in self.run.step_results.items():
+            waits = result.status is StepStatus.AWAITING_APPROVAL
+            if waits and isinstance(self.definition.step(name_of(key)), AiStep):
+                return result.approval_id
+        return None
 
     def _ask(self, at: Place, step: ApprovalStep) -> None:
         id = self.new_id("appr")

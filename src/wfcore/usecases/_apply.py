@@ -49,8 +49,8 @@ async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outc
                 unit.approvals.put(approval)
             case CallBack(callback):
                 unit.callbacks.put(callback)
-            case WithdrawApprovals(_, steps):
-                await _withdraw(unit, outcome.record, steps, now)
+            case WithdrawApprovals(_, ids):
+                await _withdraw(unit, outcome.record, ids, now)
             case SetTimers():
                 hints += await _set_timers(unit, outcome.record)
             case CancelChildren(ids):
@@ -70,14 +70,12 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
     return (DeadlineSet(),) if timers else ()
 
 
-async def _withdraw(
-    unit: Unit, run: Execution, steps: tuple[str, ...] | None, now: EpochMs
-) -> None:
+async def _withdraw(unit: Unit, run: Execution, ids: tuple[str, ...] | None, now: EpochMs) -> None:
     """An ended execution, or an ended step, asks nobody any more. AP-5."""
     if not any(result.approval_id for result in run.step_results.values()):
         return
     for approval in await unit.approvals.of_execution(run.id):
-        meant = steps is None or approval.step_name in steps
+        meant = ids is None or approval.id in ids
         if meant and approval.status is ApprovalStatus.PENDING:
             unit.approvals.put(decide(approval, Withdraw(), BY_END, now).record)
 

@@ -144,7 +144,7 @@ class DispatcherContract(Awaited, BesideOneAnother):
     async def test_what_a_dead_worker_began_is_not_begun_again(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Of an API execution nothing runs twice, however long the sweep goes on. EX-14."""
+        """An API execution is not resumed, however long the sweep goes on. EX-14."""
         run_id = await site.start()
         (lease,) = await running.claim(site.services, "dead", 1)
         assert len((await running.begin(site.services, lease)).jobs) == 1

@@ -31,13 +31,17 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
 
 def _careful(flow: JsonObject) -> JsonObject:
     """
-    The flow, where it says what the death of a worker means, and tries children again. Drawn
-    from the flow itself: so the worlds of all seeds stay what they were without it.
+    The flow, where it says what the death of a worker means, tries children again, and has a
+    budget for branches. Drawn from the flow itself: so the worlds of all seeds stay what they
+    were without it.
     """
     random = Random(repr(flow))  # noqa: S311 - chance for worlds, not for secrets
+    spends = "'branches'" in repr(flow) and random.random() < 0.5
 
     def careful(step: Any) -> Any:
         match step:
+            case {"kind": "code", "language": _, "source": doing, **rest} if spends:
+                return {**rest, "kind": "ai", "model": "sim:model", "prompt": doing}
             case {"kind": "code" | "ai"} if random.random() < 0.15:
                 return {**step, "onInterrupt": random.choice(("fail", "resume"))}
             case {"kind": "workflow"} if random.random() < 0.3:
@@ -49,7 +53,10 @@ def _careful(flow: JsonObject) -> JsonObject:
                 return {**step, "steps": [*map(careful, steps)]}
         return step
 
+    top: dict[str, Any]
     top = {"onInterrupt": random.choice(("fail", "resume"))} if random.random() < 0.15 else {}
+    if spends:
+        top["budget"] = {"maxTokens": random.choice((10, 15, 45)), "onExceeded": "approve"}
     return {**careful(flow), **top}
 
 

@@ -21,7 +21,7 @@ from wfcore.memory.tables import (
     WORKFLOWS,
 )
 from wfcore.model.access import Plan
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
@@ -209,9 +209,21 @@ def _asks(world: _After, run: Execution) -> bool:
     return any(one is not None and one.status is ApprovalStatus.PENDING for one in found)
 
 
+def _asks_once(world: _After, new: Approval) -> None:
+    """No other question about the budget of the same execution is open. BU-4."""
+    run: Execution = world.get(EXECUTIONS.name, new.execution_id)
+    waiting = [r for r in run.step_results.values() if r.status is StepStatus.AWAITING_APPROVAL]
+    others = {result.approval_id for result in waiting} - {new.id}
+    open: list[Approval | None] = [world.get(APPROVALS.name, id or "") for id in others]
+    twice = any(one is not None and one.purpose is Purpose.BUDGET for one in open)
+    require(new.purpose is not Purpose.BUDGET or not twice, "asked twice", run.id)
+
+
 def _approval(world: _After, before: Approval | None, after: Approval | None) -> None:
     require(after is not None, "unknown", before and before.id)
     assert after is not None
+    if before is None:
+        _asks_once(world, after)
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
