@@ -91,6 +91,12 @@ class Ask:
             self._fields = _parsed(self.scope["query_string"])
         return [value for key, value in self._fields if key == name]
 
+    @property
+    def query_names(self) -> list[str]:
+        """The name of every query parameter, repeated ones as often as they stand there."""
+        self.query_values("")
+        return [name for name, _ in self._fields or ()]
+
     def query(self, name: str) -> str | None:
         """The first value of one query parameter."""
         values = self.query_values(name)

@@ -6,16 +6,42 @@ from typing import TypeVar
 
 from adapters_http.ask import Ask
 from adapters_http.config import Stage
+from adapters_http.route import Auth, Route
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
+from wfcore.rules.definition_checks import known_or
 from wfcore.rules.paging import page_request
 from wfcore.usecases.executions import wait_for_rest
 from wfcore.usecases.starting import Idempotency
 
 E = TypeVar("E", bound=StrEnum)
+KEY = "api_key"
+_NAME_SHOWN = 80
 LONGEST_WAIT_S = 60
 LONGEST_IDEMPOTENCY_KEY = 255
+
+
+def require_known_query(ask: Ask, route: Route) -> None:
+    """
+    Raises `InvalidInput` for a query parameter that the row does not declare, unless the row is
+    tolerant, and for a declared one that stands twice: which of the two was meant? PG-3.
+    """
+    if not ask.scope["query_string"]:
+        return
+    known = [one.name for one in route.query]
+    seen = set[str]()
+    for name in ask.query_names:
+        if name in known:
+            if name in seen:
+                raise InvalidInput(name, "stands twice; say it once")
+            seen.add(name)
+        elif not route.tolerant and not (name == KEY and route.auth is Auth.KEY):
+            fix = f"unknown query parameter; {known_or(name, known)}" if known else _NONE_KNOWN
+            raise InvalidInput(name[:_NAME_SHOWN], fix)
+
+
+_NONE_KNOWN = "unknown query parameter; there are none here"
 
 
 def page(ask: Ask, sizes: tuple[int, int]) -> PageRequest:

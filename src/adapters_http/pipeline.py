@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
 from adapters_http.ask import Ask, Context
-from adapters_http.asked import require_serving
+from adapters_http.asked import require_known_query, require_serving
 from adapters_http.doors import DOORS
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.json_text import dump_json
@@ -83,6 +83,7 @@ async def _exchange(
         if route.starts:
             require_serving(ask)
         await DOORS[route.auth](ask, route, receive)
+        require_known_query(ask, route)
         answer = await route.handler(ask)
         body = _encoded(answer)
     except ClientDisconnect:

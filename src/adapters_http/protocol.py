@@ -43,7 +43,7 @@ class Limits:
     stall_s: float = 60.0
     max_head: int = 32 * 1024
     max_fields: int = 100
-    discard_bytes: int = 4 * 1024 * 1024
+    discard_bytes: int = 5 * 1024 * 1024
 
 
 class Refused(Exception):

@@ -37,12 +37,13 @@ class Auth(StrEnum):
     """A signed link, else a key, else a session. No rate."""
 
 
+_TOLERANT = frozenset({Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD})
 _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOAD})
 
 
 @frozen
 class Query:
-    """A query parameter, for the description."""
+    """A query parameter or header: for the description, and so that unknown ones are refused."""
 
     name: str
     about: str
@@ -85,6 +86,14 @@ class Route:
         parts = self.path.split("/")
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))
         object.__setattr__(self, "names", names)
+
+    @property
+    def tolerant(self) -> bool:
+        """
+        Whether unknown query parameters are ignored: where senders, mailers and probes write
+        addresses and add to them what they like. PG-3.
+        """
+        return self.html or self.auth in _TOLERANT
 
     @property
     def html(self) -> bool:

@@ -28,8 +28,9 @@ def is_expected(error: BaseException) -> bool:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status: 2 where the command was called wrongly, else 1."""
-    return USAGE if isinstance(error, click.UsageError) else FAILED
+    """The exit status: 2 where the command was called wrongly, or the error says so; else 1."""
+    status: int = getattr(error, "exit_status", FAILED)
+    return USAGE if isinstance(error, click.UsageError) else status
 
 
 def explain(error: BaseException) -> str:

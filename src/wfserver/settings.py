@@ -6,12 +6,20 @@ Every setting has a default that suits one machine. Names of environment variabl
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import ClassVar
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
-from adapters_runtime.ai.providers import Provider, forget_keys, providers_from
+from adapters_runtime.ai.providers import (
+    Provider,
+    forget_keys,
+    is_of_a_provider,
+    providers_from,
+    settings_like,
+)
 from wfcore.errors import InvalidInput
 from wfcore.instants import MINUTE, DurationMs
 from wfcore.model.trigger import Missed
@@ -20,6 +28,42 @@ from wfcore.usecases.services import Policy
 from wfserver.step_settings import StepSettings, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
+_OURS = "WFCORE_"
+_OPTIONS = ("DATA", "STORE", "HOST", "PORT", "PUBLIC_URL", "LOG")
+"""Settings that are not always asked for: an option wins over them, or they are read earlier."""
+
+
+@define
+class UnknownSetting(InvalidInput):
+    """The environment sets what nobody reads: a typo would leave the default in force."""
+
+    exit_status: ClassVar[int] = 2
+
+
+class _Noting(Mapping[str, str]):
+    """An environment that notes what is asked of it: these are the settings there are."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.asked = {f"{_OURS}{name}" for name in _OPTIONS}
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return self._environment[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environment)
+
+    def __len__(self) -> int:
+        return len(self._environment)
+
+    def require_known(self) -> None:
+        """Raises `UnknownSetting` for the first of ours that nobody has asked for."""
+        for name in sorted(self):
+            if name.startswith(_OURS) and name not in self.asked and not is_of_a_provider(name):
+                close = get_close_matches(name, [*self.asked, *settings_like(name)], n=1)
+                meant = f"; did you mean {close[0]}?" if close else ""
+                raise UnknownSetting(name, f"there is no such setting{meant}")
 
 
 @frozen
@@ -70,9 +114,10 @@ def settings_from(
     """
     The settings that the environment and the arguments ask for.
 
-    Raises `InvalidInput` naming the variable that cannot be read.
+    Raises `InvalidInput` naming the variable that cannot be read, and `UnknownSetting`.
     """
-    env = os.environ if environment is None else environment
+    raw = os.environ if environment is None else environment
+    env = _Noting(raw)
     default = Policy()
     policy = Policy(
         lease_ms=_duration(env, "WFCORE_LEASE", default.lease_ms),
@@ -84,7 +129,7 @@ def settings_from(
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
     )
-    return Settings(
+    settings = Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
         store=store or env.get("WFCORE_STORE") or None,
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
@@ -93,13 +138,15 @@ def settings_from(
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
         policy=policy,
-        providers=providers_from(env),
+        providers=providers_from(raw),
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         steps=step_settings(env),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
+    env.require_known()
+    return settings
 
 
 def take_environment() -> Mapping[str, str]:

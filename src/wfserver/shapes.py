@@ -7,6 +7,7 @@ from attrs import define, field
 
 from wfcore.model.access import ApiKey, Permission, Share
 from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.json import JsonObject
 from wfcore.wire.converter import plain
 from wfcore.wire.shapes import ABSENT
 
@@ -51,6 +52,7 @@ class AuditView:
     path: str | None
     ip: str | None
     request_id: str | None
+    details: JsonObject | None
 
 
 def key_json(key: ApiKey, text: str | None = None, callback_secret: str | None = None) -> Any:
@@ -90,5 +92,6 @@ def audit_json(entry: AuditEntry) -> Any:
         entry.path,
         entry.ip,
         entry.request_id,
+        entry.details,
     )
     return plain(view)

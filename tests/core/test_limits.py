@@ -12,7 +12,7 @@ from wfcore.rules import limits
         pytest.param(limits.APPROVAL_BODY, 65_536, id="LM-2: 64 KB"),
         pytest.param(limits.JSON_DEPTH, 64, id="LM-3: 64 deep"),
         pytest.param(limits.MAX_APPROVAL_ROWS, 10_000, id="LM-7: rows of a group"),
-        pytest.param(limits.EDITED_ROWS_BODY, 8 * 1_048_576, id="LM-10: 8 MB of edited rows"),
+        pytest.param(limits.EDITED_ROWS_BODY, 4 * 1_048_576, id="LM-10: 4 MB of edited rows"),
         pytest.param(limits.DATA_RESULT, 16 * 1_048_576, id="LM-10: 16 MB of rows"),
         pytest.param(limits.TEXT_RESULT, 1_048_576, id="LM-10: 1 MB from a template"),
         pytest.param(limits.MAX_NAME, 200, id="LM-8: a name"),

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 from http_world import ROWS, World, bearer, code
+from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases import workflows
+from wfcore.usecases.auditing import read_audit
 
 RESPOND = "/api/webhook-trigger/approval"
 
@@ -272,3 +274,39 @@ async def test_approvals_are_filtered_by_status(world: World):
     for query, total in (("status=APPROVED", 1), ("status=PENDING", 0), ("status=", 1)):
         assert (await world.get(f"/api/v1/approvals?{query}")).json()["total"] == total
     assert (await world.get("/api/v1/approvals?status=approved")).status_code == 400
+
+
+async def test_every_decision_is_in_the_audit_log(world: World):
+    """Granted with its rows, comment and version; refused with the reason; no secret. AP-27."""
+    bob, _ = await world.account("bob"), await world.account("eve")
+    bobs, key = await world.new_key(bob), world.key.text
+    execution, id = await world.paused(approvers=("ann@example.org",))
+    workflow = (await world.get(f"/api/v1/executions/{execution}")).json()["workflowId"]
+    await workflows.share_workflow(world.services, workflow, bob.id, Permission.EDIT)
+    url, link = f"/api/v1/approvals/{id}", f"/api/webhook-trigger/approval/{id}/approve?confirm=1"
+    body = {"approvalId": id, "decision": "approve", "expectedItemsHash": "other"}
+    assert (await world.post("/api/v1/approvals/appr_0/approve")).status_code == 404
+    assert (await world.post(RESPOND, body)).status_code == 409
+    for target in (f"{url}/reject", link):
+        method = "GET" if target is link else "POST"
+        answer = await world.http.request(method, target, headers=bearer(bobs.text))
+        assert answer.status_code in (403, 404)
+    granted = await world.post(f"{url}/approve", {"comment": f"my key is {key}"})
+    assert granted.status_code == 200
+    assert (await world.post(f"{url}/reject")).status_code == 404
+    assert (await world.get(link)).status_code == 409
+    entries = await read_audit(world.services, EpochMs(0), None, 100)
+    found = [one for one in entries if one.event.startswith("approval.")]
+    refused = "forbidden" if answer.status_code == 403 else "not_found"
+    assert [(one.event[9:], one.reason) for one in found] == [
+        ("approve", "not_found"), ("approve", "items_changed"), ("reject", refused),
+        ("approve", refused), ("approve", None), ("reject", "already_decided"),
+        ("approve", "already_decided"),
+    ]  # fmt: skip
+    assert {one.target for one in found[1:]} == {id}
+    assert [(one.account_id, one.key_id) for one in found[2:4]] == [(bob.id, bobs.key.id)] * 2
+    details = found[4].details
+    assert details is not None
+    assert (details["itemsHash"], details["workflowVersion"]) == (granted.json()["itemsHash"], 1)
+    assert str(details["comment"]).startswith("my key is ")
+    assert key not in repr(entries)

@@ -10,7 +10,7 @@ from httpx import Response
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from http_world import World
-from wfcore.rules.limits import APPROVAL_BODY, KIB, MIB
+from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, KIB, MIB
 
 READING = [route for route in ROUTES if route.body is not None or route.auth is Auth.TRIGGER]
 SHAPED = [route for route in READING if route.body is not None]
@@ -76,8 +76,9 @@ async def test_unknown_fields_are_refused_by_name(world: World, route: Route):
 
 @pytest.mark.parametrize("route", READING, ids=name_of)
 async def test_bodies_over_their_limit_are_413(world: World, route: Route):
-    """One byte over the limit is too much, with a Content-Length and without. LM-1, LM-2."""
-    limit = APPROVAL_BODY if route.path == "/api/webhook-trigger/approval" else MIB
+    """One byte over the limit is too much, with a Content-Length and without. LM-1, LM-2, LM-10."""
+    others = {"/api/webhook-trigger/approval": APPROVAL_BODY}
+    limit = (others | {"/api/v1/approvals/{id}/approve": EDITED_ROWS_BODY}).get(route.path, MIB)
     assert route.body_limit == limit
     send = await sender(world, route)
     at_limit = b'{"a":"' + b"x" * (limit - 8) + b'"}'
@@ -153,10 +154,29 @@ async def test_large_numbers_and_deep_values_survive(world: World):
     deep: object = 1
     for _ in range(62):
         deep = [deep]
-    inputs = {"deep": deep, "big": 2**63, "text": "\u0000 \U0001f600", "__proto__": {}}
+    inputs = {"deep": deep, "big": 2**63, "text": "\u0001 \U0001f600", "__proto__": {}}
     workflow = await world.workflow()
     url = f"/api/v1/workflows/{workflow}/executions"
     answer = await world.http.post(
         url, content=json.dumps({"inputs": inputs}), headers=world.bearer
     )
     assert answer.status_code == 202, answer.text
+
+
+async def test_text_with_a_nul_is_refused_by_its_name(world: World):
+    """400, not a variable that is silently unset: inputs, payloads, comments, names. VM-7."""
+    workflow = await world.workflow()
+    answer = await world.post(f"/api/v1/workflows/{workflow}/executions", {"inputs": {"a": "\0"}})
+    assert (answer.status_code, answer.json()["error"][:9]) == (400, "inputs.a:")
+    hook = await world.webhook(workflow)
+    answer = await world.post(f"/api/webhooks/{hook}/trigger", {"field": "x\0y"})
+    assert (answer.status_code, answer.json()["error"][:13]) == (400, "inputs.field:")
+    _, approval = await world.paused()
+    answer = await world.post(f"/api/v1/approvals/{approval}/approve", {"comment": "a\0"})
+    assert (answer.status_code, answer.json()["error"][:8]) == (400, "comment:")
+    link = f"/api/webhook-trigger/approval/{approval}/approve?confirm=1&comment=%00"
+    assert (await world.get(link)).status_code == 400
+    session = {"headers": await world.sign_in()}
+    for change in ({"name": "\0"}, {"variableMapping": {"a\0": "b"}}):
+        url = f"/api/webhooks/{hook}"
+        assert (await world.http.put(url, json=change, **session)).status_code == 400

@@ -1,6 +1,7 @@
 """The table of routes, the look-up made from it, and the description made from it."""
 
 import json
+import re
 
 import pytest
 from openapi_spec_validator import validate
@@ -11,7 +12,9 @@ from adapters_http.lookup import Lookup
 from adapters_http.openapi import document
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
+from http_world import World
 from wfcore.model.access import Scope
+from wfcore.wire import requests
 
 V1 = {
     ("GET", "/api/v1/workflows", Scope.WORKFLOW_READ),
@@ -104,3 +107,53 @@ def test_the_description_is_valid_openapi():
     status = described["components"]["schemas"]["StatusView"]
     assert "completedAt" not in status["required"]
     assert {"error", "statusReason", "stepResults"} <= set(status["required"])
+
+
+STRICT = [
+    route
+    for route in ROUTES
+    if route.path.startswith("/api/v1/") or route.auth in (Auth.SESSION, Auth.LOGIN)
+]
+
+
+def test_strict_rows_are_those_of_v1_and_the_console():
+    """PG-3: health, webhooks, links, pages and downloads ignore what others add."""
+    assert [route for route in ROUTES if not route.tolerant] == STRICT
+
+
+@pytest.mark.parametrize("route", STRICT, ids=lambda route: f"{route.method} {route.path}")
+async def test_unknown_query_parameters_are_400(world: World, route: Route):
+    """PG-3: after the credentials and before anything is looked for, on every strict row."""
+    path = re.sub("{.*?}", "x", route.path)
+    session = await world.sign_in() if "api/v1" not in path else {}
+    body = {"email": "a@b", "password": "x"} if route.auth is Auth.LOGIN else {}
+    if route.body is requests.WebhookBody:
+        body = {"workflowId": "x", "name": "n", "apiKeyId": "k"}
+    content = None if route.body is None else json.dumps(body)
+    send = {"content": content, "headers": session or world.bearer}
+    answer = await world.http.request(route.method, f"{path}?sizes=1", **send)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith("sizes: unknown query parameter; ")
+    assert ("did you mean size?" in answer.text) == ("size" in [one.name for one in route.query])
+    for one in route.query:
+        answer = await world.http.request(route.method, f"{path}?{one.name}=1&{one.name}=2", **send)
+        assert (answer.status_code, answer.json()["error"][: len(one.name)]) == (400, one.name)
+    if route.auth is Auth.KEY:
+        url = f"{path}?api_key={world.key.text}"
+        answer = await world.http.request(route.method, url, content=content)
+        assert "unknown query" not in answer.text
+
+
+async def test_tolerant_rows_ignore_what_was_added(world: World):
+    """PG-3: a mailer's and a sender's parameters change nothing; two meanings are still 400."""
+    _, id = await world.paused()
+    link = f"/api/webhook-trigger/approval/{id}/approve?utm_source=mail"
+    assert (await world.get(link)).status_code == 200
+    assert (await world.get(f"{link}&comment=a&comment=b")).status_code == 400
+    execution, artifact = await world.with_artifact()
+    url = f"/api/v1/executions/{execution}/artifacts/{artifact}"
+    signed = (await world.get(url)).json()["downloadUrl"]
+    assert (await world.http.get(f"{signed}&fbclid=1")).status_code == 200
+    hook = await world.webhook()
+    assert (await world.post(f"/api/webhooks/{hook}/trigger?x=1&x=2")).status_code == 202
+    assert (await world.http.get("/healthz?now")).status_code == 200

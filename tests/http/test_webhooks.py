@@ -242,6 +242,34 @@ async def test_racing_creations_keep_to_the_plan(world: World):
     assert sorted(answer.status_code for answer in answers) == [200] * 3 + [409] * 5
 
 
+async def test_disabled_webhooks_count_and_come_back_with_the_plan(world: World):
+    """409 for one more and for enabling what is over the plan; an upgrade revives. WH-4, WH-16."""
+    await accounts.set_account(world.services, world.ann.id, plan=Plan.TEAM)
+    ids = [await world.webhook(await world.workflow(name=f"flow {n}")) for n in range(4)]
+    gone = await world.webhook(await world.workflow(name="gone"))
+    session = {"headers": await world.sign_in()}
+
+    async def put(id: str, status: str) -> int:
+        answer = await world.http.put(f"/api/webhooks/{id}", json={"status": status}, **session)
+        return answer.status_code
+
+    async def shown() -> list[str]:
+        listed = (await world.http.get("/api/webhooks", **session)).json()["webhooks"]
+        return [str(one["disabledReason"] or one["status"]) for one in reversed(listed)]
+
+    assert await put(ids[0], "DISABLED") == 200
+    await accounts.set_account(world.services, world.ann.id, plan=Plan.PRO)
+    assert await shown() == ["MANUAL", "ACTIVE", "ACTIVE", "PLAN_LIMIT", "PLAN_LIMIT"]
+    record = {"workflowId": await world.workflow(), "name": "n", "apiKeyId": world.key.key.id}
+    assert (await world.http.post("/api/webhooks", json=record, **session)).status_code == 409
+    assert [await put(id, "ACTIVE") for id in (ids[3], ids[0])] == [409, 200]
+    listed = (await world.http.get("/api/webhooks", **session)).json()["webhooks"]
+    (lost,) = [one["workflowId"] for one in listed if one["id"] == gone]
+    await workflows.delete_workflow(world.services, lost)
+    await accounts.set_account(world.services, world.ann.id, plan=Plan.TEAM)
+    assert await shown() == ["ACTIVE"] * 4 + ["PLAN_LIMIT"]
+
+
 async def test_the_move_to_key_mode_is_one_way(world: World):
     """A key may be set on a signature webhook and never be taken away again. WH-7."""
     id = await world.webhook(api_key_id=None, secret=SECRET)

@@ -34,8 +34,11 @@ def test_a_size_over_the_largest_is_cut_to_it(page, size, sizes, zeros):
 
 @given(SIZES)
 def test_an_enormous_number_is_no_crash(sizes):
-    """PG-2: thousands of digits are a size too large and a page past the end."""
-    assert page_request(HUGE, HUGE, sizes) == PageRequest(10**9, sizes[1])
+    """PG-1, PG-2: thousands of digits are a size too large, and no page that a list could have."""
+    assert page_request("1000000000", HUGE, sizes) == PageRequest(10**9, sizes[1])
+    for page in (HUGE, "1000000001", "9" * 19):
+        with pytest.raises(InvalidInput, match="page: must be at most 1,000,000,000"):
+            page_request(page, None, sizes)
 
 
 @given(

@@ -237,7 +237,7 @@ WEBHOOKS: list[Case] = [
     (lambda: require_plan(Plan.FREE), Forbidden("Webhooks need the plan PRO or above")),
     (
         lambda: require_room(Plan.PRO, [make.webhook()] * 3),
-        Conflict("The plan PRO allows 3 active webhooks"),
+        Conflict("The plan PRO allows 3 webhooks, active or not; delete one or upgrade"),
     ),
     (
         lambda: require_own_key(None, ME, NOW),

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from wfcore.errors import InvalidInput
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
-from wfcore.rules.variables import bind, compact, environment, fits, map_payload, parse_text
+from wfcore.rules.variables import (
+    NO_NUL,
+    bind,
+    compact,
+    environment,
+    fits,
+    map_payload,
+    parse_text,
+)
 from wfcore.testing import builders
 from wfcore.testing.strategies import json_values, payloads, texts, typed, variables
 
@@ -201,3 +209,14 @@ def test_a_number_is_read_as_it_is_written():
     """VM-6: whole ones stay whole, others are floats."""
     declared = Variable("v", VariableType.ARRAY)
     assert str(parse_text(declared, "[1, 1.5, 1e3]")) == "[1, 1.5, 1000.0]"
+
+
+@pytest.mark.parametrize("inputs", [{"a": "x\0"}, {"free": "\0"}, {"a\0b": 1}])
+def test_text_that_no_environment_can_hold_is_refused(inputs):
+    """VM-7: declared or not, value or name; inside of JSON a NUL is written and does no harm."""
+    definition = builders.definition(variables={"a": Variable("a")})
+    with pytest.raises(InvalidInput) as mistake:
+        bind(definition, inputs)
+    assert str(mistake.value) == f"inputs.{next(iter(inputs))}: {NO_NUL}"
+    nested = bind(definition, {"deep": ["\0"]})
+    assert "\0" not in environment(nested)["WF_VAR_deep"]

@@ -21,11 +21,13 @@ from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
 from wfcore.rules.tally import Day, Stats, stats, utc_date
 from wfcore.rules.webhook import (
+    back_within,
     bound,
     check_mapping,
     check_name,
     disabled,
     enabled,
+    older_than,
     over_limit,
     require_bound_key,
     require_own_key,
@@ -118,9 +120,13 @@ def test_webhooks_need_the_pro_plan(plan):
 
 @given(st.sampled_from(Plan), many_webhooks)
 def test_one_more_must_fit_the_plan(plan, hooks):
-    """WH-4: disabled ones do not count; exactly the plan's number can be active."""
+    """WH-4: disabled ones count; exactly the plan's number can be made, the oldest be active."""
     limit = LIMITS[plan]
-    if limit is None or len(active(hooks)) < limit:
+    by_age = tuple(sorted(hooks, key=lambda hook: (hook.created_at, hook.id)))
+    assert older_than("wh_new", hooks) == by_age
+    for at, hook in enumerate(by_age):
+        assert older_than(hook.id, hooks) == by_age[:at]
+    if limit is None or len(hooks) < limit:
         require_room(plan, hooks)
     else:
         with pytest.raises(Conflict):
@@ -130,16 +136,23 @@ def test_one_more_must_fit_the_plan(plan, hooks):
 @given(st.sampled_from(Plan), many_webhooks, st.randoms(use_true_random=False))
 def test_a_downgrade_disables_the_newest(plan, hooks, random):
     """WH-5: as many as are over the number, the newest ones, whatever order they are given in."""
-    over = over_limit(plan, hooks)
-    limit = LIMITS[plan]
-    kept = [webhook for webhook in active(hooks) if webhook not in over]
-    assert len(kept) == min(len(active(hooks)), 10**9 if limit is None else limit)
-    assert all(w in active(hooks) for w in over)
-    oldest_first = sorted(active(hooks), key=lambda hook: (hook.created_at, hook.id))
-    assert over == tuple(oldest_first[len(kept) :])
+    oldest_first = sorted(hooks, key=lambda hook: (hook.created_at, hook.id))
+    limit = len(hooks) if LIMITS[plan] is None else LIMITS[plan]
+    over = tuple(active(oldest_first[limit:]))
     shuffled = list(hooks)
     random.shuffle(shuffled)
-    assert over_limit(plan, shuffled) == over
+    assert over_limit(plan, hooks) == over_limit(plan, shuffled) == over
+
+
+@given(st.sampled_from(Plan), many_webhooks)
+def test_an_upgrade_brings_back_what_a_downgrade_took(plan, hooks):
+    """WH-16: exactly what was active before, and nothing that was switched off by hand."""
+    before = [evolve(hook, status=WebhookStatus.ACTIVE, disabled_reason=None) for hook in hooks]
+    before[:1] = [disabled(hook, DisabledReason.MANUAL, NOW) for hook in before[:1]]
+    over = over_limit(plan, before)
+    after = [disabled(h, DisabledReason.PLAN_LIMIT, NOW) if h in over else h for h in before]
+    assert back_within(plan, after) == ()
+    assert [one.id for one in back_within(Plan.ENTERPRISE, after)] == [one.id for one in over]
 
 
 @given(webhooks(), st.sampled_from(DisabledReason), st.sampled_from(DisabledReason), instants())
@@ -174,7 +187,7 @@ def test_only_a_live_key_of_one_s_own_can_be_bound(key, owner, now):
         assert mistake.value.field == "apiKeyId"
 
 
-@given(st.none() | st.dictionaries(texts(1), texts(1)))
+@given(st.none() | st.dictionaries(texts(1).filter(lambda name: "\0" not in name), texts(1)))
 def test_a_mapping_is_kept_as_given(mapping):
     """WH-8: names to names, or nothing."""
     assert check_mapping(mapping) == mapping
@@ -183,7 +196,7 @@ def test_a_mapping_is_kept_as_given(mapping):
 @given(
     json_values().filter(lambda value: value is not None and not isinstance(value, dict))
     | st.dictionaries(texts(1), json_values().filter(lambda v: not isinstance(v, str)), min_size=1)
-    | st.sampled_from([{"": "field"}, {"name": ""}])
+    | st.sampled_from([{"": "field"}, {"name": ""}, {"a\0": "field"}])
 )
 def test_any_other_mapping_is_refused(mapping):
     """WH-8: no list, no text, no empty name, no nested value."""
@@ -193,8 +206,8 @@ def test_any_other_mapping_is_refused(mapping):
 
 @given(st.text(max_size=300) | st.integers(199, 201).map("x".__mul__))
 def test_a_name_has_some_letters_and_not_too_many(name):
-    """LM-8: 1 to 200 characters, not only blanks."""
-    if name.strip() and len(name) <= MAX_NAME:
+    """LM-8, VM-7: 1 to 200 characters, not only blanks, no NUL."""
+    if name.strip() and len(name) <= MAX_NAME and "\0" not in name:
         assert check_name(name) == name
     else:
         with pytest.raises(InvalidInput):

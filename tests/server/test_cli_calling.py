@@ -164,3 +164,12 @@ def test_the_program_is_a_process_too() -> None:
     said = program("--version")
     assert said.status == 0
     assert said.out.startswith("wfcore ")
+
+
+def test_an_unknown_setting_is_exit_status_2(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that reads settings says which, and what was meant; help needs none."""
+    monkeypatch.setenv("WFCORE_CONCURENCY", "4")
+    assert wfcore("--help").status == 0
+    refused = wfcore("account", "list")
+    assert refused.status == 2
+    assert "WFCORE_CONCURENCY: there is no such setting; did you mean WFCORE_CON" in refused.err

@@ -1,11 +1,12 @@
 """The settings of code steps: read from the environment, refused by name."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from wfcore.errors import InvalidInput
-from wfserver.settings import settings_from
+from wfserver.settings import UnknownSetting, settings_from
 from wfserver.step_settings import StepSettings, step_settings
 
 
@@ -63,3 +64,30 @@ def test_what_cannot_be_meant_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=name) as refused:
         step_settings({name: value})
     assert refused.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("WFCORE_CONCURENCY", "; did you mean WFCORE_CONCURRENCY?"),
+        ("WFCORE_DATE", "; did you mean WFCORE_DATA?"),
+        ("WFCORE_AI_LOCAL_BASEURL", "; did you mean WFCORE_AI_LOCAL_BASE_URL?"),
+        ("WFCORE_", ""),
+    ],
+)
+def test_a_setting_that_nobody_reads_is_an_error(name: str, meant: str) -> None:
+    """A typo would leave the default in force: it is named, with what may have been meant."""
+    with pytest.raises(UnknownSetting) as refused:
+        settings_from({name: "1"}, data="here", store="memory:", host="h", port=1)
+    assert (refused.value.field, refused.value.exit_status) == (name, 2)
+    assert refused.value.fix.startswith(f"there is no such setting{meant}")
+
+
+def test_every_setting_that_is_documented_is_known() -> None:
+    """What docs/operating.md names is read, with options that win over it or without."""
+    text = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    named = set(re.findall(r"`(WFCORE_[A-Z_]+)`", text))
+    assert "WFCORE_LEASE" in named
+    unset = dict.fromkeys(named, "")
+    assert settings_from(unset) == settings_from({})
+    assert settings_from(unset, data="x", store="memory:", host="h", port=1)

@@ -16,19 +16,23 @@ from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
 from wfcore.rules.approval import command
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.quorum import has_assented
+from wfcore.rules.variables import NO_NUL
 from wfcore.usecases.approvals import Decide, Question, decide_approval, question_for
 
 
 async def decide(ask: Ask) -> Response:
     """The page for the link: the question, or what was decided (409: by somebody before)."""
     verdict, comment = _verdict(ask.params["decision"]), _comment(ask)
-    question = await question_for(ask.services, ask.who, ask.params["id"], command(verdict))
-    confirmed = ask.query("confirm") == "1" and may_decide(ask.method, Headers(scope=ask.scope))
+    if ask.query("confirm") == "1" and may_decide(ask.method, Headers(scope=ask.scope)):
+        return await _decide(ask, verdict, comment)
+    question = await _question(ask, verdict)
     if _is_answered(ask, question, verdict):
-        return _decided(question, 409 if confirmed else 200)
-    if not confirmed:
-        return _page(_ask_for(ask, question, verdict, comment), 200)
-    return await _decide(ask, question, verdict, comment)
+        return _decided(question, 200)
+    return _page(_ask_for(ask, question, verdict, comment), 200)
+
+
+async def _question(ask: Ask, verdict: Verdict) -> Question:
+    return await question_for(ask.services, ask.who, ask.params["id"], command(verdict))
 
 
 def _is_answered(ask: Ask, question: Question, verdict: Verdict) -> bool:
@@ -39,17 +43,17 @@ def _is_answered(ask: Ask, question: Question, verdict: Verdict) -> bool:
     return verdict is Verdict.APPROVE and has_assented(approval, ask.who.account.id)
 
 
-async def _decide(ask: Ask, question: Question, verdict: Verdict, comment: str | None) -> Response:
-    id, decision, seen = question.approval.id, command(verdict), ask.query("expectedItemsHash")
-    asked = Decide(id, decision, DecisionSource.LINK, comment, seen or None)
+async def _decide(ask: Ask, verdict: Verdict, comment: str | None) -> Response:
+    id, seen = ask.params["id"], ask.query("expectedItemsHash")
+    asked = Decide(id, command(verdict), DecisionSource.LINK, comment, seen or None)
     try:
         decided = await decide_approval(ask.services, ask.who, asked, ask.origin)
     except AlreadyDecided:
-        return _decided(await question_for(ask.services, ask.who, id, decision), 409)
+        return _decided(await _question(ask, verdict), 409)
     except ItemsChanged:
-        now_is = await question_for(ask.services, ask.who, id, decision)
+        now_is = await _question(ask, verdict)
         return _page(_ask_for(ask, now_is, verdict, comment, changed=True), 409)
-    return _decided(evolve(question, approval=decided), 200)
+    return _decided(evolve(await _question(ask, verdict), approval=decided), 200)
 
 
 def _decided(question: Question, status: int) -> Response:
@@ -82,6 +86,8 @@ def _comment(ask: Ask) -> str | None:
     comment = ask.query("comment")
     if comment is not None and len(comment) > MAX_COMMENT:
         raise InvalidInput("comment", f"must have at most {MAX_COMMENT} characters")
+    if comment is not None and "\0" in comment:
+        raise InvalidInput("comment", NO_NUL)
     return comment or None
 
 

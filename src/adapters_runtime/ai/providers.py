@@ -59,6 +59,17 @@ def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
     return {name: _provider(environment, name) for name in sorted(names)}
 
 
+def is_of_a_provider(variable: str) -> bool:
+    """Whether a variable of that name is read as a provider's."""
+    return _OURS.fullmatch(variable) is not None
+
+
+def settings_like(variable: str) -> list[str]:
+    """What may have been meant by *variable*: the settings of the provider that it names."""
+    name = variable.removeprefix(_PREFIX).split("_")[0]
+    return [f"{_PREFIX}{name}_{what}" for what in ("KIND", "BASE_URL", "API_KEY")]
+
+
 def setting_of(name: str) -> str:
     """What to set so that there is a provider of that name."""
     if name in DEFAULTS:

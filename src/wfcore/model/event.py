@@ -50,7 +50,10 @@ class AuditOutcome(StrEnum):
 
 @frozen
 class AuditEntry:
-    """One line of the audit log. Never holds a key, a secret or a password."""
+    """
+    One line of the audit log. Never holds a key, a secret or a password. `details`: what else is
+    worth knowing years later, of a decision its `itemsHash`, comment and definition version.
+    """
 
     id: str
     at: EpochMs
@@ -63,3 +66,4 @@ class AuditEntry:
     path: str | None = None
     ip: str | None = None
     request_id: str | None = None
+    details: JsonObject | None = None

@@ -30,7 +30,7 @@ from wfcore.rules.definition_checks import (
 )
 from wfcore.rules.field_paths import below
 from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_NAME
-from wfcore.rules.variables import fits
+from wfcore.rules.variables import NO_NUL, fits
 
 filled: Check = text(least=1, most=MAX_NAME)
 """Text that is there."""
@@ -166,6 +166,9 @@ def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
     if type is not None and "default" in values and not fits(type, values["default"]):
         where = below(path, "default")
         findings.wrong(where, f"of the declared type {type}", values["default"])
+    default = values.get("default")
+    if isinstance(default, str) and "\0" in default:
+        findings.add(below(path, "default"), NO_NUL)
     if len(findings.problems) > before:
         return None
     return Variable(name, has_default="default" in values, **values)

@@ -46,6 +46,7 @@ from wfcore.rules.limits import (
     SOURCE_BYTES,
 )
 from wfcore.rules.packages import package_problems, packages, requirement
+from wfcore.rules.variables import NO_NUL
 
 
 def source(document: Json, path: str, findings: Findings) -> Any:
@@ -76,7 +77,7 @@ def _argument(document: Json, path: str, findings: Findings) -> Any:
 
 def _refuse_nul(written: str, path: str, findings: Findings) -> None:
     if "\0" in written:
-        findings.add(path, "must not have NUL characters")
+        findings.add(path, NO_NUL)
 
 
 def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:

@@ -26,7 +26,7 @@ WEBHOOKS_PER_ACCOUNT: Mapping[Plan, int | None] = {
     Plan.TEAM: 10,
     Plan.ENTERPRISE: None,
 }
-"""How many active webhooks a plan allows; None: any number. LM-6."""
+"""How many webhooks a plan allows, active or not; None: any number. LM-6."""
 
 REQUESTS: Mapping[Plan, tuple[int, int | None]] = {
     Plan.FREE: (60, 2_000),
@@ -42,7 +42,7 @@ TEXT_RESULT = 1 * MIB
 """What one template may give: the characters of its texts, and one for each other value."""
 DATA_RESULT = 16 * MIB
 """The same for an approval's rows and an execution's output, which hold whole sets of rows."""
-EDITED_ROWS_BODY = 8 * MIB
+EDITED_ROWS_BODY = 4 * MIB
 """The body of an approve, in which a reviewer may send all rows of every group. LM-10."""
 MAX_REQUIRED_APPROVALS = 100
 MAX_REMINDERS = 20

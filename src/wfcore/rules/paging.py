@@ -6,19 +6,21 @@ from wfcore.model.page import PageRequest
 _LARGEST_PAGE = 10**9
 _DIGITS = 20
 """More would only be a larger number than the largest, and slow to read."""
+_PAST_ANY = f"must be at most {_LARGEST_PAGE:,}"
 
 
 def page_request(page: str | None, size: str | None, sizes: tuple[int, int]) -> PageRequest:
     """
     The page asked for; *sizes* are default and maximum. PG-1, PG-2.
 
-    Raises `InvalidInput` for anything that is no positive integer.
+    Raises `InvalidInput` for anything that is no positive integer, and for a page that no
+    list could have.
     """
     default, largest = sizes
-    return PageRequest(
-        min(_positive("page", page, 1), _LARGEST_PAGE),
-        min(_positive("size", size, default), largest),
-    )
+    number = _positive("page", page, 1)
+    if number > _LARGEST_PAGE:
+        raise InvalidInput("page", _PAST_ANY)
+    return PageRequest(number, min(_positive("size", size, default), largest))
 
 
 def _positive(field: str, text: str | None, default: int) -> int:

@@ -14,6 +14,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition, Variable, VariableType
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
 
+NO_NUL = "must not have NUL characters"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -39,7 +40,7 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     The variables of an execution: *inputs* over the defaults. VM-4, VM-5.
 
     Undeclared inputs are accepted. Raises `InvalidInput` naming the variable whose value is
-    not of its declared type, or that is required and has none.
+    not of its declared type, holds a NUL (VM-7), or that is required and has none.
     """
     bound: dict[str, Json] = {
         name: variable.default
@@ -47,6 +48,8 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
         if variable.has_default
     }
     for name, value in inputs.items():
+        if "\0" in name or (isinstance(value, str) and "\0" in value):
+            raise InvalidInput(f"inputs.{name}", NO_NUL)
         declared = definition.variables.get(name)
         if declared is not None and not fits(declared.type, value):
             raise InvalidInput(f"inputs.{name}", f"must be {_WANTED[declared.type]}")

@@ -5,6 +5,7 @@ Spec: webhook authentication modes, webhook states; contract §6.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from attrs import evolve
 
@@ -13,6 +14,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Webhook, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
+from wfcore.rules.variables import NO_NUL
 from wfcore.rules.webhook_machine import BECAUSE, REASON, WEBHOOK, Enabled, Fact
 
 
@@ -42,26 +44,41 @@ def require_plan(plan: Plan) -> None:
         raise Forbidden("Webhooks need the plan PRO or above")
 
 
-def require_room(plan: Plan, webhooks: Sequence[Webhook]) -> None:
+def require_room(plan: Plan, older: Sequence[Webhook]) -> None:
     """
-    One more active webhook must fit the plan's number. *webhooks*: the account's. WH-4.
+    A webhook must be one of the first of its account, as many as the plan allows, active or
+    not. *older*: the account's webhooks that were made before it. WH-4.
 
     Raises `Conflict`.
     """
     limit = WEBHOOKS_PER_ACCOUNT[plan]
-    active = sum(webhook.status is WebhookStatus.ACTIVE for webhook in webhooks)
-    if limit is not None and active >= limit:
-        raise Conflict(f"The plan {plan} allows {limit} active webhooks")
+    if limit is not None and len(older) >= limit:
+        raise Conflict(
+            f"The plan {plan} allows {limit} webhooks, active or not; delete one or upgrade"
+        )
+
+
+def older_than(webhook_id: str, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """Those of an account that were made before that one; all of them before a new one."""
+    by_age = _by_age(webhooks)
+    return tuple(takewhile(lambda webhook: webhook.id != webhook_id, by_age))
 
 
 def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
-    """The newest active webhooks above the plan's number: a downgrade disables them. WH-5."""
+    """The active ones of the newest above the plan's number: a downgrade disables them. WH-5."""
     limit = WEBHOOKS_PER_ACCOUNT[plan]
-    if limit is None:
-        return ()
-    active = [webhook for webhook in webhooks if webhook.status is WebhookStatus.ACTIVE]
-    oldest_first = sorted(active, key=lambda webhook: (webhook.created_at, webhook.id))
-    return tuple(oldest_first[limit:])
+    over = _by_age(webhooks)[limit:] if limit is not None else ()
+    return tuple(webhook for webhook in over if webhook.status is WebhookStatus.ACTIVE)
+
+
+def back_within(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """Those that a downgrade disabled and for which *plan* has room: they come back. WH-16."""
+    within = _by_age(webhooks)[: WEBHOOKS_PER_ACCOUNT[plan]]
+    return tuple(one for one in within if one.disabled_reason is DisabledReason.PLAN_LIMIT)
+
+
+def _by_age(webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    return tuple(sorted(webhooks, key=lambda webhook: (webhook.created_at, webhook.id)))
 
 
 def moved(webhook: Webhook, fact: Fact, now: EpochMs) -> Webhook:
@@ -117,7 +134,7 @@ def check_mapping(mapping: object) -> Mapping[str, str] | None:
     if not isinstance(mapping, Mapping):
         raise InvalidInput("variableMapping", "must be an object")
     for name, field in mapping.items():
-        if not name or not isinstance(field, str) or not field:
+        if not name or "\0" in name or not isinstance(field, str) or not field:
             raise InvalidInput(
                 f"variableMapping.{name}", "must be the name of a top-level payload field"
             )
@@ -128,4 +145,6 @@ def check_name(name: str) -> str:
     """A webhook's or key's name. Raises `InvalidInput`."""
     if not name.strip() or len(name) > MAX_NAME:
         raise InvalidInput("name", f"must have 1 to {MAX_NAME} characters")
+    if "\0" in name:
+        raise InvalidInput("name", NO_NUL)
     return name

@@ -32,7 +32,7 @@ class AccessLost:
 
 @frozen
 class Enabled:
-    """Its owner, or the operator, switched it on; plan and access allow it."""
+    """Its owner, the operator or an upgrade switched it on; plan and access allow it."""
 
 
 Fact: TypeAlias = Disabled | PlanExceeded | WorkflowDeleted | AccessLost | Enabled

@@ -1,12 +1,17 @@
 """Accounts, as the operator manages them. Contract §1, §8."""
 
+from contextlib import suppress
+
 from attrs import evolve
 
-from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
-from wfcore.rules.webhook import disabled, over_limit
+from wfcore.ports.store import Unit
+from wfcore.rules.webhook import back_within, disabled, enabled, over_limit
+from wfcore.usecases._looking import workflow_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
@@ -52,7 +57,7 @@ async def set_account(
 ) -> Account:
     """
     Change plan, status or password. A downgrade disables the newest webhooks over the new
-    limit. WH-5. Raises `NotFound`, `InvalidInput`.
+    limit, an upgrade brings them back. WH-5, WH-16. Raises `NotFound`, `InvalidInput`.
     """
     now = services.clock.now()
     hashed = await _hashed(services, password)
@@ -67,11 +72,24 @@ async def set_account(
             password_hash=hashed or old.password_hash,
         )
         unit.accounts.put(account)
-        for webhook in over_limit(account.plan, await unit.webhooks.all_of_owner(account_id)):
-            unit.webhooks.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
+        await _fit_webhooks(unit, account, now)
         note(services, unit, "account.set", None, account_id, origin)
         await unit.commit()
     return account
+
+
+async def _fit_webhooks(unit: Unit, owner: Account, now: EpochMs) -> None:
+    """
+    Disable what the plan has no room for, and enable again what a plan has disabled and this
+    one has room for, where its owner may still EDIT the workflow. WH-5, WH-16.
+    """
+    webhooks = await unit.webhooks.all_of_owner(owner.id)
+    for webhook in over_limit(owner.plan, webhooks):
+        unit.webhooks.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
+    for webhook in back_within(owner.plan, webhooks):
+        with suppress(NotFound, Forbidden):
+            await workflow_for(unit, Principal(owner), webhook.workflow_id, Permission.EDIT)
+            unit.webhooks.put(enabled(webhook, now))
 
 
 async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided, Forbidden
+from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound
 from wfcore.instants import EpochMs
 from wfcore.model.access import Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
@@ -16,14 +16,16 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
 from wfcore.rules.access import is_approver, sees_approval
+from wfcore.rules.api_key import without_keys
 from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
 from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import Approved, Rejected
-from wfcore.rules.quorum import require_other_eyes, require_seen
+from wfcore.rules.quorum import items_hash, require_other_eyes, require_seen
+from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import approval_for, execution_for
 from wfcore.usecases._retry import read_together, retried
-from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.auditing import UNKNOWN, Origin, note, note_refusal
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import settle, settle_all
 
@@ -144,10 +146,16 @@ async def decide_approval(
 
     Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution),
     `AlreadyDecided`, `ItemsChanged` (other rows than the reviewer saw), `InvalidInput`
-    (edited rows; nothing is decided).
+    (edited rows; nothing is decided). All but the last are in the audit log. AP-27.
     """
-    await read_approval(services, who, asked.approval_id)
-    return await _decide(services, who, asked, origin)
+    try:
+        await read_approval(services, who, asked.approval_id)
+        return await _decide(services, who, asked, origin)
+    except (NotFound, Forbidden, Conflict) as refused:
+        await note_refusal(
+            services, f"approval.{asked.verb}", who, asked.approval_id, refused, origin
+        )
+        raise
 
 
 @retried
@@ -168,10 +176,20 @@ async def _decide(
             outcome = _told(run, decided, now)
         unit.approvals.put(decided)
         outcome = await collect(unit, outcome, now)
-        note(services, unit, f"approval.{asked.verb}", who, approval.id, origin)
+        details = _on_record(decided, asked, run)
+        note(services, unit, f"approval.{asked.verb}", who, approval.id, origin, details)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return decided
+
+
+def _on_record(decided: Approval, asked: Decide, run: Execution) -> JsonObject:
+    """What the audit log keeps of a decision: to which rows, of which definition. AP-27."""
+    comment = asked.comment
+    if comment is not None:
+        comment = without_keys(mask_text(comment, secret_values(run)))
+    version = run.revision
+    return {"itemsHash": items_hash(decided), "comment": comment, "workflowVersion": version}
 
 
 def _require_still_seen(approval: Approval, asked: Decide) -> None:

@@ -1,14 +1,25 @@
 """The audit log: who asked for what, from where, and why it was refused. Contract §7."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from attrs import frozen
 
-from wfcore.errors import AccountBlocked, StoreUnavailable, TooManyAttempts, Unauthenticated
+from wfcore.errors import (
+    AccountBlocked,
+    AlreadyDecided,
+    Conflict,
+    Forbidden,
+    ItemsChanged,
+    NotFound,
+    StoreUnavailable,
+    TooManyAttempts,
+    Unauthenticated,
+)
 from wfcore.instants import EpochMs
 from wfcore.model.access import Principal
 from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
 from wfcore.rules.api_key import without_keys
 from wfcore.usecases.services import Services
@@ -33,6 +44,7 @@ def note(
     who: Principal | None,
     target: str | None,
     origin: Origin,
+    details: JsonObject | None = None,
 ) -> None:
     """Add an entry about something that is done in *unit*: both are stored or neither."""
     now = services.clock.now()
@@ -48,8 +60,52 @@ def note(
             path=without_keys(origin.path) if origin.path else None,
             ip=origin.ip,
             request_id=origin.request_id,
+            details=details,
         )
     )
+
+
+async def note_refusal(
+    services: Services,
+    event: str,
+    who: Principal | None,
+    target: str,
+    error: NotFound | Forbidden | Conflict,
+    origin: Origin,
+) -> None:
+    """
+    Record what somebody who is known asked for and did not get. What is refused left no trace,
+    so the entry is a unit of its own; a store that cannot write does not change the answer.
+    """
+    now = services.clock.now()
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.DENIED,
+        reason=next(word for kind, word in _REFUSED.items() if isinstance(error, kind)),
+        account_id=who.account.id if who else None,
+        key_id=who.key.id if who and who.key else None,
+        target=without_keys(target)[:_TARGET_SHOWN],
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+    )
+    with suppress(StoreUnavailable):
+        async with services.store.unit() as unit:
+            unit.audit.append(entry)
+            await unit.commit()
+
+
+_TARGET_SHOWN = 200
+_REFUSED: Mapping[type[Exception], str] = {
+    NotFound: "not_found",
+    Forbidden: "forbidden",
+    ItemsChanged: "items_changed",
+    AlreadyDecided: "already_decided",
+    Conflict: "conflict",
+}
+"""Why, for the audit log; the first that fits."""
 
 
 def note_skipped(

@@ -83,14 +83,14 @@ async def create_webhook(
 
 async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
     """
-    One more active webhook within the plan. The account's record is read first and put
-    unchanged, so that of two units that both saw room only one is stored.
+    One more webhook within the plan, or one that is to be active again. The account's record is
+    read first and put unchanged, so that of two units that both saw room only one is stored.
     """
     current = await unit.accounts.get(owner.id)
     if current is None:
         raise NotFound("Account")
-    others = [one for one in await unit.webhooks.all_of_owner(owner.id) if one.id != webhook_id]
-    rules.require_room(current.plan, others)
+    all_of_them = await unit.webhooks.all_of_owner(owner.id)
+    rules.require_room(current.plan, rules.older_than(webhook_id, all_of_them))
     unit.accounts.put(current)
 
 

@@ -21,6 +21,7 @@ from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import WebhookStatus
 from wfcore.rules.limits import MAX_COMMENT
+from wfcore.rules.variables import NO_NUL
 from wfcore.wire.requests import Comment
 
 T = TypeVar("T")
@@ -141,6 +142,8 @@ def _strict(kind: type[Any], wanted: str) -> Callable[[Any, Any], Any]:
     def check(value: Any, _: Any) -> Any:
         if type(value) is not kind:
             raise _Wrong(f"must be {wanted}")
+        if kind is str and "\0" in value:
+            raise _Wrong(NO_NUL)
         return value
 
     return check
@@ -149,6 +152,8 @@ def _strict(kind: type[Any], wanted: str) -> Callable[[Any, Any], Any]:
 def _comment(value: Any, _: Any) -> Any:
     if type(value) is not str or len(value) > MAX_COMMENT:
         raise _Wrong(f"must be a string of at most {MAX_COMMENT} characters")
+    if "\0" in value:
+        raise _Wrong(NO_NUL)
     return value
 
 
