@@ -15,7 +15,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.table import Table
 
-from bench import http, kit, spawn, writer
+from bench import http, kit, readers, spawn, writer
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -156,6 +156,8 @@ def engine_rows(
         what = "engine, each further step, beyond the step"
         report.most(what, engine, "ms", ENGINE_MS, f"{step:.1f} ms")
         report.plain("memory, after the load", f"{server.memory_mb():.0f} MB")
+        what = f"memory for {readers.CLIENTS:,} clients that read nothing, beyond idle"
+        report.most(what, readers.slow_readers_mb(server, seeded), "MB", 63)
 
 
 def engine_ms(server: Server, seeded: http.Seeded, seconds: float) -> tuple[float, float]:

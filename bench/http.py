@@ -28,6 +28,10 @@ KEYS = 60
 """Keys to share the load: one key of the largest plan may do 6,000 requests a minute."""
 
 
+LARGE = "head -c 1000000 /dev/zero | tr '\\0' x"
+"""Its output is a megabyte."""
+
+
 @frozen
 class Seeded:
     """What the requests need to name."""
@@ -55,6 +59,8 @@ async def _seed(data: Path) -> Seeded:
             for language in (Language.BASH, Language.PYTHON)
             for count in (1, 3)
         }
+        large = Definition("large", (CodeStep("s0", Language.BASH, LARGE),), ())
+        made["large"] = (await workflows.apply_workflow(services, account.id, large)).id
         hooks = []
         for one in issued:
             new = webhooks.NewWebhook(made["bash-1"], "hook", one.key.id)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from attrs import field, frozen
 from starlette.types import Scope
 
-from adapters_http.answers import Answers
+from adapters_http.answers import Answers, Pace
 from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
 from wfcore.errors import InvalidInput
@@ -33,6 +33,7 @@ class Context:
     metrics: Metrics
     description: Callable[[str], bytes]
     answers: Answers = field(factory=Answers)
+    pace: Pace = field(factory=Pace)
 
 
 class Ask:

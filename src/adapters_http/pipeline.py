@@ -85,7 +85,9 @@ async def _exchange(
         await DOORS[route.auth](ask, route, receive)
         require_known_query(ask, route)
         answer = await route.handler(ask)
+        await ask.context.pace.turn()
         body = _encoded(answer)
+        ask.context.pace.made(len(body))
     except ClientDisconnect:
         return route, _GONE
     except asyncio.CancelledError:

@@ -10,14 +10,21 @@ never per byte, so that dripping does not extend it:
 - a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
 - a body that goes on after its request was answered: up to `discard_bytes` of it are discarded, so
   that the client can read the answer (a 413, say) and go on;
-- an answer that the client does not take for `stall_s`: the kernel ends the connection.
+- an answer of which the client takes nothing for `stall_s`: the connection ends.
+
+A request is not worked at before the client has taken the answer before it, so of each connection
+at most one answer waits in memory. How many connections there may be, and how much may wait for all
+of them, `connections` keeps; uvloop tells exactly (with a write buffer limit of 0) whether the
+kernel has taken everything.
 
 Whatever is refused here is answered as `{"error": ...}` with `Connection: close`.
 """
 
 import asyncio
+import logging
 import secrets
 import socket
+import time
 from typing import Any, ClassVar, cast
 
 from attrs import frozen
@@ -28,8 +35,15 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from adapters_http.connections import DEFAULT_ROOM, Connections, Room
 from adapters_http.json_text import dump_json
 
+log = logging.getLogger("wfcore.http")
+
+_TOO_MANY = "Too many connections; retry later"
+_RETRY_S = 1
+_KERNEL_BYTES = 256 * 1024
+"""How much that is not on its way yet the kernel may hold for one client."""
 _HEAD_TOO_LARGE = "Request header fields are too large"
 
 
@@ -40,7 +54,7 @@ class Limits:
     head_s: float = 10.0
     body_s: float = 31.0
     linger_s: float = 2.0
-    stall_s: float = 60.0
+    stall_s: float = 30.0
     max_head: int = 32 * 1024
     max_fields: int = 100
     discard_bytes: int = 5 * 1024 * 1024
@@ -82,9 +96,11 @@ class HeadFirst:
 
 
 class HardenedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with `limits`; a subclass may set others."""
+    """uvicorn's protocol with `limits`; a subclass may set others, and must have its own ledger."""
 
     limits: ClassVar[Limits] = Limits()
+    ledger: ClassVar[Connections] = Connections(DEFAULT_ROOM, time.monotonic)
+    """Of all connections that one server has."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -102,20 +118,76 @@ class HardenedProtocol(HttpToolsProtocol):
         self._answer: HeadFirst | None = None
         self._running: RequestResponseCycle | None = None
         """The request that is being answered; `cycle` is the newest one, which may wait for it."""
+        self._next: tuple[RequestResponseCycle, Any] | None = None
+        """The request that waits until the client has taken the answer before it."""
+        self._stall: asyncio.TimerHandle | None = None
+        self.address = ""
 
     # -- connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        if not self.ledger.enter(self):
+            transport.write(self._error(503, _TOO_MANY, (b"retry-after", b"%d" % _RETRY_S)))
+            transport.close()
+            return
         self._arm(self.limits.head_s)
+        transport.set_write_buffer_limits(0)
         connection = transport.get_extra_info("socket")
         if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
-            stall_ms = int(self.limits.stall_s * 1_000)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stall_ms)
+            silent_ms = int(2 * self.limits.stall_s * 1_000)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, silent_ms)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._end_stall()
+        self._next = None
+        self.ledger.leave(self)
         super().connection_lost(exc)
+
+    # -- what the ledger asks
+
+    def unsent(self) -> int:
+        """How many bytes wait for the client."""
+        try:
+            return self.transport.get_write_buffer_size()
+        except RuntimeError:  # so uvloop says that it is closed
+            return 0
+
+    def drop(self) -> None:
+        """End the connection at once, whatever waits."""
+        self.transport.abort()
+
+    # -- clients that do not read
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.ledger.is_slow(self)
+        self._end_stall()
+        self._stall = self.loop.call_later(self.limits.stall_s, self._look_for_progress)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_stall()
+        self.ledger.took_all(self)
+        if self._next is not None:
+            cycle, app = self._next
+            self._next = None
+            self._start_asgi_task(cycle, app)
+
+    def _look_for_progress(self) -> None:
+        left = self.limits.stall_s - self.ledger.took_nothing_for(self)
+        if left <= 0:
+            self.drop()
+        else:
+            self._stall = self.loop.call_later(left, self._look_for_progress)
+
+    def _end_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
 
     def data_received(self, data: bytes) -> None:
         if self._over:
@@ -174,7 +246,16 @@ class HardenedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        self.ledger.busy(self)
+        if self.flow.write_paused:
+            self._next = cycle, app
+            self.flow.pause_reading()
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        self.ledger.idle(self)
+        super().on_response_complete()
 
     @property
     def _answering(self) -> bool:
@@ -250,7 +331,7 @@ class HardenedProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _error(self, status: int, message: str) -> bytes:
+    def _error(self, status: int, message: str, *more: tuple[bytes, bytes]) -> bytes:
         body = dump_json({"error": message})
         headers = [
             *self.server_state.default_headers,
@@ -258,6 +339,7 @@ class HardenedProtocol(HttpToolsProtocol):
             (b"content-length", b"%d" % len(body)),
             (b"x-request-id", secrets.token_hex(16).encode()),
             (b"connection", b"close"),
+            *more,
         ]
         lines = b"".join([name + b": " + value + b"\r\n" for name, value in headers])
         return STATUS_LINE[status] + lines + b"\r\n" + body
@@ -268,10 +350,39 @@ class HardenedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
 
-def server_config(app: Any, *, host: str, port: int, **over: Any) -> Config:
+def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
+    """A client that is gone is no defect: what a transport dies of is not reported with a trace."""
+
+    def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        if "transport" in about and isinstance(about.get("exception"), OSError):
+            log.debug("client.lost", extra={"error": repr(about["exception"])})
+        else:
+            loop.default_exception_handler(about)
+
+    loop.set_exception_handler(handle)
+
+
+def protocol_with(room: Room, limits: Limits = Limits()) -> type[HardenedProtocol]:
+    """The protocol of one server, whose connections have that *room* together."""
+
+    class Protocol(HardenedProtocol):
+        ledger = Connections(room, time.monotonic)
+
+    Protocol.limits = limits
+    return Protocol
+
+
+def server_config(
+    app: Any,
+    *,
+    host: str,
+    port: int,
+    room: Room = DEFAULT_ROOM,
+    **over: Any,
+) -> Config:
     """A uvicorn configuration for *app* with this protocol; *over* goes to `uvicorn.Config`."""
     settings: dict[str, Any] = {
-        "http": HardenedProtocol,
+        "http": protocol_with(room),
         "loop": "uvloop",
         "ws": "none",
         "lifespan": "on",

@@ -9,7 +9,8 @@ import uvicorn
 
 from adapters_http.app import HttpConfig, create_app
 from adapters_http.config import Stage
-from adapters_http.protocol import server_config
+from adapters_http.connections import Room
+from adapters_http.protocol import forgive_lost_clients, protocol_with, server_config
 from adapters_runtime.code_step import CodeStepRunner
 from wfserver.collecting import settle_memory
 from wfserver.compose import System
@@ -36,18 +37,25 @@ async def answer(
     """
     async with engine(system, runner) as working:
         leaving = _Leaving(system, working)
+        settings = system.settings
+        room = Room.of_process(
+            settings.policy.places, settings.connections, settings.connections_each
+        )
+        protocol = protocol_with(room)
         http = HttpConfig(
-            public_url=system.settings.public_url,
+            public_url=settings.public_url,
             ready=leaving.check_ready,
-            gauges=working.gauges,
+            gauges=lambda: {**working.gauges(), **protocol.ledger.gauges()},
             stage=leaving.stage,
         )
+        forgive_lost_clients(asyncio.get_running_loop())
         config = server_config(
             create_app(system.services, http),
-            host=system.settings.host,
-            port=system.settings.port,
+            host=settings.host,
+            port=settings.port,
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
             log_config=None,
+            http=protocol,
         )
         await _Server(config, ready, asked, leaving.leave).serve([listener])
 

@@ -75,9 +75,10 @@ class Settings:
     `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
     be left, or one round of a loop take, before the server is not ready.
     `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
-    of models at once. `packages`: the folder of steps' packages, by default in the data folder;
-    `build_packages`: whether those without a wheel may be built; `prune_packages`: whether unused
-    ones go.
+    of models at once. `connections`, `connections_each`: in all, and from one address; None: what
+    the open files of the process allow. `packages`: the folder of steps' packages, by default in
+    the data folder; `build_packages`: whether those without a wheel may be built;
+    `prune_packages`: whether unused ones go.
     """
 
     data: Path
@@ -91,6 +92,8 @@ class Settings:
     providers: Mapping[str, Provider] = field(factory=dict)
     prices: Path | None = None
     ai_calls: int = 32
+    connections: int | None = None
+    connections_each: int | None = None
     steps: StepSettings = StepSettings()
     packages: Path | None = None
     build_packages: bool = False
@@ -141,6 +144,8 @@ def settings_from(
         providers=providers_from(raw),
         prices=Path(prices).absolute() if (prices := env.get(PRICES)) else None,
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
+        connections=_count_or_none(env, "WFCORE_CONNECTIONS"),
+        connections_each=_count_or_none(env, "WFCORE_CONNECTIONS_PER_ADDRESS"),
         steps=step_settings(env),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
@@ -178,6 +183,10 @@ def _count(env: Mapping[str, str], name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65_535:
         raise InvalidInput(name, "must be a whole number from 1 to 65535")
     return int(text)
+
+
+def _count_or_none(env: Mapping[str, str], name: str) -> int | None:
+    return _count(env, name, 1) if env.get(name) else None
 
 
 def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import uvicorn
 from attrs import define
 
-from adapters_http.protocol import HardenedProtocol, Limits, server_config
+from adapters_http.connections import DEFAULT_ROOM, Room
+from adapters_http.protocol import Limits, protocol_with, server_config
 
 PATIENCE_S = 10.0
 QUICK = Limits(head_s=0.3, body_s=0.3, linger_s=0.3, stall_s=0.5)
@@ -36,14 +37,10 @@ class Running:
 
 
 @contextmanager
-def serving(app, limits: Limits = QUICK, **over) -> Iterator[Running]:
+def serving(app, limits: Limits = QUICK, room: Room = DEFAULT_ROOM, **over) -> Iterator[Running]:
     """Serve *app* on a free port until the block ends."""
-
-    class Protocol(HardenedProtocol):
-        pass
-
-    Protocol.limits = limits
-    config = server_config(app, host="127.0.0.1", port=0, http=Protocol, log_config=None, **over)
+    over = {"http": protocol_with(room, limits), "log_config": None, **over}
+    config = server_config(app, host="127.0.0.1", port=0, **over)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -1,0 +1,200 @@
+"""
+What all connections of a server may use together: their number, and what waits for its client.
+
+Each connection is a descriptor, and the steps need some, too; so their number is bounded, in all
+and for one address. Where there is no room for another one, the one that has waited longest for a
+request makes some; where every other one is at work, the new one is refused.
+
+What a client does not take stays in memory; so it is counted, and bounded in all. Over the bound go
+those first that took nothing for a second, the longest waiting ones first, then the largest. One
+answer is always allowed, however large it is. Decision 71. Knows nothing of HTTP.
+"""
+
+import resource
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import define, frozen
+
+STALLED_S = 1.0
+"""After so long without progress a client is the first whose answer is given up for others."""
+_EASED = 0.75
+"""Down to this part of the bound it goes, so that looking at all of them is seldom needed."""
+_MOST = 10_000
+_FEWEST = 16
+_ENGINE = 64
+_PER_PLACE = 16
+
+
+@frozen
+class Room:
+    """
+    `most`: connections in all; `most_each`: those of one address. `unsent`: bytes that wait for
+    clients in all; what the kernel has taken does not count.
+    """
+
+    most: int = _MOST
+    most_each: int = _MOST // 2
+    unsent: int = 16 << 20
+
+    @classmethod
+    def of_process(
+        cls, places: int, most: int | None = None, most_each: int | None = None
+    ) -> "Room":
+        """
+        What the open files of this process allow beside an engine of so many *places*.
+
+        A quarter of them, and what the steps in all places need, is kept for the engine. Each
+        connection may take two: a download reads a file. *most* and *most_each* where they are
+        given, as far as that goes.
+        """
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files == resource.RLIM_INFINITY:
+            files = 4 * _MOST
+        kept = max(files // 4, _ENGINE + _PER_PLACE * places)
+        able = max((files - kept) // 2, _FEWEST)
+        in_all = min(most or _MOST, able)
+        return cls(in_all, min(most_each or max(in_all // 2, 1), in_all))
+
+
+DEFAULT_ROOM = Room()
+
+
+class Client(Protocol):
+    """One connection, as this ledger knows it."""
+
+    address: str
+
+    def unsent(self) -> int:
+        """How many bytes wait for the client."""
+
+    def drop(self) -> None:
+        """End it at once."""
+
+
+@define
+class _Slow:
+    left: int
+    since: float
+
+
+class Connections:
+    """The ledger of one server's connections. *clock* counts seconds."""
+
+    def __init__(self, room: Room, clock: Callable[[], float]) -> None:
+        self._room = room
+        self._clock = clock
+        self._all: set[Client] = set()
+        self._of: Counter[str] = Counter()
+        self._idle: dict[Client, None] = {}
+        self._slow: dict[Client, _Slow] = {}
+        self.unsent = 0
+        """Bytes that wait for clients, as when each of them was last looked at."""
+        self.refused = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def gauges(self) -> dict[str, float]:
+        """For the metrics."""
+        return {
+            "wfcore_connections": len(self._all),
+            "wfcore_connections_refused": self.refused,
+            "wfcore_connections_dropped": self.dropped,
+            "wfcore_unsent_bytes": self.unsent,
+        }
+
+    def enter(self, client: Client) -> bool:
+        """A new connection; whether there is room for it. An idle one may have to go."""
+        room = self._of[client.address] < self._room.most_each or self._evict(client.address)
+        room = room and (len(self._all) < self._room.most or self._evict(None))
+        if not room:
+            self.refused += 1
+            return False
+        self._all.add(client)
+        self._of[client.address] += 1
+        self._idle[client] = None
+        return True
+
+    def leave(self, client: Client) -> None:
+        """It is gone; nothing where it was never let in, or is known to be gone."""
+        if client not in self._all:
+            return
+        self._all.discard(client)
+        self._idle.pop(client, None)
+        self.took_all(client)
+        self._of[client.address] -= 1
+        if not self._of[client.address]:
+            del self._of[client.address]
+
+    def idle(self, client: Client) -> None:
+        """It waits for a request from now on."""
+        if client in self._all:
+            self._idle[client] = None
+
+    def busy(self, client: Client) -> None:
+        """A request of it is being answered."""
+        self._idle.pop(client, None)
+
+    def took_all(self, client: Client) -> None:
+        """Nothing waits for it any more."""
+        slow = self._slow.pop(client, None)
+        if slow is not None:
+            self.unsent -= slow.left
+
+    def is_slow(self, client: Client) -> None:
+        """Not all of its answer was taken at once. What waits in all is kept within the bound."""
+        if client not in self._all:
+            return
+        self.took_all(client)
+        left = client.unsent()
+        self._slow[client] = _Slow(left, self._clock())
+        self.unsent += left
+        if self.unsent > self._room.unsent:
+            self._ease()
+
+    def took_nothing_for(self, client: Client) -> float:
+        """For how many seconds, as far as was looked."""
+        slow = self._slow.get(client)
+        if slow is None:
+            return 0.0
+        self._look(client, slow)
+        return self._clock() - slow.since
+
+    def _look(self, client: Client, slow: _Slow) -> None:
+        left = client.unsent()
+        if left != slow.left:
+            self.unsent += left - slow.left
+            slow.left, slow.since = left, self._clock()
+
+    def _ease(self) -> None:
+        for client, slow in self._slow.items():
+            self._look(client, slow)
+        if self.unsent <= self._room.unsent:
+            return
+        stalled = self._clock() - STALLED_S
+        by_merit = sorted(
+            self._slow.items(),
+            key=lambda item: (
+                (0, item[1].since) if item[1].since <= stalled else (1, -float(item[1].left))
+            ),
+        )
+        for client, _ in by_merit[:-1]:
+            if self.unsent <= self._room.unsent * _EASED:
+                return
+            self._end(client)
+
+    def _evict(self, address: str | None) -> bool:
+        """End the connection, of *address* if it is given, that has been idle the longest."""
+        fits = (one for one in self._idle if address is None or one.address == address)
+        longest = next(fits, None)
+        if longest is not None:
+            self._end(longest)
+        return longest is not None
+
+    def _end(self, client: Client) -> None:
+        self.dropped += 1
+        self.leave(client)
+        client.drop()
