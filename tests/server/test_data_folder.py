@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from wfcore.errors import StoreDisplaced
 from wfserver.compose import open_system
 from wfserver.data_folder import SIGNING_KEY_FILE, signing_key
 from wfserver.failures import Failed
@@ -19,7 +22,7 @@ from wfserver.first import KEY_FILE, first_things
 from wfserver.presence import FILE, Presence, is_serving, noted_url
 from wfserver.settings import settings_from
 
-from .conftest import Call, Said, environment
+from .conftest import Call, Said, document, end, environment, start
 
 NOBODY = 65_534
 ROOT = os.geteuid() == 0
@@ -286,3 +289,38 @@ def test_doctor_says_the_same(call: Call, folder: Path) -> None:
     assert said.status == 1
     assert checks["data"]["detail"] == f"{data} is a file, not a folder"
     assert checks["data"]["cure"] == "give another folder with --data"
+
+
+NAMED = str(StoreDisplaced())
+
+
+def answer_of(url: str, method: str = "GET") -> tuple[int, str]:
+    """Status and text of a request, whatever they are."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method)) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_server_whose_database_is_replaced_says_so(folder: Path) -> None:
+    """Readiness names it, until the file is put back; nothing is restarted."""
+    data = folder / "data"
+    process = start("serve", "--port", "0", "--json", data=data)
+    try:
+        ready = f"{document(process, data)['url']}/readyz"
+        assert answer_of(ready)[0] == 200
+        database, aside = data / "wfcore.db", data / "aside"
+        database.rename(aside)
+        shutil.copyfile(aside, database)
+        asked = [answer_of(ready)]
+        while NAMED not in asked[-1][1] and len(asked) < 100_000:
+            asked.append(answer_of(ready))
+        assert asked[-1] == (503, f'{{"error":"{NAMED}"}}')
+        aside.replace(database)
+        while asked[-1][0] == 503 and len(asked) < 100_000:
+            asked.append(answer_of(ready))
+        assert asked[-1][0] == 200
+    finally:
+        end(process)
