@@ -1,19 +1,41 @@
 """Time, ids and chance as the machine gives them."""
 
+import json
+import logging
+import os
 import secrets
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from os import urandom
+from pathlib import Path
+
+from attrs import asdict
 
 from wfcore.instants import EpochMs
 from wfcore.rules.api_key import ALPHABET
-from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.rules.held_time import HeldTime, agreed, held_time, restarted, service_time
+
+log = logging.getLogger("wfcore.clock")
+
+KEEP_EVERY_MS = 5_000
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SystemClock:
-    """The wall clock, watched against the boot clock (which counts suspended time too)."""
+    """
+    The wall clock, watched against the boot clock (which counts suspended time too).
 
-    def __init__(self) -> None:
-        self._known = HeldTime.started(self._wall(), self._steady())
+    What is known of both is kept in the file *kept*, where one is given, so that neither a hold
+    nor the time of work ends with the process. A file that cannot be read or written costs
+    just that.
+    """
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self._kept = kept
+        self._written_at: int | None = None
+        self._known = self._remembered() or HeldTime.started(self._wall(), self._steady())
+        self._holds = False
 
     def _wall(self) -> int:
         return time.time_ns() // 1_000_000
@@ -25,8 +47,61 @@ class SystemClock:
         return EpochMs(self._wall())
 
     def deadline_now(self) -> EpochMs:
-        self._known, now = held_time(self._known, self._wall(), self._steady())
+        return self._told_by(held_time)
+
+    def service_now(self) -> EpochMs:
+        return self._told_by(service_time)
+
+    def _told_by(self, rule: Callable[[HeldTime, int, int], tuple[HeldTime, EpochMs]]) -> EpochMs:
+        wall, steady = self._wall(), self._steady()
+        known, now = rule(self._known, wall, steady)
+        if known.hold_until != self._known.hold_until:
+            known, now = rule(agreed(known, self._remembered(), steady), wall, steady)
+        self._learn(known, steady)
         return now
+
+    def _learn(self, known: HeldTime, steady: int) -> None:
+        """Tell of a hold that begins or ends, and keep what is known where it is time to."""
+        jumped = known.hold_until != self._known.hold_until
+        self._known, held, self._holds = known, self._holds, steady < known.hold_until
+        if jumped:
+            by = round((known.offset - known.held) / 1_000)
+            log.warning("the wall clock jumped; deadlines are held", extra={"by_s": by})
+        elif held and not self._holds:
+            log.warning("deadlines follow the wall clock again")
+        if jumped or self._written_at is None or steady - self._written_at >= KEEP_EVERY_MS:
+            self._written_at = steady
+            self._keep(steady)
+
+    def _keep(self, steady: int) -> None:
+        if self._kept is None:
+            return
+        about = {"boot": _boot(), "seen": steady, "known": asdict(self._known)}
+        fresh = self._kept.with_name(f"{self._kept.name}.{os.getpid()}")
+        with suppress(OSError):
+            fresh.write_text(json.dumps(about))
+            fresh.replace(self._kept)
+
+    def _remembered(self) -> HeldTime | None:
+        """What the last process on this data knew, as it stands to the clocks of this one."""
+        if self._kept is None:
+            return None
+        try:
+            about = json.loads(self._kept.read_text())
+            boot, seen, known = about["boot"], int(about["seen"]), HeldTime(**about["known"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        if boot == _boot() and seen <= self._steady():
+            return known
+        return restarted(known, seen, self._wall(), self._steady())
+
+
+def _boot() -> str:
+    """Which start of the machine this is: its boot clock began anew with it."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 class SystemIds:

@@ -12,8 +12,10 @@ from attrs import frozen
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_store.sql.migrate import migrations
 from wfcore.errors import InvalidInput, WfError
+from wfcore.instants import SECOND
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
+from wfcore.ports.system import Clock
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import list_webhooks
 from wfserver import ai
@@ -140,7 +142,22 @@ async def _open_store(system: System) -> list[Check]:
     await system.services.store.ping()
     schema = migrations()[-1][0]
     kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
-    return [Check("store", True, f"{system.location}: {kind}"), await _webhooks(system.services)]
+    store = Check("store", True, f"{system.location}: {kind}")
+    return [store, _clock(system.services.clock), await _webhooks(system.services)]
+
+
+def _clock(clock: Clock) -> Check:
+    """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
+    wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
+    found = []
+    if abs(deadlines - wall) > SECOND:
+        by = (wall - deadlines) // SECOND
+        found.append(f"it jumped by {by:+d} s; for five minutes approvals expire as if it had not")
+    if work - deadlines > SECOND:
+        ahead = (work - deadlines) // SECOND
+        found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
+    cure = "let an NTP service keep the clock" if found else None
+    return Check("clock", not found, "; ".join(found) or "no jump", cure)
 
 
 async def _webhooks(services: Services) -> Check:

@@ -21,6 +21,9 @@ from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_ke
 from wfserver.packages import Environments
 from wfserver.settings import Settings
 
+CLOCK_FILE = "clock.json"
+"""What is known of the clocks, see `SystemClock`."""
+
 
 @frozen
 class System:
@@ -49,7 +52,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
             store=opened.store,
             counters=opened.counters,
             files=opened.files,
-            clock=SystemClock(),
+            clock=SystemClock(settings.data / CLOCK_FILE),
             ids=SystemIds(),
             tokens=SystemTokens(),
             passwords=Argon2Passwords(),

@@ -95,7 +95,7 @@ class Engine:
 
     def gauges(self) -> Mapping[str, float]:
         """For the metrics: places, and each loop with the age of the oldest work due for it."""
-        now, loops = self._clock.now(), [part.loop for part in self._parts]
+        now, loops = self._clock.deadline_now(), [part.loop for part in self._parts]
         up = {f'wfcore_loop_up{{loop="{one.name}"}}': float(one.up) for one in loops}
         ages = {
             f'wfcore_oldest_due_seconds{{loop="{one.name}"}}': one.overdue_s(now) for one in loops

@@ -4,7 +4,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.instants import MINUTE
-from wfcore.rules.held_time import HOLD_MS, JUMP_MS, HeldTime, held_time
+from wfcore.rules.held_time import (
+    HOLD_MS,
+    JUMP_MS,
+    HeldTime,
+    agreed,
+    held_time,
+    restarted,
+    service_time,
+)
 
 WALL = 1_700_000_000_000
 BOOT = 77_000
@@ -66,3 +74,57 @@ def test_at_first_nothing_is_held(wall: int, steady: int):
     known = HeldTime.started(wall, steady)
     assert known.held == known.offset == wall - steady
     assert held_time(known, wall, steady) == (known, wall)
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 10**7), JUMPS), max_size=20)
+
+
+@given(STEPS)
+def test_the_time_of_work_never_goes_back(jumps: list[tuple[int, int]]):
+    """EX-30: Whatever the wall clock does, it goes on with at least nine tenths of the time."""
+    wall, steady = WALL + BOOT, BOOT
+    known = HeldTime.started(wall, steady)
+    before = wall
+    for passed, jump in jumps:
+        steady, wall = steady + passed, wall + passed + jump
+        known, now = service_time(known, wall, steady)
+        assert now >= before + passed * 9 // 10 - 1
+        before = now
+    known, now = service_time(known, wall + 10**11, steady + 10**11)
+    assert now == wall + 10**11
+
+
+@given(STEPS, st.integers(0, 10**9), st.integers(0, 10**6))
+def test_another_start_of_the_machine_knows_the_same(
+    jumps: list[tuple[int, int]], away: int, booted: int
+):
+    """EX-30: The steady clock begins anew; for how long nobody looked, the wall clock says."""
+    known, wall, steady = after(jumps)
+    anew = restarted(known, steady, wall + away, booted)
+    assert (
+        service_time(anew, wall + away, booted)[1]
+        == (service_time(known, wall + away, steady + away)[1])
+    )
+    assert (
+        held_time(anew, wall + away, booted)[1] == held_time(known, wall + away, steady + away)[1]
+    )
+
+
+@given(back=st.integers(JUMP_MS + 1, 10**9), booted=st.integers(0, 10**6))
+def test_a_clock_set_back_while_nobody_looked_is_seen(back: int, booted: int):
+    """EX-30, AP-4: A machine that starts with an older time holds, and its work goes on."""
+    known, wall, steady = after([])
+    anew = restarted(known, steady, wall - back, booted)
+    assert held_time(anew, wall - back, booted)[1] == wall
+    assert service_time(anew, wall - back, booted)[1] == wall
+
+
+@given(jump=JUMPS.filter(lambda jump: abs(jump) > JUMP_MS), late=st.integers(0, HOLD_MS - 1))
+def test_two_processes_hold_alike(jump: int, late: int):
+    """EX-30: Whoever sees a jump later ends its hold with the one that saw it first."""
+    known, wall, steady = after([(10, jump)])
+    other = HeldTime.started(WALL + BOOT, BOOT)
+    seen, _ = held_time(other, wall + late, steady + late)
+    alike = agreed(seen, known, steady + late)
+    assert alike.hold_until == known.hold_until
+    assert agreed(seen, known, known.hold_until) == agreed(seen, None, steady) == seen

@@ -1,9 +1,11 @@
 """The adapters of the runtime keep the contracts that wfcore ships."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from adapters_runtime import system
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.dispatcher import Dispatcher
@@ -12,7 +14,9 @@ from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from receiver import Receiver, a_receiver
+from wfcore.instants import MINUTE
 from wfcore.ports.runtime import JobRunner
+from wfcore.rules.held_time import HOLD_MS
 from wfcore.testing.contracts import (
     CalendarContract,
     ClockContract,
@@ -132,3 +136,71 @@ class TestHttpCourier(CourierContract):
     @pytest.fixture
     def courier(self) -> HttpCourier:
         return HttpCourier(allow_private=True, timeout_s=20)
+
+
+class TurnedMachine:
+    """A machine whose clocks are turned by hand; *clock* is that of a process on its data."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wall, self.steady, self.boot = 1_700_000_000_000, 5_000, "first"
+        self._kept = folder / "clock.json"
+        monkeypatch.setattr(SystemClock, "_wall", lambda clock: self.wall)
+        monkeypatch.setattr(SystemClock, "_steady", lambda clock: self.steady)
+        monkeypatch.setattr(system, "_boot", lambda: self.boot)
+
+    def clock(self) -> SystemClock:
+        return SystemClock(self._kept)
+
+    def passes(self, ms: int) -> None:
+        self.wall, self.steady = self.wall + ms, self.steady + ms
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TurnedMachine:
+    return TurnedMachine(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("boot", ["first", "second"])
+def test_a_hold_and_the_time_of_work_outlive_the_process(machine: TurnedMachine, boot: str) -> None:
+    """A process that starts after the clock was set back goes on as the one before it. EX-30."""
+    before = machine.clock().service_now()
+    machine.wall -= 10 * MINUTE
+    if boot != "first":
+        machine.steady, machine.boot = 700, boot
+    after = machine.clock()
+    assert after.service_now() == after.deadline_now() == before
+    machine.passes(HOLD_MS - 1)
+    again = machine.clock()
+    assert again.deadline_now() == before + HOLD_MS - 1
+    machine.passes(1)
+    assert again.deadline_now() == again.now() == machine.wall
+    assert again.service_now() >= before + HOLD_MS * 9 // 10
+    assert machine.clock().service_now() == again.service_now()
+
+
+def test_a_hold_is_told_of_when_it_begins_and_ends(
+    machine: TurnedMachine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator finds both in the log, with how far the clock jumped; also over a restart."""
+    clock = machine.clock()
+    clock.deadline_now()
+    machine.wall -= 10 * MINUTE
+    clock.deadline_now()
+    clock.deadline_now()
+    after = machine.clock()
+    after.deadline_now()
+    machine.passes(HOLD_MS)
+    after.deadline_now()
+    after.deadline_now()
+    begun, over = caplog.records
+    assert (begun.msg, begun.by_s) == ("the wall clock jumped; deadlines are held", -600)
+    assert over.msg == "deadlines follow the wall clock again"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"boot": "", "seen": 1, "known": {"a": 1}}'])
+def test_a_file_that_cannot_be_read_is_none(
+    machine: TurnedMachine, tmp_path: Path, text: str
+) -> None:
+    """What is known is a help, never a reason not to start."""
+    (tmp_path / "clock.json").write_text(text)
+    assert machine.clock().service_now() == machine.wall

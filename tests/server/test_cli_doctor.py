@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.system import SystemClock
 
 from .conftest import Call, Said
 
@@ -20,7 +21,7 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     said = wfcore("doctor", "--json")
     assert (said.status, said.json["ok"]) == (0, True)
     assert set(said.json) == {"ok", "checks", "languages", "isolation"}
-    names = ["wfcore", "data", "disk", "store", "webhooks", "packages", "providers"]
+    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "packages", "providers"]
     assert [check["name"] for check in said.json["checks"]] == names
     assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
     assert set(said.json["languages"]) == {
@@ -34,6 +35,22 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     assert bool(isolation["cure"]) == bool(isolation["lacks"]) == (isolation["level"] != LADDER[0])
     assert isolation["minimum"] == "landlock"
     assert isolation["refused"] is (isolation["level"] == "process")
+
+
+def test_a_clock_that_was_set_back_is_shown(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far, that approvals are held, and by how much work is ahead; first nothing is wrong."""
+    assert _check(wfcore("doctor", "--json"), "clock")["detail"] == "no jump"
+    wall, back = SystemClock._wall, 0
+    monkeypatch.setattr(SystemClock, "_wall", lambda self: wall(self) - back)
+    back = 600_000
+    said = wfcore("doctor", "--json")
+    found = _check(said, "clock")
+    assert (said.status, found["ok"], found["essential"]) == (0, False, False)
+    assert "it jumped by -60" in found["detail"]
+    assert "NTP" in found["cure"]
+    steady = SystemClock._steady
+    monkeypatch.setattr(SystemClock, "_steady", lambda self: steady(self) + 301_000)
+    assert " s ahead of it" in _check(wfcore("doctor", "--json"), "clock")["detail"]
 
 
 @pytest.mark.parametrize("level", LADDER)

@@ -22,6 +22,7 @@ from wfcore.ports.store import Slots
 from wfcore.rules import execution_machine, family, interruption
 from wfcore.rules.execution import advance
 from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.usecases import _apply, running, sweeping
 from wfcore.usecases.running import Lease
@@ -62,7 +63,7 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
         found = await self._gate("look", worker, look)
         taken = [memory_store._taken(run, worker) for run in found]
-        leased = memory_store._leased(taken, until)
+        leased = memory_store._leased(taken, now, until)
         await self._gate("claim", worker, lambda: self.disk.settle(leased), writes=True)
         return taken
 
@@ -116,7 +117,7 @@ def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     async def begin(services: Services, lease: Lease) -> Any:
         async with services.store.unit() as unit:
             run, definition = await running._held(unit, lease)
-        now = services.clock.now()
+        now = services.clock.service_now()
         outcome = running._proceed(services, run, definition, now, execution_machine.Claimed())
         if outcome.record.in_flight:
             return await running._work(services, lease, definition, outcome)
@@ -191,7 +192,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
     """Recovery takes an execution away although somebody else has claimed it meanwhile."""
 
     async def recover(services: Services, lost: Execution) -> None:
-        now = services.clock.now()
+        now = services.clock.service_now()
         async with services.store.unit() as unit:
             run = await unit.executions.get(lost.id)
             if run is None or run.worker is None:
@@ -203,6 +204,16 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             await unit.commit()
 
     patch.setattr(sweeping, "_recover", sweeping.retried(recover))
+
+
+def work_by_the_wall_clock(patch: pytest.MonkeyPatch) -> None:
+    """What is due, and every stamp, goes by a clock that can be set back."""
+    patch.setattr(SimClock, "service_now", SimClock.now)
+
+
+def clock_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A process that starts anew believes the wall clock that was set back before."""
+    patch.setattr(SimClock, "remembered", lambda self: None)
 
 
 def leases_uncompared(patch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def late_claims_begin(patch: pytest.MonkeyPatch) -> None:
     """What was claimed is begun, also under a lease that ended before the answer came."""
 
     async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
-        now = services.clock.now()
+        now = services.clock.service_now()
         until = later(now, services.policy.lease_ms)
         slots = Slots(services.policy.places)
         taken = await services.store.claim(worker, now, until, slots, limit)

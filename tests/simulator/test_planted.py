@@ -30,6 +30,8 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.recovery_is_forgotten, {"no end"}),
     (planted.heartless, {"interrupted for nothing"}),
     (planted.recovered_without_looking, {"interrupted for nothing", "taken away"}),
+    (planted.work_by_the_wall_clock, {"no end", "ran backwards"}),
+    (planted.clock_forgotten, {"no end", "ran backwards"}),
     (planted.leases_uncompared, {"lease unheeded"}),
     (planted.end_recorded_again, {"result changed", "late result", REFUSED}),
     (planted.cut_short_is_postponed, {"started twice"}),

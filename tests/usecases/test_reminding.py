@@ -105,6 +105,8 @@ class Held:
     def deadline_now(self) -> EpochMs:
         return self._at
 
+    service_now = deadline_now
+
 
 async def test_a_restart_neither_repeats_nor_forgets(tmp_path: Path) -> None:
     """What was told stays told, and what was due while nobody ran is told at once. AP-20."""

@@ -116,6 +116,8 @@ async def test_a_clock_that_jumps_fires_nothing_early(world: World) -> None:
         def deadline_now(self) -> EpochMs:
             return world.clock.now()
 
+        service_now = deadline_now
+
     ann = await world.account()
     flow = await world.workflow(ann, code("a"), triggers=(HOURLY,))
     jumped = evolve(world.services, clock=Jumped())

@@ -109,10 +109,13 @@ class StepResult:
 
     @property
     def duration_ms(self) -> DurationMs | None:
-        """From first start to end; None while it has not ended."""
+        """
+        From first start to end; None while it has not ended. Never negative, though two
+        processes whose clocks differ a little began and ended it.
+        """
         if self.completed_at is None:
             return None
-        return DurationMs(self.completed_at - self.started_at)
+        return DurationMs(max(self.completed_at - self.started_at, 0))
 
     @property
     def in_flight(self) -> bool:

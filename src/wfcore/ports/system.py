@@ -22,6 +22,13 @@ class Clock(Protocol):
         reject what people were still asked. `rules.held_time` says it of any two clocks.
         """
 
+    def service_now(self) -> EpochMs:
+        """
+        The instant that work goes by: what is due, leases, delays, retries, and the stamps of
+        executions. Never before one that it has told, though the wall clock be set back and the
+        process start anew; else that of deadlines. See `rules.held_time.service_time`.
+        """
+
 
 class Calendar(Protocol):
     """Cron expressions of five fields, and time zones by name."""

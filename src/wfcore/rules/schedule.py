@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs, later
+from wfcore.instants import HOUR, EpochMs, later
 from wfcore.model.trigger import Missed, Timer, Trigger
 
 LocalTimes = Callable[[datetime], datetime | None]
@@ -95,3 +95,13 @@ def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Fol
 def timer_at(trigger: Trigger, at: EpochMs) -> Timer:
     """The row that stands for one instant of a schedule. SH-1."""
     return Timer(f"{trigger.id}@{at}", trigger.id, at)
+
+
+def planned_ahead(trigger: Trigger, now: EpochMs) -> bool:
+    """
+    Whether the next instant of a schedule was found under a clock that was far ahead: what is
+    told of the trigger lies more than an hour in the future. A clock that was set back by less
+    was corrected, and no local time fires twice. SH-9.
+    """
+    known = (trigger.created_at, trigger.last_run_at or 0, trigger.refused_at or 0)
+    return max(known) > later(now, HOUR)

@@ -18,7 +18,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.json import Json
 from wfcore.model.workflow import Needs
 from wfcore.rules.api_key import ALPHABET
-from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.rules.held_time import HeldTime, held_time, service_time
 from wfcore.rules.limits import MIB, TEXT_RESULT
 from wfcore.rules.variables import compact
 
@@ -36,6 +36,10 @@ class ManualClock:
 
     def deadline_now(self) -> EpochMs:
         self._known, now = held_time(self._known, self._wall, self._steady)
+        return now
+
+    def service_now(self) -> EpochMs:
+        self._known, now = service_time(self._known, self._wall, self._steady)
         return now
 
     def advance(self, by_ms: int) -> None:

@@ -173,7 +173,7 @@ async def _decide(
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         with read_together("execution", run.id):
-            outcome = _told(run, decided, now)
+            outcome = _told(run, decided, services.clock.service_now())
         unit.approvals.put(decided)
         outcome = await collect(unit, outcome, now)
         details = _on_record(decided, asked, run)

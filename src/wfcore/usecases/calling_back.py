@@ -39,13 +39,13 @@ async def next_call(services: Services) -> EpochMs | None:
 async def take_calls(services: Services, limit: int) -> Sequence[Call]:
     """Up to *limit* attempts that are due now, each on record: of racing takers one gets it."""
     async with services.store.view() as view:
-        due = await view.callbacks.due(services.clock.now(), limit)
+        due = await view.callbacks.due(services.clock.service_now(), limit)
     taken = [await _take(services, callback) for callback in due]
     return [call for call in taken if call is not None]
 
 
 async def _take(services: Services, callback: Callback) -> Call | None:
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await unit.executions.get(callback.id)
         key = await unit.keys.get(callback.key_id or "")
@@ -62,7 +62,7 @@ async def _take(services: Services, callback: Callback) -> Call | None:
     if run is None or secret is None:
         return None
     body = body_of(run)
-    return Call(begun, signed(secret, run.id, now, body), body)
+    return Call(begun, signed(secret, run.id, services.clock.now(), body), body)
 
 
 @retried

@@ -67,7 +67,7 @@ async def cancel_execution(
 
     Raises `NotFound`; `AlreadyFinished` for one that has ended.
     """
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await execution_for(unit, who, execution_id)
         try:
@@ -106,9 +106,9 @@ async def wait_for_rest(
     The execution as soon as it rests, or as it is after *wait_ms*, or where this process is
     *leaving*. Raises `NotFound`.
     """
-    deadline = services.clock.now() + wait_ms
+    deadline = services.clock.service_now() + wait_ms
     run = await read_execution(services, who, execution_id)
-    while run.status not in REST and (left := deadline - services.clock.now()) > 0:
+    while run.status not in REST and (left := deadline - services.clock.service_now()) > 0:
         if leaving():
             break
         await services.wakeup.rest(execution_id, left)

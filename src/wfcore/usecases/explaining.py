@@ -43,7 +43,7 @@ async def explain_execution(
     *serving*: whether a server is there, where the caller knows.
     """
     run = await read_execution(services, who, execution_id)
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.view() as view:
         snapshot = await view.definitions.get(run.workflow_id, run.revision)
         asks = any(result.approval_id for result in run.step_results.values())

@@ -14,10 +14,11 @@ from wfcore.instants import MINUTE, EpochMs, later
 from wfcore.model.access import Account
 from wfcore.model.execution import TriggerSource
 from wfcore.model.json import JsonObject
+from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
-from wfcore.rules.schedule import Due, due, timer_at
+from wfcore.rules.schedule import Due, due, planned_ahead, timer_at
 from wfcore.rules.start import Start
 from wfcore.rules.trigger import is_news, ran, refusal, refused
 from wfcore.usecases._apply import hint
@@ -28,6 +29,8 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.triggers import following_of, sees
 
 BATCH = 100
+MOST_AHEAD = 1_000
+"""Among so many timers those of chains are looked for while the time of work is ahead."""
 POSTPONED_BY = MINUTE
 
 
@@ -46,8 +49,12 @@ async def fire_due(services: Services) -> Sequence[Fired]:
     Fire what is due, the oldest first; of very many only the first, so that other duties have
     their turn. Whoever calls again fires the rest.
     """
+    until, work = services.clock.deadline_now(), services.clock.service_now()
     async with services.store.view() as view:
-        found = await view.timers.due(services.clock.deadline_now(), BATCH)
+        found = await view.timers.due(until, BATCH)
+        if until < work:
+            ahead = await view.timers.due(work, MOST_AHEAD)
+            found = [*found, *(one for one in ahead if one.cause and one.due_at > until)]
     ends = [await fire(services, timer.id) for timer in found]
     return [one for one in ends if one is not None]
 
@@ -56,11 +63,13 @@ async def fire_due(services: Services) -> Sequence[Fired]:
 async def fire(services: Services, timer_id: str) -> Fired | None:
     """
     Consume one timer and start what it stands for. None: somebody else has, or its trigger is
-    gone. Held against the clock of deadlines, so that one that jumps fires nothing early. SH-8.
+    gone. A schedule is held against the clock of deadlines, so that one that jumps fires nothing
+    early (SH-8); what follows a completion is work, and goes by the time of work (EX-30).
     """
     until = services.clock.deadline_now()
     async with services.store.unit() as unit:
         timer = await unit.timers.get(timer_id)
+        until = services.clock.service_now() if timer and timer.cause else until
         if timer is None or timer.due_at > until:
             return None
         trigger = await unit.triggers.get(timer.trigger_id)
@@ -93,7 +102,8 @@ async def _fire(
         told = _told(timer, trigger, for_instant)
         start = Start(trigger.owner_id, _source(trigger), chain_depth=timer.depth, told=told)
         try:
-            outcome = await accepted(services, unit, workflow, start, now)
+            at = services.clock.service_now()
+            outcome = await accepted(services, unit, workflow, start, at)
         except InvalidInput:
             why = Refusal.INVALID_INPUT
         except Conflict:
@@ -172,3 +182,42 @@ def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonOb
     """What the first event says of the start."""
     cause: JsonObject = {"completedExecutionId": timer.cause} if timer.cause else {}
     return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
+
+
+async def plan_anew(services: Services) -> int:
+    """
+    Schedules that were planned under a clock far ahead get their next instant by the clock as it
+    is; how many. Else they would not fire before it has come there again. SH-9.
+    """
+    if services.calendar is None:
+        return 0
+    now, page, count = services.clock.deadline_now(), PageRequest(1, BATCH), 0
+    while True:
+        async with services.store.view() as view:
+            rows = (await view.triggers.list(page)).rows
+        for trigger in rows:
+            if isinstance(trigger.spec, Schedule) and planned_ahead(trigger, now):
+                count += await _plan(services, trigger, trigger.spec, now)
+        if len(rows) < BATCH:
+            return count
+        page = PageRequest(page.page + 1, BATCH)
+
+
+@retried
+async def _plan(services: Services, trigger: Trigger, spec: Schedule, now: EpochMs) -> bool:
+    try:
+        at = following_of(services, spec)(now)
+    except InvalidInput:
+        return False
+    async with services.store.unit() as unit:
+        due_at = await unit.timers.next_of(trigger.id)
+        if at is None or due_at is None or due_at <= at:
+            return False
+        timer = await unit.timers.get(timer_at(trigger, due_at).id)
+        if timer is None:
+            return False
+        unit.timers.delete(timer)
+        unit.timers.put(timer_at(trigger, at))
+        await unit.commit()
+    services.wakeup.timer()
+    return True

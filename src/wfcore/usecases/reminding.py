@@ -44,7 +44,7 @@ async def _remind(services: Services, approval_id: str) -> int:
             return 0
         unit.approvals.put(evolve(approval, reminded=approval.reminded + len(due)))
         said = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
-        await collect(unit, announce(run, said, now), now)
+        await collect(unit, announce(run, said, services.clock.service_now()), now)
         await unit.commit()
     services.wakeup.events(run.id)
     return len(due)

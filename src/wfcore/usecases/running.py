@@ -69,10 +69,10 @@ async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
     None where the store took so long that half of the lease is gone already: what was taken is
     left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
     """
-    now, lease_ms = services.clock.now(), services.policy.lease_ms
+    now, lease_ms = services.clock.service_now(), services.policy.lease_ms
     slots = Slots(services.policy.places)
     taken = await services.store.claim(worker, now, later(now, lease_ms), slots, limit)
-    if services.clock.now() - now > lease_ms // 2:
+    if services.clock.service_now() - now > lease_ms // 2:
         return []
     return [Lease(worker, run.id, run.fence) for run in taken]
 
@@ -93,7 +93,7 @@ async def heartbeat(
     The others were taken away. What it holds without knowing (the answer to a claim got lost,
     say) is left to run out, and goes on elsewhere.
     """
-    until = later(services.clock.now(), services.policy.lease_ms)
+    until = later(services.clock.service_now(), services.policy.lease_ms)
     return await services.store.extend(worker, execution_ids, until)
 
 
@@ -126,7 +126,7 @@ async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int
 async def _move(
     services: Services, lease: Lease, first: tuple[facts.Fact, ...]
 ) -> tuple[Definition, Outcome[Execution]]:
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if first and run.in_flight:
@@ -175,7 +175,7 @@ async def _complete(
     which: tuple[int | None, int | None],
     go_on: bool,
 ) -> tuple[Definition, Outcome[Execution]]:
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, *which):
@@ -209,7 +209,7 @@ async def log_lines(
     services: Services, lease: Lease, step_name: str, stream: str, lines: str
 ) -> None:
     """Add output lines of a running step to the event log. Raises `LeaseLost`."""
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         text = mask_text(lines, secret_values(run))
@@ -225,7 +225,7 @@ async def hand_back(services: Services, lease: Lease) -> None:
     Give up an execution: another worker goes on with it, or, where a step was in flight
     (the caller has ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
     """
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
@@ -241,7 +241,7 @@ async def break_off(services: Services, lease: Lease) -> None:
 
     Raises `LeaseLost`.
     """
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         claimed = advance(run, facts.Claimed(), now)

@@ -70,7 +70,7 @@ async def expire(services: Services, approval_id: str) -> bool:
         unit.approvals.put(decide(approval, Expire(), BY_TIMEOUT, now).record)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
         with read_together("execution", run.id):
-            outcome = advance(run, rejected, now)
+            outcome = advance(run, rejected, services.clock.service_now())
         outcome = await collect(unit, outcome, now)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)

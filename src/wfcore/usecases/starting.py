@@ -69,7 +69,7 @@ async def start_execution(
     (the same idempotency key came with another body), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
         asked = await _asked(unit, f"start:{caller}:{workflow_id}", idempotency)
@@ -112,7 +112,7 @@ async def trigger_webhook(
     Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
     `InvalidInput` (the payload breaks a declaration), `LimitReached`.
     """
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         webhook = await unit.webhooks.get(webhook_id)
         workflow = await unit.workflows.get(webhook.workflow_id) if webhook else None
@@ -123,7 +123,8 @@ async def trigger_webhook(
         first = asked.answer(now) if asked else None
         if first is not None:
             return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
-        unit.webhooks.tally(webhook_id, utc_date(now), ACCEPTED, now)
+        wall = services.clock.now()
+        unit.webhooks.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
         start = _from_webhook(webhook, payload)
         return await _accept(services, unit, workflow, start, now, asked)
 
@@ -161,7 +162,7 @@ async def redrive(
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `LimitReached` (nothing was changed).
     """
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id)
         workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)

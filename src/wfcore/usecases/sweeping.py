@@ -17,7 +17,7 @@ from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
-from wfcore.usecases.firing import Fired, fire_due
+from wfcore.usecases.firing import Fired, fire_due, plan_anew
 from wfcore.usecases.preparing import prune_packages
 from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
@@ -42,7 +42,7 @@ async def recover(services: Services) -> int:
     rest goes on. How many. EX-11, EX-15.
     """
     async with services.store.view() as view:
-        lost = await view.executions.abandoned(services.clock.now(), BATCH)
+        lost = await view.executions.abandoned(services.clock.service_now(), BATCH)
     for run in lost:
         with suppress(Stale):
             await _recover(services, run)
@@ -51,7 +51,7 @@ async def recover(services: Services) -> int:
 
 async def _recover(services: Services, lost: Execution) -> None:
     """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await unit.executions.get(lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
@@ -67,7 +67,7 @@ async def _recover(services: Services, lost: Execution) -> None:
 async def end_graces(services: Services) -> int:
     """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
     async with services.store.view() as view:
-        over = await view.executions.grace_over(services.clock.now(), BATCH)
+        over = await view.executions.grace_over(services.clock.service_now(), BATCH)
     for run in over:
         await _end_grace(services, run.id)
     return len(over)
@@ -75,7 +75,7 @@ async def end_graces(services: Services) -> int:
 
 @retried
 async def _end_grace(services: Services, execution_id: str) -> None:
-    now = services.clock.now()
+    now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await unit.executions.get(execution_id)
         if run is None or run.due_at is None or run.due_at > now:
@@ -121,4 +121,5 @@ async def retain(services: Services) -> int:
     )
     await services.counters.trim(later(now, -KEEP_COUNTERS))
     await prune_packages(services)
+    await plan_anew(services)
     return len(old)

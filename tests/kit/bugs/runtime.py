@@ -185,6 +185,16 @@ BUGS = (
         promise(WakeupContract, "test_every_follower_is_woken", wakeup=Wakeups),
     ),
     Bug(
+        "work goes by the wall clock",
+        patched(SystemClock, "service_now", SystemClock.now),
+        promise(
+            ClockContract,
+            "test_work_goes_on_while_the_clock_is_behind",
+            clock=TurnedClock,
+            turn=lambda clock: clock,
+        ),
+    ),
+    Bug(
         "deadlines jump with the clock",
         patched(SystemClock, "deadline_now", SystemClock.now),
         promise(

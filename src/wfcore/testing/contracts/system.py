@@ -84,6 +84,39 @@ class ClockContract:
         turn.advance(1_000)
         assert clock.deadline_now() == before + 2_000
 
+    def test_work_goes_by_the_same_time(self, clock: Clock, turn: Turn) -> None:
+        """As long as nothing jumps, work knows no other time than the wall clock's. EX-30."""
+        for passed in (0, 1, MINUTE, 100 * HOUR):
+            turn.advance(passed)
+            assert clock.service_now() == clock.now()
+
+    @pytest.mark.parametrize("back", [2 * SECOND, 10 * MINUTE, 48 * HOUR])
+    def test_work_goes_on_while_the_clock_is_behind(
+        self, clock: Clock, turn: Turn, back: int
+    ) -> None:
+        """Set back by whatever, the time of work goes on, a little slower, and falls in again."""
+        before = clock.service_now()
+        turn.jump(-back)
+        assert clock.service_now() == before
+        for _ in range(20):
+            turn.advance(HOLD_MS)
+            past, now = before, clock.service_now()
+            assert past + HOLD_MS * 0.9 <= now <= past + HOLD_MS
+            before = now
+        turn.advance(10 * back)
+        assert clock.service_now() == clock.now()
+        turn.advance(1)
+        assert clock.service_now() == clock.now()
+
+    def test_work_does_not_follow_a_jump_forward_at_once(self, clock: Clock, turn: Turn) -> None:
+        """A clock that is wrong for less than five minutes leaves no trace in what is due."""
+        before = clock.service_now()
+        turn.jump(48 * HOUR)
+        turn.advance(SECOND)
+        assert clock.service_now() == before + SECOND
+        turn.jump(-48 * HOUR)
+        assert clock.service_now() == clock.now() == before + SECOND
+
 
 class IdsContract:
     """Subclasses give a fixture `new_ids`: each call of it makes ids as another process would."""

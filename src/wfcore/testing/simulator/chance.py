@@ -41,7 +41,7 @@ AMOUNTS: Mapping[Kind, Sequence[int]] = {
     Kind.STORE_DOWN: (100, 1_500, 8_000),
     Kind.READ_ONLY: (100, 1_500, 8_000),
     Kind.FREEZE: (300, 7_000, 16_000),
-    Kind.CLOCK_JUMP: (-90_000, -5_000, 5_000, 90_000, 400_000),
+    Kind.CLOCK_JUMP: (-600_000, -90_000, 5_000, 90_000, 400_000),
 }
 """Milliseconds that a fault may last, or jump."""
 

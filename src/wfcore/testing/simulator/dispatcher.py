@@ -110,7 +110,7 @@ class Dispatcher:
         mine = list(self.held)
         if mine:
             kept = await running.heartbeat(self._services, self._worker, mine)
-            now = self._services.clock.now()
+            now = self._services.clock.service_now()
             for execution_id in mine:
                 due = kept.get(execution_id)
                 if execution_id not in kept:
@@ -130,7 +130,7 @@ class Dispatcher:
             due = await running.next_due(self._services)
         except StoreUnavailable:
             return POLL_MS
-        left = due - self._services.clock.now() if due is not None else POLL_MS
+        left = due - self._services.clock.service_now() if due is not None else POLL_MS
         return left if 0 < left < POLL_MS else POLL_MS
 
     def _take(self, lease: Lease) -> None:
@@ -167,7 +167,7 @@ class Dispatcher:
             self._host.spawn(f"{held.name}/alarm", self._alarm(held, work.look_at))
 
     async def _alarm(self, held: Held, at: EpochMs) -> None:
-        await sleep(max(at - self._services.clock.now(), 0))
+        await sleep(max(at - self._services.clock.service_now(), 0))
         if held.look_at == at:
             self.look(held.lease.execution_id)
 

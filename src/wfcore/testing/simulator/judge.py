@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from wfcore.instants import EpochMs
 from wfcore.memory.disk import Changes, Rows
 from wfcore.memory.tables import (
     ACCOUNTS,
@@ -34,6 +35,11 @@ from wfcore.testing.simulator.driver import Violation
 Tables = Mapping[str, Rows]
 MOVES = {(row.state, row.target) for row in EXECUTION.rows} | {(None, EXECUTION.initial)}
 SWITCH = "execution."
+CLOCKS_DIFFER_MS = 10_000
+"""
+How far the times of work of two processes may lie apart: by what they read at different moments,
+and by a correction that only one of them saw before the clock jumped.
+"""
 
 
 def require(holds: object, kind: str, what: object) -> None:
@@ -156,7 +162,10 @@ def _goes_on(before: Execution, after: Execution) -> None:
     if after.worker is not None and after.worker != before.worker:
         require(before.worker is None, "taken away", f"{id} from {before.worker}")
         require(after.fence > before.fence, "fence", f"{id} stays {after.fence}")
+    require(_lasts(after.accepted_at, after.completed_at), "ran backwards", id)
     for name, result in after.step_results.items():
+        lasts = _lasts(result.started_at, result.completed_at)
+        require(lasts, "ran backwards", f"{id}/{name}")
         old = before.step_results.get(name)
         if old is not None and old.status is StepStatus.COMPLETED:
             require(result == old, "result changed", f"{id}/{name}")
@@ -166,6 +175,10 @@ def _goes_on(before: Execution, after: Execution) -> None:
             fence, attempt = result.output.get("fence"), result.output.get("attempt")
             fits = fence in (None, before.fence) and attempt in (None, result.attempts)
             require(fits, "late result", f"{id}/{name} of fence {fence}, now {before.fence}")
+
+
+def _lasts(begun: EpochMs, ended: EpochMs | None) -> bool:
+    return ended is None or ended >= begun - CLOCKS_DIFFER_MS
 
 
 def _moves_by_rows(before: Execution | None, after: Execution, log: tuple[Event, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 from wfcore.errors import NotFound
 from wfcore.instants import EpochMs
 from wfcore.ports.files import StoredFile
-from wfcore.rules.held_time import HeldTime, held_time
+from wfcore.rules.held_time import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.driver import Driver
 
@@ -17,10 +17,14 @@ BIRTH = 1_700_000_000_000
 
 
 class WallClock:
-    """One machine's clocks: the driver's time, and how far the wall clock jumped away from it."""
+    """
+    One machine's clocks: the driver's time, and how far the wall clock jumped away from it.
+    `known`: what its processes keep of both in a file.
+    """
 
     def __init__(self, driver: Driver) -> None:
         self.jumped = 0
+        self.known: HeldTime | None = None
         self._driver = driver
 
     def steady(self) -> int:
@@ -31,17 +35,31 @@ class WallClock:
 
 
 class SimClock:
-    """The clock as one process sees it: what it knows of jumps dies with it."""
+    """The clock as one process sees it; what it knows of jumps is kept for the next one."""
 
     def __init__(self, machine: WallClock) -> None:
         self._machine = machine
-        self._known = HeldTime.started(machine.wall(), machine.steady())
+        self._known = self.remembered() or HeldTime.started(machine.wall(), machine.steady())
+
+    def remembered(self) -> HeldTime | None:
+        """What an earlier process of this machine knew."""
+        return self._machine.known
 
     def now(self) -> EpochMs:
         return EpochMs(self._machine.wall())
 
     def deadline_now(self) -> EpochMs:
-        self._known, now = held_time(self._known, self._machine.wall(), self._machine.steady())
+        return self._told_by(held_time)
+
+    def service_now(self) -> EpochMs:
+        return self._told_by(service_time)
+
+    def _told_by(self, rule: Callable[[HeldTime, int, int], tuple[HeldTime, EpochMs]]) -> EpochMs:
+        wall, steady = self._machine.wall(), self._machine.steady()
+        known, now = rule(self._known, wall, steady)
+        if known.hold_until != self._known.hold_until:
+            known, now = rule(agreed(known, self.remembered(), steady), wall, steady)
+        self._known = self._machine.known = known
         return now
 
 

@@ -10,7 +10,6 @@ from wfcore.memory import Disk, MemoryCounters, MemoryStore
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
-from wfcore.rules.held_time import HOLD_MS
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
 from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
@@ -43,7 +42,10 @@ POLICY = Policy(
 DISTURBING = frozenset({Kind.FREEZE, Kind.STORE_DOWN, Kind.READ_ONLY, Kind.CLOCK_JUMP})
 """What may keep a living worker from extending its leases, whatever call it meets."""
 PATIENCE_MS = 240 * SECOND
-"""How long after the last fault everything that was accepted may take to come to rest."""
+"""
+How long after the last fault everything that was accepted may take to come to rest, whatever
+became of the wall clock. EX-30.
+"""
 
 
 @frozen
@@ -84,7 +86,6 @@ class World:
         self._patience_until: int | None = None
         self._down_until = 0
         self._read_only_until = 0
-        self._held_up = 0
         self._farthest = 0
         self._disturbed_until = 0
 
@@ -137,7 +138,7 @@ class World:
         """Nothing goes wrong any more; whoever is down comes back. A clock stays as it is."""
         self.driver.say("calm")
         stop_schedules(self.disk)
-        self._patience_until = self.driver.now + PATIENCE_MS + self._held_up
+        self._patience_until = self.driver.now + PATIENCE_MS
         self.driver.chance.calm()
 
     def acts(self, worker: str) -> bool:
@@ -219,7 +220,6 @@ class World:
             case Kind.CLOCK_JUMP:
                 self.machine.jumped += amount
                 self._farthest = max(self._farthest, self.machine.jumped)
-                self._held_up += max(-amount, 0) + HOLD_MS
             case Kind.WAKE:
                 for node in self.nodes:
                     node.wake()
