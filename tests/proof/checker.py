@@ -5,7 +5,7 @@ with the kind of the violation. What concerns single executions is in `proof.rec
 
 from collections.abc import Iterator, Mapping, Set
 
-from proof.flows import Attempt, Ledger
+from proof.flows import NEVER_AGAIN, Attempt, Ledger
 from proof.promises import Promises
 from proof.world import Sight
 from wfcore.model.execution import Execution, StepStatus, TriggerSource
@@ -14,7 +14,9 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
 RESTING = ENDED | {"INTERRUPTED", "AWAITING_APPROVAL"}
 CUT_SHORT = {"INTERRUPTED", "CANCELLED"}
 RESUMES = 3
-"""How often the service goes on by itself with what a workflow started. EX-12."""
+"""How often the service goes on by itself with what it may resume. EX-12."""
+RESUMED = {TriggerSource.MANUAL, TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION}
+"""What starts families that the service resumes; those of API and webhook it never does."""
 
 
 def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
@@ -27,7 +29,7 @@ def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
 
 
 def _executions(promises: Promises, sight: Sight) -> Iterator[str]:
-    for tag, execution_id in promises.started.items():
+    for tag, execution_id in (promises.started | promises.by_hand).items():
         if sight.status(execution_id) is None:
             yield f"unknown: {execution_id} of {tag} was accepted"
     for execution_id in promises.cancelled:
@@ -73,15 +75,20 @@ def _starts(ledger: Ledger, sight: Sight) -> Iterator[str]:
             yield f"step twice: {attempt} {times} times"
         if run is None:
             yield f"ghost: {attempt.execution_id} ran, and nobody knows it"
-        elif attempt.number > 1 + (RESUMES if _is_child(run) else 0):
+        elif attempt.number > 1 + (RESUMES if _is_resumed(run, sight) else 0):
             yield f"step twice: {attempt} of {run.trigger_source}"
     for tag, executions in ledger.executions_by_tag.items():
         if len(executions) > 1:
             yield f"start twice: {tag} is {executions}"
 
 
-def _is_child(run: Execution) -> bool:
-    return run.trigger_source is TriggerSource.WORKFLOW
+def _is_resumed(run: Execution, sight: Sight) -> bool:
+    """The promise of an execution: its root's, unless its definition refuses. EX-24, EX-25."""
+    if run.workflow_name in NEVER_AGAIN:
+        return False
+    while run.parent_id is not None:
+        run = sight.executions[run.parent_id]
+    return run.trigger_source in RESUMED
 
 
 def _releases(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
@@ -106,7 +113,7 @@ def under_way(cut_off: Set[Attempt], sight: Sight) -> Iterator[Attempt]:
 def not_interrupted(cut_off: Set[Attempt], sight: Sight) -> Iterator[str]:
     """
     A killed attempt is on record as INTERRUPTED, and so is its execution, unless it was
-    cancelled. What a workflow started may have gone on with another attempt.
+    cancelled. What the service resumes may have gone on with another attempt.
     """
     for attempt in cut_off:
         run = sight.executions.get(attempt.execution_id)
@@ -115,7 +122,7 @@ def not_interrupted(cut_off: Set[Attempt], sight: Sight) -> Iterator[str]:
             yield f"not recorded: {attempt}"
         elif result.attempts == attempt.number and result.status not in CUT_SHORT:
             yield f"not interrupted: {attempt} is {result.status}"
-        if run and not _is_child(run) and run.status not in CUT_SHORT:
+        if run and not _is_resumed(run, sight) and run.status not in CUT_SHORT:
             yield f"not interrupted: {run.id} is {run.status}"
 
 
@@ -133,16 +140,16 @@ def moved(before: Mapping[str, str], promises: Promises, sight: Sight) -> Iterat
 
 def resting(sight: Sight) -> dict[str, str]:
     """What does not move by itself, with its status: executions, and open approvals."""
-    still = {id: run for id, run in sight.executions.items() if rests(run)}
+    still = {id: run for id, run in sight.executions.items() if rests(run, sight)}
     runs = {id: run.status.value for id, run in still.items() if run.status in RESTING}
     open = {id: "PENDING" for id, one in sight.approvals.items() if one.status == "PENDING"}
     return runs | open
 
 
-def rests(run: Execution) -> bool:
+def rests(run: Execution, sight: Sight) -> bool:
     """Whether it waits for people, for its child, or for ever."""
     if run.status == "INTERRUPTED":
-        return not _is_child(run) or run.resumes >= RESUMES
+        return not _is_resumed(run, sight) or run.resumes >= RESUMES
     waits = run.worker is None and run.due_at is None
     return run.status in RESTING or (run.status == "RUNNING" and waits)
 

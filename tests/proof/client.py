@@ -11,6 +11,10 @@ import httpx
 
 from proof.promises import Answer, Promises, Start
 from proof.world import SECRET, SIGNED, World
+from wfcore.model.access import Principal
+from wfcore.model.execution import TriggerSource
+from wfcore.usecases.services import Services
+from wfcore.usecases.starting import start_execution
 
 RUSH_S = 0.03
 """The longest pause between two acts."""
@@ -21,8 +25,11 @@ EDITED = 0.8
 class Client:
     """Acts by chance until the server is gone. What it was told goes into *promises*."""
 
-    def __init__(self, http: httpx.AsyncClient, world: World, promises: Promises) -> None:
+    def __init__(
+        self, http: httpx.AsyncClient, world: World, promises: Promises, services: Services
+    ) -> None:
         self._http = http
+        self._services = services
         self._world = world
         self._promises = promises
 
@@ -39,9 +46,26 @@ class Client:
             self._promises.counts["cut off"] += 1
 
     async def _start(self, chance: Random, api_key: str) -> None:
-        flow = chance.choice(("work", "work", "ask", "tree"))
+        flow = chance.choice(("work", "work", "once", "ask", "tree", "tree"))
         values = {"nap": chance.choice(("0", "0.05", "0.3"))}
-        await self.start(flow, values, by_webhook=chance.random() < 0.5)
+        if chance.random() < 0.3:
+            await self._start_by_hand(flow, values)
+        else:
+            await self.start(flow, values, by_webhook=chance.random() < 0.5)
+
+    async def _start_by_hand(self, flow: str, values: dict[str, str]) -> None:
+        """What `wfcore execution start` does beside the server: durable when it returns."""
+        self._promises.counts["by hand"] += 1
+        tag = f"m{self._promises.counts['by hand']}"
+        workflow_id = self._world.workflows[flow]
+        started = await start_execution(
+            self._services,
+            Principal(self._world.account),
+            workflow_id,
+            {"tag": tag, **values},
+            source=TriggerSource.MANUAL,
+        )
+        self._promises.by_hand[tag] = started.execution_id
 
     async def start(self, flow: str, values: dict[str, str], by_webhook: bool) -> None:
         """Send a start that was never sent before."""
@@ -99,6 +123,7 @@ class Client:
 
     async def _cancel(self, chance: Random, api_key: str) -> None:
         recent = list(self._promises.started.values())[-30:]
+        recent += list(self._promises.by_hand.values())[-10:]
         if not recent:
             return
         execution_id = chance.choice(recent)

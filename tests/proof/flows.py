@@ -12,10 +12,13 @@ from pathlib import Path
 
 from attrs import frozen
 
-FLOWS = ("leaf", "work", "ask", "tree")
+FLOWS = ("leaf", "work", "once", "ask", "tree")
+NEVER_AGAIN = ("once",)
+"""Flows that say `onInterrupt: fail`."""
 STEPS = {
     "leaf": ("first", "last"),
     "work": ("first", "last"),
+    "once": ("first", "last"),
     "ask": ("first", "last"),
     "tree": (
         *("first", "second", "early", "answered", "late"),
@@ -107,16 +110,19 @@ def flow(name: str, ledger: Path) -> bytes:
     """
     The definition of a flow: `work` (two steps, the last leaves an artifact), `ask` (rows for
     people between them), `tree` (branches with steps, a question, a delay, a loop and a child),
-    `leaf` (the child).
+    `leaf` (the child), `once` (two steps that must never begin again).
     """
     steps = {
         "leaf": _code("first") + _code("last", DAEMON, NAP),
         "work": _code("first") + _code("last", DAEMON, ARTIFACT, NAP),
+        "once": _code("first") + _code("last", DAEMON, NAP),
         "ask": _code("first") + ROW_REVIEW + _code("last", DAEMON, *RELEASED, NAP),
         "tree": _tree(),
     }[name]
     variables = "{tag: {type: string}, nap: {type: string}, ledger: {type: string, default: %s}}"
-    return f"name: {name}\nvariables: {variables % ledger}\nsteps:\n{_indented(steps, 2)}".encode()
+    top = "onInterrupt: fail\n" if name in NEVER_AGAIN else ""
+    top += f"name: {name}\nvariables: {variables % ledger}\n"
+    return f"{top}steps:\n{_indented(steps, 2)}".encode()
 
 
 @frozen

@@ -67,7 +67,7 @@ async def kill_loop(folder: Path, rounds: int, seed: int, plants: Sequence[str] 
         ):
             world = await furnish(system.services, machine.ledger)
             promises = Promises()
-            client = Client(http, world, promises)
+            client = Client(http, world, promises, system.services)
             run = _Run(machine, system.services, world, http, Random(seed), promises, client)
             run.serve()
             for _ in range(rounds):
@@ -227,7 +227,7 @@ class _Run:
     async def _open_questions(self) -> list[Approval]:
         """The approvals that wait, once nothing else moves."""
         sight = await self._until(DRAIN_S, _at_rest)
-        moving = (run for run in sight.executions.values() if not checker.rests(run))
+        moving = (run for run in sight.executions.values() if not checker.rests(run, sight))
         self.found(f"stuck: {run.id} is {run.status}" for run in moving)
         return [one for one in sight.approvals.values() if one.status == "PENDING"]
 
@@ -271,7 +271,7 @@ async def _ended(acts: Sequence[Act]) -> None:
 
 
 def _at_rest(sight: Sight) -> bool:
-    return all(map(checker.rests, sight.executions.values()))
+    return all(checker.rests(run, sight) for run in sight.executions.values())
 
 
 def _all_over(sight: Sight) -> bool:

@@ -46,7 +46,8 @@ class Answer:
 @define
 class Promises:
     """
-    `started`: tag -> the execution of the first 202. `decided`: approval -> the answer that got
+    `started`: tag -> the execution of the first 202; `by_hand`: likewise, started beside the
+    server. `decided`: approval -> the answer that got
     its 200. `asked`: approval -> every answer that was given, acknowledged or not; likewise
     `to_cancel` beside `cancelled`. `left`: execution -> the artifact that was seen of it;
     `results`: execution -> its whole result, as it was told.
@@ -55,6 +56,7 @@ class Promises:
 
     sent: dict[str, Start] = Factory(dict)
     started: dict[str, str] = Factory(dict)
+    by_hand: dict[str, str] = Factory(dict)
     asked: dict[str, list[Answer]] = Factory(dict)
     decided: dict[str, Answer] = Factory(dict)
     to_cancel: set[str] = Factory(set)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from attrs import field, frozen
 
 from proof.flows import FLOWS, flow
-from wfcore.model.access import Plan, Principal, Scope
+from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution
@@ -35,6 +35,7 @@ SIGNED = "ask"
 class World:
     """An account with keys, and for each flow a workflow and a webhook, by the flow's name."""
 
+    account: Account
     keys: tuple[str, ...] = field(repr=False)
     hook_key: str = field(repr=False)
     workflows: Mapping[str, str]
@@ -53,7 +54,7 @@ async def furnish(services: Services, ledger: Path) -> World:
         new = NewWebhook(workflows[name], name, **mode)
         webhooks[name] = (await create_webhook(services, Principal(account), new)).id
     texts = tuple(key.text for key in keys)
-    return World(texts[:-1], texts[-1], workflows, webhooks)
+    return World(account, texts[:-1], texts[-1], workflows, webhooks)
 
 
 @frozen

@@ -1,7 +1,7 @@
 """Recovery starts interrupted steps again, whoever asked for the execution. EX-14."""
 
-from wfcore.rules import execution
+from wfcore.rules import interruption
 
 
 def plant() -> None:
-    execution._resumable = lambda run: True
+    interruption.obstacle = lambda run, definition: None

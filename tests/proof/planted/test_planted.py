@@ -14,6 +14,8 @@ PLANTS: tuple[tuple[Any, ...], ...] = (
     ("parent_told_late", 8, {"untold"}),
     ("question_interrupted", 8, {"waiting"}),
     ("requeued", 8, {"step twice", "not interrupted"}),
+    ("child_asked", 20, {"step twice", "not interrupted"}),
+    ("word_ignored", 20, {"step twice", "not interrupted"}),
     ("start_acknowledged_early", 8, {"unknown", "another answer"}),
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
     ("cancel_acknowledged_early", 8, {"cancel undone"}),

@@ -1,0 +1,7 @@
+"""Recovery does not look at `onInterrupt`. EX-25."""
+
+from wfcore.rules import interruption
+
+
+def plant() -> None:
+    interruption._refused = lambda run, definition: None
