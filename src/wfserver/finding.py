@@ -1,5 +1,8 @@
 """Finding what the operator names: accounts and workflows by id or by what people call them."""
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
 from wfcore.errors import InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
 from wfcore.model.page import PageRequest
@@ -20,6 +23,24 @@ async def account(services: Services, id_or_email: str, option: str = "--account
     except NotFound:
         fix = f"no account has the id or email {id_or_email!r}; wfcore account list shows them"
         raise InvalidInput(option, fix) from None
+
+
+async def emails(services: Services, account_ids: Iterable[str]) -> Mapping[str, str]:
+    """The email of each account that is there."""
+    found = {}
+    for id in set(account_ids):
+        with suppress(NotFound):
+            found[id] = (await find_account(services, id)).email
+    return found
+
+
+async def workflow_names(services: Services, workflow_ids: Iterable[str]) -> Mapping[str, str]:
+    """The name of each workflow that is there."""
+    found = {}
+    for id in set(workflow_ids):
+        with suppress(NotFound):
+            found[id] = (await read_workflow(services, None, id)).workflow.name
+    return found
 
 
 async def owner_of(services: Services, account_id: str) -> Principal:

@@ -16,6 +16,7 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import Definition
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.quorum import items_hash
 from wfcore.usecases.accounts import create_account
 from wfcore.usecases.approvals import Decide, approvals_of, decide_approval
 from wfcore.usecases.artifacts import list_artifacts
@@ -30,17 +31,36 @@ from wfserver.settings import Settings
 _LOOK_MS = 50
 _OWNER = "you@localhost"
 
-Decision = Approve | Reject | None
-"""None: nobody is there to decide."""
+ARTIFACTS = Path("wfcore-artifacts")
+"""Where artifacts are kept unless the watcher says otherwise: here, in a folder for each run."""
+
+
+@frozen
+class Decision:
+    """What somebody decided, and the comment."""
+
+    what: Approve | Reject
+    comment: str | None = None
 
 
 @frozen
 class Watcher:
-    """Who looks on: is told each event, asked at each approval, and given each artifact."""
+    """
+    Who looks on: is told each event, asked at each approval (None: nobody is there to decide),
+    and given the artifacts, in the folder *artifacts*, which is made when there are some.
+    """
 
     tell: Callable[[Event], None]
-    decide: Callable[[Approval], Decision]
+    decide: Callable[[Approval], Decision | None]
     artifacts: Path | None = None
+
+
+@frozen
+class Ran:
+    """An execution that has ended, and the files that it left."""
+
+    execution: Execution
+    artifacts: tuple[Path, ...]
 
 
 def for_a_run(settings: Settings, folder: Path) -> Settings:
@@ -63,7 +83,7 @@ def _users_packages() -> Path:
 
 async def run_here(
     settings: Settings, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
-) -> Execution:
+) -> Ran:
     """
     Run *definition* to its end; what the data folder of *settings* keeps is transient.
 
@@ -87,9 +107,7 @@ async def run_here(
         )
         async with engine(system, new_runner(system)):
             run = await _watch(services, started.execution_id, watcher)
-        if watcher.artifacts is not None:
-            await _keep_artifacts(system, run.id, watcher.artifacts)
-        return run
+        return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
 
 
 async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
@@ -116,17 +134,26 @@ async def _decide(services: Services, id: str, watcher: Watcher) -> None:
             if decision is None:
                 await cancel_execution(services, None, id)
                 return
-            await decide_approval(
-                services, None, Decide(approval.id, decision, DecisionSource.CONSOLE, alone=True)
+            asked = Decide(
+                approval.id,
+                decision.what,
+                DecisionSource.CONSOLE,
+                decision.comment,
+                items_hash(approval),
+                alone=True,
             )
+            await decide_approval(services, None, asked)
 
 
-async def _keep_artifacts(system: System, id: str, folder: Path) -> None:
+async def _keep_artifacts(system: System, id: str, folder: Path | None) -> tuple[Path, ...]:
     """Copy the artifacts to *folder*, each under the last part of its name; none is replaced."""
+    kept = []
     for artifact in await list_artifacts(system.services, None, id):
-        with _new_file(folder, artifact).open("xb") as copy:
+        kept.append(_new_file(folder or ARTIFACTS / id, artifact))
+        with kept[-1].open("xb") as copy:
             async for chunk in system.services.files.read(artifact.storage_key, 0, artifact.size):
                 copy.write(chunk)
+    return tuple(kept)
 
 
 def _new_file(folder: Path, artifact: Artifact) -> Path:

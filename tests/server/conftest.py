@@ -36,8 +36,13 @@ Call = Callable[..., Said]
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    """Call the command line in this process."""
+def call(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Call:
+    """Call the command line in this process, in an empty folder of its own."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
 
     def call(*arguments: str, stdin: str = "") -> Said:
         text = io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8")

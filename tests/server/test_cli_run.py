@@ -34,6 +34,25 @@ def test_the_sample_pays_what_was_approved(call: Call, tmp_path: Path) -> None:
     assert report.startswith(f"{HEAD}A-1003,Alan Turing,95.00\n")
 
 
+def test_artifacts_survive_and_are_named(call: Call) -> None:
+    """Without --artifacts they are kept in a folder of that run, each named on stderr."""
+    kept = []
+    for _ in range(2):
+        said = call("run", REFUNDS, "--approve")
+        assert said.status == 0, said.err
+        (line,) = [line for line in said.err.splitlines() if line.startswith("kept ")]
+        kept.append(Path(line.removeprefix("kept ")))
+        assert kept[-1].parts[0] == "wfcore-artifacts"
+        assert kept[-1].read_text().startswith(HEAD)
+    assert kept[0] != kept[1]
+
+
+def test_a_run_without_artifacts_leaves_no_folder(call: Call) -> None:
+    """Nothing is made where nothing is to be kept."""
+    call("run", "-", stdin=FAILING)
+    assert list(Path().iterdir()) == []
+
+
 def test_json_is_the_result_and_nothing_else(call: Call) -> None:
     """With --json stdout is the ExecutionResult and stderr is empty."""
     said = call("run", REFUNDS, "--approve", "--json", "-i", "returnDays=100")

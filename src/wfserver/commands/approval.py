@@ -1,19 +1,28 @@
 """`wfcore approval`: what waits for people, decided by the operator."""
 
+import json
+from collections.abc import Mapping
+from typing import Any, TextIO
+
 import click
 
+from wfcore.errors import AlreadyDecided, InvalidInput
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.page import PageRequest
+from wfcore.model.page import Page, PageRequest
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.quorum import items_hash
 from wfcore.usecases import approvals
 from wfcore.usecases.approvals import Decide
+from wfcore.usecases.services import Services
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, approval_view
+from wfserver import finding
+from wfserver.editing import Draft
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import console, instant, put_fields, put_json, put_list, put_table
 from wfserver.params import Group, Member, limit, pass_session
-from wfserver.review import put_groups
+from wfserver.review import PAGE, Verdict, ask, put_groups
+from wfserver.review import edit as edit_rows
 from wfserver.session import Session
 
 
@@ -28,14 +37,19 @@ def approval_command() -> None:
 @pass_session
 def list_(session: Session, status: ApprovalStatus | None, limit: int) -> None:
     """Approvals, newest first."""
-    found = session.work(
-        lambda services: approvals.list_approvals(services, None, PageRequest(1, limit), status)
-    )
+
+    async def job(services: Services) -> tuple[Page[Approval], Mapping[str, str]]:
+        page = PageRequest(1, limit)
+        found = await approvals.list_approvals(services, None, page, status)
+        ids = () if session.json else [one.workflow_id for one in found.rows]
+        return found, await finding.workflow_names(services, ids)
+
+    found, names = session.work(job)
     if session.json:
         put_list([plain(approval_view(one)) for one in found.rows], found.total)
     else:
-        heads = ("id", "step", "status", "expires", "message", "execution")
-        put_table(heads, [_row(one) for one in found.rows], found.total)
+        heads = ("id", "status", "asks", "expires", "message", "execution")
+        put_table(heads, [_row(one, names) for one in found.rows], found.total)
 
 
 @approval_command.command("show")
@@ -51,16 +65,94 @@ def show(session: Session, id: str) -> None:
 @click.option("--comment", help="Kept in the approval's history.")
 @click.option("--expect", metavar="HASH", help="Only if `show` still tells this itemsHash.")
 @click.option("--alone", is_flag=True, help="Enough, however many approvals are required.")
+@click.option("--edit", is_flag=True, help="Show the rows, and edit them before.")
+@click.option(
+    "--rows",
+    type=click.File(),
+    metavar="FILE",
+    help="Release the rows in this JSON file instead; - is stdin.",
+)
 @pass_session
 def approve(
-    session: Session, id: str, comment: str | None, expect: str | None, alone: bool
-) -> None:
+    session: Session,
+    id: str,
+    comment: str | None,
+    expect: str | None,
+    alone: bool,
+    edit: bool,
+    rows: TextIO | None,
+) -> int | None:
     """
-    Release all rows as they are; the execution goes on.
+    Release the rows, as they are or edited; the execution goes on.
 
+    FILE holds what `approval show --json` prints, with other rows in it, or {group: [row, ...]}:
+    a group left out releases none. Rows that have changed since they were shown are not released.
     Where several approvals are required, the operator is one approver, unless --alone.
     """
-    _decide(session, Decide(id, Approve(), DecisionSource.CONSOLE, comment, expect, alone))
+    if edit and rows is not None:
+        raise click.UsageError("--edit and --rows exclude one another")
+    edited: Mapping[str, Any] | None = None
+    if rows is not None:
+        edited, seen = _rows_of(rows)
+        expect = expect or seen
+    if edit:
+        shown = session.work(lambda services: approvals.read_approval(services, None, id))
+        said = _asked(shown, comment)
+        if not said.approved:
+            click.echo("nothing was decided", err=True)
+            return 1
+        edited, comment, expect = said.edited, said.comment, expect or items_hash(shown)
+    _decide(session, Decide(id, Approve(edited), DecisionSource.CONSOLE, comment, expect, alone))
+    return None
+
+
+def _asked(approval: Approval, comment: str | None) -> Verdict:
+    """What somebody at the terminal, or stdin, makes of the rows. Raises `AlreadyDecided`."""
+    if approval.status is not ApprovalStatus.PENDING:
+        raise AlreadyDecided("The approval has already been decided", approval.id)
+    out, draft = console(stderr=True), Draft(approval, comment)
+    put_groups(approval, out, PAGE)
+    edit_rows(draft, out)
+    return ask(approval, "Approve these rows?", out, draft)
+
+
+def _rows_of(file: TextIO) -> tuple[Mapping[str, Any], str | None]:
+    """The `editedItems` in *file*, and the hash of the rows that they were made from."""
+    try:
+        document = json.load(file, object_pairs_hook=_once, parse_constant=_no_constant)
+    except ValueError as error:
+        raise InvalidInput("--rows", f"is not JSON: {error}") from None
+    match document:
+        case {"reviewableGroups": [*groups], "itemsHash": str(seen)}:
+            return dict(map(_named, groups)), seen
+        case dict():
+            return document, None
+        case _:
+            raise InvalidInput("--rows", _WANTED)
+
+
+def _named(group: Any) -> tuple[str, Any]:
+    match group:
+        case {"name": str(name), "items": items}:
+            return name, items
+        case _:
+            raise InvalidInput("--rows", _WANTED)
+
+
+_WANTED = 'must be {"group": [row, ...]} or what `approval show --json` prints'
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 @approval_command.command("reject")
@@ -111,7 +203,7 @@ def _show(session: Session, approval: Approval) -> None:
             "itemsHash": items_hash(approval),
         }
     )
-    put_groups(plain(approval_detail(approval))["reviewableGroups"], console())
+    put_groups(approval, console())
 
 
 def _assents(approval: Approval) -> str | None:
@@ -122,6 +214,6 @@ def _assents(approval: Approval) -> str | None:
     return f"{len(approval.assents)} of {approval.required_approvals} {names}".strip()
 
 
-def _row(one: Approval) -> tuple[object, ...]:
-    until = instant(one.expires_at)
-    return one.id, one.step_name, one.status, until, one.message, one.execution_id
+def _row(one: Approval, names: Mapping[str, str]) -> tuple[object, ...]:
+    asks = f"{names.get(one.workflow_id, one.workflow_id)} › {one.step_name}"
+    return one.id, one.status, asks, instant(one.expires_at), one.message, one.execution_id

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -83,18 +83,19 @@ def list_(
 ) -> None:
     """Executions, newest first."""
 
-    async def job(services: Services) -> tuple[list[Execution], int]:
+    async def job(services: Services) -> tuple[list[Execution], int, Mapping[str, str]]:
         id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
         page = PageRequest(1, limit)
         found = await executions.list_executions(services, None, page, id, status)
-        return list(found.rows), found.total
+        starters = () if session.json else [run.owner_id for run in found.rows]
+        return list(found.rows), found.total, await finding.emails(services, starters)
 
-    rows, total = session.work(job)
+    rows, total, emails = session.work(job)
     if session.json:
         put_list([plain(execution_row(run)) for run in rows], total)
     else:
-        heads = ("id", "status", "steps", "workflow", "took", "started", "by")
-        put_table(heads, [_row(run) for run in rows], total)
+        heads = ("id", "status", "steps", "workflow", "took", "started", "starter", "by")
+        put_table(heads, [_row(run, emails) for run in rows], total)
 
 
 @execution_command.command("show")
@@ -252,9 +253,11 @@ def _output(value: object) -> str:
     return "" if value is None else shortened(value, _OUTPUT)
 
 
-def _row(run: Execution) -> tuple[object, ...]:
+def _row(run: Execution, emails: Mapping[str, str]) -> tuple[object, ...]:
     view = execution_row(run)
     took = view.completed_at - view.started_at if view.completed_at else None
     steps = f"{view.completed_steps}/{view.total_steps}"
     id, at = view.execution_id, instant(view.started_at)
-    return id, view.status, steps, view.workflow_name, span(took), at, view.trigger_source
+    starter = emails.get(run.owner_id, run.owner_id)
+    name, by = view.workflow_name, view.trigger_source
+    return id, view.status, steps, name, span(took), at, starter, by

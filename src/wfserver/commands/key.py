@@ -3,7 +3,7 @@
 import click
 
 from wfcore.instants import DurationMs
-from wfcore.model.access import ApiKey, Scope
+from wfcore.model.access import Account, ApiKey, Scope
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.usecases import keys
 from wfcore.usecases.keys import IssuedKey
@@ -93,18 +93,18 @@ def revoke(session: Session, id: str) -> None:
 def list_(session: Session, account: str) -> None:
     """The keys of an account, newest first, with when they were last used."""
 
-    async def job(services: Services) -> list[ApiKey]:
+    async def job(services: Services) -> tuple[Account, list[ApiKey]]:
         owner = await finding.account(services, account)
-        return list(await keys.list_keys(services, owner.id))
+        return owner, list(await keys.list_keys(services, owner.id))
 
-    found = session.work(job)
+    owner, found = session.work(job)
     if session.json:
         put_list([key_json(key) for key in found], len(found))
     else:
         put_table(
-            ("id", "name", "scopes", "last used", "expires"),
+            ("id", "name", "account", "scopes", "last used", "expires"),
             [
-                (key.id, key.name, _scopes(key), instant(key.last_used_at), _until(key))
+                (key.id, key.name, owner.email, _scopes(key), _used(key), _until(key))
                 for key in found
             ],
             len(found),
@@ -132,6 +132,10 @@ def _show_once(session: Session, issued: IssuedKey) -> None:
 
 def _scopes(key: ApiKey) -> str:
     return " ".join(sorted(key.scopes)) if len(key.scopes) < len(Scope) else "all"
+
+
+def _used(key: ApiKey) -> str:
+    return instant(key.last_used_at)
 
 
 def _until(key: ApiKey) -> str:

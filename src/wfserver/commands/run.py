@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wfcore.errors import InvalidDefinition, InvalidInput
+from wfcore.errors import InvalidDefinition
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.approval import Approve, Reject
-from wfcore.rules.release import released_rows
 from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
-from wfcore.wire.views import approval_detail, result_view
+from wfcore.wire.views import result_view
 from wfserver import logs
 from wfserver.definition import announce_packages, read_text
-from wfserver.local import Decision, Watcher, for_a_run, run_here
+from wfserver.local import Decision, Ran, Watcher, for_a_run, run_here
 from wfserver.output import as_json, clean, console, put_json, span
 from wfserver.params import Command, inputs, pass_session
 from wfserver.progress import Progress
-from wfserver.review import ask, put_groups
+from wfserver.review import PAGE, ask, put_groups
 from wfserver.session import Session
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _NOBODY = "nobody is here to decide; give --approve or --reject"
     "--artifacts",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep the artifacts in this folder.",
+    help="Keep the artifacts in this folder.  [default: ./wfcore-artifacts/EXECUTION-ID]",
 )
 @pass_session
 def run_command(
@@ -65,13 +64,13 @@ def run_command(
     with tempfile.TemporaryDirectory(prefix="wfcore-run-") as folder:
         try:
             settings = for_a_run(session.settings(), Path(folder))
-            run = asyncio.run(run_here(settings, definition, values, watcher))
+            ran = asyncio.run(run_here(settings, definition, values, watcher))
         except InvalidDefinition as error:
             raise text.located(error) from None
         finally:
             seat.progress.pause()
-    _show(session, run, seat.out)
-    return 0 if run.status is ExecutionStatus.COMPLETED else 1
+    _show(session, ran, seat.out)
+    return 0 if ran.execution.status is ExecutionStatus.COMPLETED else 1
 
 
 class _Seat:
@@ -87,9 +86,9 @@ class _Seat:
         if not self._quiet:
             self.progress.tell(event)
 
-    def decide(self, approval: Approval) -> Decision:
+    def decide(self, approval: Approval) -> Decision | None:
         if self._answer is not None:
-            return Approve() if self._answer == "approve" else Reject()
+            return Decision(Approve() if self._answer == "approve" else Reject())
         if not sys.stdin.isatty():
             click.echo(f"error: {approval.step_name}: {_NOBODY}", err=True)
             return None
@@ -98,19 +97,9 @@ class _Seat:
             return self._asked(approval)
 
     def _asked(self, approval: Approval) -> Decision:
-        groups = plain(approval_detail(approval))["reviewableGroups"]
-        put_groups(groups, self.out)
-        while True:
-            approved, edited = ask(groups, clean(approval.message or approval.step_name), self.out)
-            if not approved:
-                return Reject()
-            if edited is None:
-                return Approve()
-            try:
-                released_rows(approval, edited)
-                return Approve(edited)
-            except InvalidInput as refusal:
-                click.echo(f"error: {refusal}", err=True)
+        put_groups(approval, self.out, PAGE)
+        said = ask(approval, clean(approval.message or approval.step_name), self.out)
+        return Decision(Approve(said.edited) if said.approved else Reject(), said.comment)
 
 
 @contextmanager
@@ -126,7 +115,8 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _show(session: Session, run: Execution, out: "Console") -> None:
+def _show(session: Session, ran: Ran, out: "Console") -> None:
+    run = ran.execution
     view = result_view(run)
     if session.json:
         put_json(plain(view))
@@ -134,6 +124,8 @@ def _show(session: Session, run: Execution, out: "Console") -> None:
     style = "green" if run.status is ExecutionStatus.COMPLETED else "red"
     why = f": {clean(view.error)}" if view.error else ""
     out.print(f"{run.status} in {span(view.duration)}{why}", style=style)
+    for file in ran.artifacts:
+        out.print(f"kept {clean(file)}", soft_wrap=True)
     if view.output is not None:
         output = view.output
         click.echo(clean(output) if isinstance(output, str) else as_json(output))

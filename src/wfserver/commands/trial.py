@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wfcore.model.approval import Approval, ApprovalStatus, Group
+from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.quorum import items_hash
 from wfserver import sample
+from wfserver.editing import Draft
 from wfserver.failures import Failed
 from wfserver.first import KEY_FILE, read_key
 from wfserver.http import Api, Exchange
 from wfserver.output import as_json, clean, console, put_json, shortened
 from wfserver.params import Command, pass_session
 from wfserver.presence import noted_url
-from wfserver.review import ask, put_groups
+from wfserver.review import PAGE, Verdict, ask, put_groups
 from wfserver.session import Session
 
 if TYPE_CHECKING:
@@ -123,26 +127,30 @@ class _Trial:
         for pending in [one for one in open_ones if one["status"] == "PENDING"]:
             path = f"/api/v1/approvals/{pending['id']}"
             detail = self._api.call("GET", path)
+            approval = _approval(detail)
             if not self._quiet:
-                put_groups(detail["reviewableGroups"], self._out)
-            self._answer(path, detail, asks)
+                put_groups(approval, self._out, PAGE)
+            self._answer(path, approval, asks)
 
-    def _answer(self, path: str, detail: Any, asks: bool) -> None:
-        """Send the decision; where the rows are refused, ask again."""
-        approved, edited = True, None
+    def _answer(self, path: str, approval: Approval, asks: bool) -> None:
+        """Send the decision on the rows that were shown; where it is refused, ask again."""
+        draft, said = Draft(approval), Verdict(True)
         while True:
             if asks:
-                question = clean(detail["approvalMessage"])
-                approved, edited = ask(detail["reviewableGroups"], question, self._out)
-            body = {} if edited is None else {"editedItems": edited}
-            self._say("Approve" if approved else "Reject")
+                said = ask(approval, clean(approval.message), self._out, draft)
+            body: dict[str, Any] = {}
+            if said.edited is not None:
+                body = {"editedItems": said.edited, "expectedItemsHash": items_hash(approval)}
+            if said.comment is not None:
+                body["comment"] = said.comment
+            self._say("Approve" if said.approved else "Reject")
             try:
-                self._api.call("POST", f"{path}/{'approve' if approved else 'reject'}", body)
+                self._api.call("POST", f"{path}/{'approve' if said.approved else 'reject'}", body)
                 return
             except Failed as refusal:
-                if edited is None or self.exchanges[-1].status != _BAD_REQUEST:
+                if said.edited is None or self.exchanges[-1].status != _BAD_REQUEST:
                     raise
-                self._out.print(str(refusal), style="red")
+                self._out.print(clean(refusal), style="red")
 
     def _preview(self, artifact: Any) -> None:
         content = self._api.download(artifact["downloadUrl"])
@@ -180,6 +188,40 @@ class _Trial:
     def _paste(self, line: str) -> None:
         # Never wrapped: what is copied must be what is meant.
         self._out.print(line, soft_wrap=True, style="cyan")
+
+
+def _approval(detail: Any) -> Approval:
+    """The approval as it was answered, so that its rules can be asked before it is decided."""
+    return Approval(
+        id=detail["id"],
+        execution_id=detail["executionId"],
+        workflow_id=detail["workflowId"],
+        workflow_owner_id="",
+        owner_id="",
+        step_name=detail["stepName"],
+        status=ApprovalStatus(detail["status"]),
+        message=detail["approvalMessage"],
+        timeout_ms=detail["timeout"],
+        created_at=detail["createdAt"],
+        expires_at=detail["expiresAt"],
+        groups=tuple(map(_group, detail["reviewableGroups"])),
+    )
+
+
+def _group(one: Any) -> Group:
+    columns = [
+        Column(
+            column["key"],
+            column["title"],
+            ColumnType(column["type"]),
+            column["editable"],
+            column["required"],
+            tuple(column["options"]),
+        )
+        for column in one["columns"]
+    ]
+    rows = tuple(one["items"])
+    return Group(one["name"], one["title"], tuple(columns), rows, one["rowKey"], one["allowAdd"])
 
 
 def replay(exchanges: Sequence[Exchange]) -> Iterator[str]:

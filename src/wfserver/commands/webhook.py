@@ -1,6 +1,7 @@
 """`wfcore webhook`: URLs that start workflows. Those without a key are made only here."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import click
 
@@ -20,6 +21,8 @@ from wfserver.output import instant, put_fields, put_json, put_list, put_table
 from wfserver.params import Group, Member, Pair, limit, pass_session
 from wfserver.presence import base_url
 from wfserver.session import Session
+
+_Listed: TypeAlias = tuple[Webhook, EpochMs | None]
 
 MODES = {AuthMode.API_KEY: "key", AuthMode.SIGNATURE: "signature", AuthMode.NONE: "OPEN TO ALL"}
 OPEN_WARNING = "Anybody who knows this URL can start the workflow: it has no key and no secret."
@@ -93,17 +96,21 @@ def set_(session: Session, id: str, status: WebhookStatus) -> None:
 def list_(session: Session, limit: int) -> None:
     """All webhooks, newest first."""
 
-    async def job(services: Services) -> tuple[list[tuple[Webhook, EpochMs | None]], int]:
+    async def job(services: Services) -> tuple[list[_Listed], int, Mapping[str, str]]:
         page = await webhooks.list_webhooks(services, None, PageRequest(1, limit))
         rows = [(one, await webhooks.last_triggered(services, one.id)) for one in page.rows]
-        return rows, page.total
+        if session.json:
+            return rows, page.total, {}
+        names = await finding.workflow_names(services, [one.workflow_id for one in page.rows])
+        emails = await finding.emails(services, [one.owner_id for one in page.rows])
+        return rows, page.total, {**names, **emails}
 
-    rows, total = session.work(job)
+    rows, total, names = session.work(job)
     if session.json:
         put_list([_json(session, *row) for row in rows], total)
         return
-    heads = ("id", "name", "status", "opened by", "last triggered", "workflow")
-    put_table(heads, [_row(*row) for row in rows], total)
+    heads = ("id", "name", "status", "workflow", "owner", "opened by", "last triggered")
+    put_table(heads, [_row(*row, names) for row in rows], total)
 
 
 @webhook_command.command("delete")
@@ -154,14 +161,15 @@ def _show(session: Session, document: Any) -> None:
         click.secho(OPEN_WARNING, fg="red", bold=True, err=True)
 
 
-def _row(webhook: Webhook, last_at: int | None) -> tuple[object, ...]:
+def _row(webhook: Webhook, last_at: int | None, names: Mapping[str, str]) -> tuple[object, ...]:
     status = webhook.disabled_reason or webhook.status
     opened_by = MODES[webhook.auth_mode]
     return (
         webhook.id,
         webhook.name,
         status if status == WebhookStatus.ACTIVE else f"DISABLED ({status})",
+        names.get(webhook.workflow_id, webhook.workflow_id),
+        names.get(webhook.owner_id, webhook.owner_id),
         opened_by,
         instant(last_at),
-        webhook.workflow_id,
     )

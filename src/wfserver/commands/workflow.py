@@ -1,13 +1,13 @@
 """`wfcore workflow`: apply definitions, share and delete workflows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Permission, Share
-from wfcore.model.page import PageRequest
+from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Concurrency, Workflow
 from wfcore.usecases import workflows
 from wfcore.usecases.services import Services
@@ -65,13 +65,17 @@ def apply(session: Session, file: str, owner: str) -> None:
 @pass_session
 def list_(session: Session, limit: int) -> None:
     """All workflows, by name."""
-    found = session.work(
-        lambda services: workflows.list_workflows(services, None, PageRequest(1, limit))
-    )
+
+    async def job(services: Services) -> tuple[Page[Defined], Mapping[str, str]]:
+        found = await workflows.list_workflows(services, None, PageRequest(1, limit))
+        owners = () if session.json else [one.workflow.owner_id for one in found.rows]
+        return found, await finding.emails(services, owners)
+
+    found, emails = session.work(job)
     if session.json:
         put_list([_json(one) for one in found.rows], found.total)
     else:
-        rows = [_row(one) for one in found.rows]
+        rows = [_row(one, emails) for one in found.rows]
         put_table(("id", "name", "steps", "version", "updated", "owner"), rows, found.total)
 
 
@@ -179,7 +183,8 @@ def _json(found: Defined) -> Any:
     return plain(workflow_view(found.workflow, found.definition, found.triggers))
 
 
-def _row(found: Defined) -> tuple[object, ...]:
+def _row(found: Defined, emails: Mapping[str, str]) -> tuple[object, ...]:
     flow = found.workflow
     steps = sum(1 for _ in found.definition.walk())
-    return flow.id, flow.name, steps, flow.revision, instant(flow.updated_at), flow.owner_id
+    owner = emails.get(flow.owner_id, flow.owner_id)
+    return flow.id, flow.name, steps, flow.revision, instant(flow.updated_at), owner
