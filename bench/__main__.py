@@ -1,8 +1,9 @@
 """
-`python -m bench [SECONDS]`: one table of ratios, all measured in this run on this machine.
+`python -m bench [SECONDS [all]]`: one table of ratios, all measured in this run on this machine.
 
 Absolute figures depend on the machine and are printed for orientation; the ratios are what
-this project promises. A row that misses its promise is marked, and the exit status is 1.
+this project promises. A row that misses its promise is marked, and the exit status is 1. With
+`all` retention deletes as many executions as it promises to, instead of a part of them.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.table import Table
 
-from bench import http, kit, readers, spawn, writer
+from bench import http, kit, readers, retention, spawn, writer
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -160,6 +161,25 @@ def engine_rows(
         report.most(what, readers.slow_readers_mb(server, seeded), "MB", 63)
 
 
+def store_rows(report: Report, seconds: float, folder: Path, wanted: int) -> None:
+    """What much stored costs a start, and how it goes once it is old."""
+    seeded = http.seed(folder)
+    none = http.readiness_s(folder)
+    retention.fill(folder, seeded, wanted)
+    many = http.readiness_s(folder, WFCORE_KEEP_EXECUTIONS="365d")
+    what = f"readiness with {wanted:,} executions / with none"
+    report.at_most(what, f"{many:.2f} s", f"{none:.2f} s", many / none, 1.5)
+    found = retention.measured(folder, seeded, wanted, seconds)
+    minutes = retention.LONG / found.per_second / 60
+    what = f"{retention.LONG:,} old executions gone, from {wanted:,}"
+    report.most(what, minutes, "min", 10, f"{found.per_second:,.0f}/s")
+    usual, beside = found.usual_ms, found.beside_ms
+    what = "starts beside retention, p99 / usual"
+    report.at_most(what, f"{beside:.1f} ms", f"{usual:.1f} ms", beside / usual, 2)
+    sizes = f"{found.bytes_before / 1e6:,.0f} MB", f"{found.bytes_after / 1e6:,.0f} MB"
+    report.plain("database before and after retention", sizes[1], sizes[0])
+
+
 def engine_ms(server: Server, seeded: http.Seeded, seconds: float) -> tuple[float, float]:
     """
     What two more steps add, halved, beyond what such a step takes without an engine, and the
@@ -178,6 +198,7 @@ def engine_ms(server: Server, seeded: http.Seeded, seconds: float) -> tuple[floa
 
 def main() -> int:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
+    wanted = retention.LONG if sys.argv[2:] == ["all"] else retention.SHORT
     report, console = Report(), Console()
     with tempfile.TemporaryDirectory() as folder, console.status("measuring"):
         http_rows(report, seconds, Path(folder, "http"))
@@ -185,6 +206,7 @@ def main() -> int:
         starts = spawn_rows(report)
         kit_rows(report)
         engine_rows(report, seconds, Path(folder, "engine"), starts)
+        store_rows(report, seconds, Path(folder, "store"), wanted)
     console.print(report.table)
     return 0 if report.kept else 1
 

@@ -89,19 +89,19 @@ def http_alone(data: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def whole(data: Path) -> Iterator[Server]:
+def whole(data: Path, **env: str) -> Iterator[Server]:
     """The bundled server, with its bytecode written as an installation writes it."""
     compile_dir(_SOURCES, quiet=1)
     argv = ["-m", "wfserver", "--data", str(data), "serve", "--port", "{port}"]
-    with running(argv) as server:
+    with running(argv, **env) as server:
         yield server
 
 
-def readiness_s(data: Path) -> float:
+def readiness_s(data: Path, **env: str) -> float:
     """How long the bundled server takes from its start to its first answer: the middle of some."""
     took = []
     for _ in range(STARTS):
-        with whole(data) as server:
+        with whole(data, **env) as server:
             took.append(server.ready_s)
     return median(took)
 

@@ -1,6 +1,5 @@
 """The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -8,17 +7,16 @@ from adapters_runtime.loops import Loop
 from adapters_runtime.wakeups import Wakeups
 from wfcore.usecases.firing import Fired
 from wfcore.usecases.services import Services
-from wfcore.usecases.sweeping import next_deadline, retain, sweep
+from wfcore.usecases.sweeping import next_deadline, sweep
 
 log = logging.getLogger("wfcore.sweeper")
 
 INTERVAL_S = 1.0
-RETENTION_S = 3_600.0
 
 
 class Sweeper:
     """
-    Sweeps once a second, and at every known deadline; retention once an hour.
+    Sweeps once a second, and at every known deadline.
 
     *before* runs first each time: a dispatcher of the same process keeps its leases there, so
     that a process that was held up (a suspended machine, say) does not take them for lost.
@@ -33,7 +31,6 @@ class Sweeper:
         self._services = services
         self.loop = Loop("sweeper", self._round, wakeups.timer_due)
         self._before = before
-        self._last_retention = float("-inf")
 
     async def run(self) -> None:
         """Sweep until `stop` of its loop. A sweep that fails is logged and tried again."""
@@ -45,7 +42,6 @@ class Sweeper:
             await self._before()
         fired = await sweep(self._services)
         _tell(fired)
-        await self._retain()
         return await self._pause()
 
     async def _pause(self) -> float:
@@ -54,12 +50,6 @@ class Sweeper:
             return INTERVAL_S
         left = (due - self._services.clock.deadline_now()) / 1_000
         return min(max(left, 0.005), INTERVAL_S)
-
-    async def _retain(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._last_retention >= RETENTION_S:
-            await retain(self._services)
-            self._last_retention = now
 
 
 def _tell(fired: Iterable[Fired]) -> None:

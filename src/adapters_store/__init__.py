@@ -5,11 +5,12 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store.files import LocalFiles
+from wfcore.errors import InvalidInput
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 
-__all__ = ["Opened", "open_store", "path_of"]
+__all__ = ["Opened", "database_of", "open_store"]
 
 SQLITE = "sqlite:///"
 
@@ -40,7 +41,7 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite import SqliteStore
 
-    path = path_of(url, data_dir)
+    path = _path_of(url, data_dir)
     store = await SqliteStore.open(path, data_dir)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
@@ -50,8 +51,15 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     return Opened(store, counters, files, str(path))
 
 
-def path_of(url: str | None, data_dir: Path) -> Path:
-    """The database file that *url* names (None: the one in *data_dir*). Raises `ValueError`."""
+def database_of(url: str | None, data_dir: Path) -> Path | None:
+    """The file of the store at *url*; None: it has none. Raises `InvalidInput`."""
+    try:
+        return None if url == "memory:" else _path_of(url, data_dir)
+    except ValueError as error:
+        raise InvalidInput("--store", str(error)) from None
+
+
+def _path_of(url: str | None, data_dir: Path) -> Path:
     if url is None:
         return data_dir / "wfcore.db"
     if url.startswith(SQLITE) and len(url) > len(SQLITE):

@@ -9,7 +9,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,9 +47,9 @@ class LocalFiles:
         finally:
             os.close(descriptor)
 
-    async def delete_execution(self, execution_id: str) -> None:
-        """Delete every file of an execution. Raises `StoreUnavailable`."""
-        await asyncio.to_thread(self._delete, self.root / _checked(execution_id))
+    async def delete_executions(self, *execution_ids: str) -> None:
+        """Delete every file of these executions, durably. Raises `StoreUnavailable`."""
+        await asyncio.to_thread(self._delete, [self.root / _checked(id) for id in execution_ids])
 
     def _store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
         folder = self.root / _checked(execution_id)
@@ -74,11 +75,14 @@ class LocalFiles:
         except OSError as error:
             raise StoreUnavailable(detail=f"artifact: {error}") from error
 
-    def _delete(self, folder: Path) -> None:
+    def _delete(self, folders: Sequence[Path]) -> None:
         try:
-            shutil.rmtree(folder)
-        except FileNotFoundError:
-            return
+            there = [folder for folder in folders if os.path.lexists(folder)]
+            for folder in there:
+                with suppress(FileNotFoundError):  # another process deletes the same
+                    shutil.rmtree(folder)
+            if there:
+                flush_folder(self.root)
         except OSError as error:
             raise StoreUnavailable(detail=f"artifact: {error}") from error
 

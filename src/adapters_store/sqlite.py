@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from adapters_store.private import alone
-from adapters_store.sql import claims, lanes, records, runs, starts
+from adapters_store.sql import claims, lanes, records, room, runs, starts
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.desk import Desk
@@ -175,9 +175,13 @@ class SqliteStore:
     async def trim(
         self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
     ) -> int:
-        """Delete up to *limit* old records; how many went."""
+        """Delete up to *limit* old records, the oldest first; how many went."""
         before = (audit_before, replays_before, sessions_before, sessions_before)
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
+
+    async def release(self, limit: int) -> int:
+        """Give up to *limit* unused bytes back to the file system; how many went."""
+        return await self._writer.submit(partial(room.release, limit=limit))
 
     async def backup(self, path: str) -> None:
         """Write a consistent copy to *path* while everything goes on."""

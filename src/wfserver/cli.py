@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "Serve the API.",
     "doctor": "What works here, and what to install.",
     "check": "Read all that is stored, beside a server, and name what is damaged.",
+    "compact": "Give unused room of the database back, beside a server.",
     "account": "Accounts: create, set, list.",
     "key": "API keys: create, rotate, revoke, list.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",

@@ -16,6 +16,7 @@ from adapters_runtime.caller import Caller
 from adapters_runtime.code_step import CodeStepRunner, StepLimits
 from adapters_runtime.courier import HttpCourier
 from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.retention import Retention
 from adapters_runtime.steps import StepRunners
 from adapters_runtime.sweeper import Sweeper
 from wfcore.errors import NotReady
@@ -71,7 +72,8 @@ class Engine:
         self.dispatcher = Dispatcher(services, steps, wakeups, worker)
         sweeper = Sweeper(services, wakeups, self.dispatcher.keep_leases)
         courier = HttpCourier(system.settings.policy.private_callbacks)
-        self._parts = (self.dispatcher, sweeper, Caller(services, courier, wakeups))
+        caller, retention = Caller(services, courier, wakeups), Retention(services)
+        self._parts = (self.dispatcher, sweeper, caller, retention)
         self._settings = system.settings
         self._clock = services.clock
         self._drained = False
@@ -87,7 +89,8 @@ class Engine:
         """
         bound_s = self._settings.stalled_ms / 1_000
         found = [self.dispatcher.trouble(bound_s)]
-        found += [part.loop.trouble(bound_s) for part in self._parts[1:]]
+        # All but retention: without it the disk fills up some day, but callers are served.
+        found += [part.loop.trouble(bound_s) for part in self._parts[1:-1]]
         if lacking := self.dispatcher.shortages.now:
             found.append(f"steps cannot be started: {lacking}")
         if any(found):

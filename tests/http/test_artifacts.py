@@ -112,7 +112,7 @@ async def test_ranges_and_heads_work(world: World):
 async def test_content_that_is_gone_is_404(world: World):
     """A record without its file is not found, and nothing has begun to be sent."""
     url = await link_of(world)
-    await world.services.files.delete_execution(url.split("/")[3])
+    await world.services.files.delete_executions(url.split("/")[3])
     answer = await world.http.get(url)
     assert (answer.status_code, answer.json().keys()) == (404, {"error"})
 

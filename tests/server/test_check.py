@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from adapters_store.sql import room
 from adapters_store.sqlite import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
+from wfserver.commands import compact
 
 from .conftest import Call, Running
 
@@ -219,3 +221,24 @@ def test_a_damaged_backup_is_not_restored(
     assert said.status == 1
     assert "damaged" in said.err
     assert not again.exists()
+
+
+def test_room_is_given_back_beside_a_running_server(call: Call, up: Running) -> None:
+    """`compact` says what the file took before and takes now; the server goes on."""
+    said = call("--data", str(up.data), "compact", "--json")
+    assert said.status == 0
+    assert said.json["after"] <= said.json["before"]
+    assert call("--data", str(up.data), "compact").out.startswith(str(up.data / "wfcore.db"))
+    assert call("--data", str(up.data), "check", "--json").json["ok"] is True
+
+
+def test_a_large_old_file_is_not_written_anew_beside_a_server(
+    call: Call, up: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would keep writers waiting for too long is refused, and says what to do."""
+    monkeypatch.setattr(compact, "keeps_account", lambda path: False)
+    monkeypatch.setattr(compact, "_BESIDE_S", -1.0)
+    monkeypatch.setattr(room, "STEPS", 1)
+    said = call("--data", str(up.data), "compact")
+    assert said.status == 1
+    assert "stop the server" in said.err

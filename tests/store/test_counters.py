@@ -219,8 +219,8 @@ async def test_the_loop_goes_on_while_another_process_holds_the_lock(
 ) -> None:
     """Admissions wait for the lock, nobody else does; once it is free all are counted exactly."""
     monkeypatch.setattr(connection, "COUNTERS_BUSY_S", 60)
-    counters = await SqliteCounters.open(tmp_path / "counters.db")
     store = await SqliteStore.open(tmp_path / "wfcore.db")
+    counters = await SqliteCounters.open(tmp_path / "counters.db")
     process = start(HOLD, tmp_path / "counters.db")
     assert heard(process) == "held"
     asked = [asyncio.ensure_future(counters.take("k", (minute(5),), NOW)) for _ in range(8)]

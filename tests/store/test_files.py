@@ -51,7 +51,7 @@ async def test_names_are_checked_before_anything_is_written(tmp_path: Path) -> N
         with pytest.raises(NotFound):
             await files.store(execution_id, artifact_id, BytesIO(b""))
     with pytest.raises(NotFound):
-        await files.delete_execution("../precious")
+        await files.delete_executions("../precious")
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 

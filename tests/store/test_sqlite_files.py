@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection, migrate, writer
+from adapters_store.sql import connection, migrate, room, writer
 from adapters_store.sqlite import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreRefused, StoreUnavailable
@@ -368,3 +368,38 @@ async def test_a_cancelled_list_loses_no_connection(tmp_path: Path) -> None:
         assert await count() == 1
     await store.close()
     assert not [thread for thread in set(threading.enumerate()) - before if "wfcore" in thread.name]
+
+
+async def test_room_of_what_was_deleted_goes_back(tmp_path: Path) -> None:
+    """A new file shrinks piece by piece, all but a reserve; one of an early version once anew."""
+    path = tmp_path / "wfcore.db"
+    store = await SqliteStore.open(path)
+    names = [f"e{n}" for n in range(100)]
+    for id in names:
+        await keep(store, make.execution(id, variables={"x": "x" * 200_000}))
+    async with store.unit() as unit:
+        unit.executions.purge(*names)
+        await unit.commit()
+    gone = [await store.release(1 << 20)]
+    while gone[-1]:
+        gone.append(await store.release(1 << 20))
+    assert sum(gone) > 14 << 20
+    await store.close()
+    assert path.stat().st_size <= room.RESERVE_BYTES + (1 << 20)
+
+
+async def test_a_file_of_an_early_version_is_written_anew(tmp_path: Path) -> None:
+    """Only then it keeps account of its room; what would take too long leaves it as it was."""
+    path = tmp_path / "wfcore.db"
+    write_database(path, "PRAGMA auto_vacuum = NONE", "CREATE TABLE a (x)", "DROP TABLE a")
+    store = await SqliteStore.open(path)
+    await keep(store, *(make.execution(f"e{n}") for n in range(300)))
+    assert await store.release(1 << 20) == 0
+    assert not room.keeps_account(path)
+    assert not room.write_anew(path, within_s=-1)
+    assert not room.keeps_account(path)
+    assert room.write_anew(path)
+    assert room.keeps_account(path)
+    async with store.view() as view:
+        assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 300
+    await store.close()

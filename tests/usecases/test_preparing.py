@@ -8,7 +8,7 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import CodeStep, Language, Needs
 from wfcore.testing.fakes import NotedEnvironments
-from wfcore.usecases import preparing, sweeping, workflows
+from wfcore.usecases import preparing, retention, workflows
 
 ONE, TWO = Needs(Language.PYTHON, ("one==1",)), Needs(Language.PYTHON, ("two==1",))
 
@@ -94,7 +94,7 @@ async def test_packages_stay_while_somebody_needs_them(
     assert lease.execution_id == run_id
     await bringing.finish(lease, "a")
     noted.grow_old()
-    await sweeping.retain(bringing.services)
+    await retention.tidy(bringing.services)
     assert set(noted.idle) == {TWO}
     await workflows.delete_workflow(bringing.services, id)
     assert await preparing.prune_packages(bringing.services) == 1

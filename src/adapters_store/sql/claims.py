@@ -105,12 +105,16 @@ def touch(cursor: Cursor) -> None:
     cursor.execute("UPDATE pulse SET beats = beats")
 
 
+def _old(table: str, key: str, at: str) -> str:
+    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?"
+    return f"DELETE FROM {table} WHERE ({key}) IN ({oldest})"
+
+
 OLD = (
-    "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < ? LIMIT ?)",
-    """DELETE FROM replays WHERE (scope, key) IN
-        (SELECT scope, key FROM replays WHERE created_at < ? LIMIT ?)""",
-    "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE created_at < ? LIMIT ?)",
-    "DELETE FROM logins WHERE id IN (SELECT id FROM logins WHERE last_failure_at < ? LIMIT ?)",
+    _old("audit", "id", "at"),
+    _old("replays", "scope, key", "created_at"),
+    _old("sessions", "id", "created_at"),
+    _old("logins", "id", "last_failure_at"),
 )
 """What deletes old rows, in the order of the instants given to `trim`."""
 

@@ -42,17 +42,19 @@ REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
 
 ADD_EVENT = insert("events", ("execution_id", "number", "at", "kind", "data"))
 
+_PURGED = "(SELECT value FROM json_each(?))"
 PURGE = (
-    """DELETE FROM approval_approvers
-        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id = ?)""",
-    "DELETE FROM approvals WHERE execution_id = ?",
-    "DELETE FROM artifacts WHERE execution_id = ?",
-    "DELETE FROM callbacks WHERE id = ?",
-    "DELETE FROM events WHERE execution_id = ?",
-    "DELETE FROM step_results WHERE execution_id = ?",
-    "DELETE FROM execution_variables WHERE execution_id = ?",
-    "DELETE FROM executions WHERE id = ?",
+    f"""DELETE FROM approval_approvers
+        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id IN {_PURGED})""",
+    f"DELETE FROM approvals WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM callbacks WHERE id IN {_PURGED}",
+    f"DELETE FROM events WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM executions WHERE id IN {_PURGED}",
 )
+"""Each for any number of executions, so that a batch of them costs no more statements than one."""
 
 Ended = Callable[[Collection[str]], Sequence[str]]
 """Of these workers, those whose process has ended."""
@@ -127,13 +129,14 @@ class Executions:
         values = (record.id, record.worker, now, ended)
         self.desk.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
 
-    def purge(self, id: str) -> None:
+    def purge(self, *ids: str) -> None:
         for sql in PURGE:
-            self.desk.write("executions", (sql, (id,), None))
+            self.desk.write("executions", (sql, (text_of(ids),), None))
         self.desk.changed.update(
             ("approvals", "artifacts", "events", "approval_approvers", "callbacks")
         )
-        self.desk.draft("executions", (id,), None)
+        for id in ids:
+            self.desk.draft("executions", (id,), None)
 
 
 async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:

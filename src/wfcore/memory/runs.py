@@ -104,17 +104,18 @@ class Executions:
         """Whether the worker of *run* let its lease end, or is known to have ended."""
         return (overlay.get(LEASES, run.id) or 0) < now or run.worker in self.ended
 
-    def purge(self, id: str) -> None:
+    def purge(self, *ids: str) -> None:
         def change(overlay: Overlay) -> None:
-            overlay.set(EXECUTIONS, id, None)
-            overlay.set(LEASES, id, None)
-            overlay.set(EVENTS, id, None)
-            overlay.set(CALLBACKS, id, None)
+            for id in ids:
+                overlay.set(EXECUTIONS, id, None)
+                overlay.set(LEASES, id, None)
+                overlay.set(EVENTS, id, None)
+                overlay.set(CALLBACKS, id, None)
             for approval in overlay.all(APPROVALS):
-                if approval.execution_id == id:
+                if approval.execution_id in ids:
                     overlay.set(APPROVALS, approval.id, None)
             for artifact in overlay.all(ARTIFACTS):
-                if artifact.execution_id == id:
+                if artifact.execution_id in ids:
                     overlay.set(ARTIFACTS, artifact.id, None)
 
         self.desk.collect(change)

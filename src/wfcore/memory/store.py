@@ -213,7 +213,9 @@ class MemoryStore:
             old = [
                 (name, key)
                 for name, at, before in ages
-                for key, record in self.disk.tables[name].items()
+                for key, record in sorted(
+                    self.disk.tables[name].items(), key=lambda kept: getattr(kept[1], at)
+                )
                 if getattr(record, at) < before
             ][:limit]
             gone: Changes = {}
@@ -223,6 +225,10 @@ class MemoryStore:
             return len(old)
 
         return await self._gate("trim", limit, trim, writes=True)
+
+    async def release(self, limit: int) -> int:
+        """Memory is given back by itself."""
+        return 0
 
     async def backup(self, path: str) -> None:
         """A store in memory has no copy to give. Raises `StoreUnavailable`."""

@@ -25,5 +25,8 @@ class ArtifactFiles(Protocol):
         content is gone.
         """
 
-    async def delete_execution(self, execution_id: str) -> None:
-        """Delete every file of an execution. Nothing there is fine."""
+    async def delete_executions(self, *execution_ids: str) -> None:
+        """
+        Delete every file of these executions, durably: none is back after a power cut. Nothing
+        there is fine. Raises `StoreUnavailable`.
+        """

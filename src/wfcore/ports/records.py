@@ -170,7 +170,7 @@ class Executions(ExecutionsView, Protocol):
         `abandoned` was read keeps the execution, although `extend` changes no version.
         """
 
-    def purge(self, id: str) -> None:
+    def purge(self, *ids: str) -> None:
         """
         Delete it with its events, approvals, callback and artifact records. Files are the
         caller's.

@@ -185,8 +185,15 @@ class Store(Protocol):
         self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
     ) -> int:
         """
-        Delete up to *limit* old records; how many went: audit entries, idempotency records,
-        and, by *sessions_before*, sessions (when they began) and logins (their last failure).
+        Delete up to *limit* old records, the oldest of a kind first; how many went: audit
+        entries, idempotency records, and, by *sessions_before*, sessions (when they began) and
+        logins (their last failure).
+        """
+
+    async def release(self, limit: int) -> int:
+        """
+        Give up to *limit* bytes that nothing uses any more back to the system, soon enough for
+        others to write meanwhile; how many went. 0: there is nothing worth giving back.
         """
 
     async def backup(self, path: str) -> None:

@@ -116,8 +116,8 @@ class DictFiles:
         if chunk := self._content[storage_key][start:end]:
             yield chunk
 
-    async def delete_execution(self, execution_id: str) -> None:
-        for key in [key for key in self._content if key.startswith(f"{execution_id}/")]:
+    async def delete_executions(self, *execution_ids: str) -> None:
+        for key in [key for key in self._content if key.partition("/")[0] in execution_ids]:
             del self._content[key]
 
 

@@ -8,27 +8,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from wfcore.errors import IllegalMove, Stale
-from wfcore.instants import DAY, EpochMs, later
+from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.execution import advance
 from wfcore.rules.interruption import loss, may_resume
-from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
-from wfcore.usecases.firing import Fired, fire_due, plan_anew
-from wfcore.usecases.preparing import prune_packages
+from wfcore.usecases.firing import Fired, fire_due
 from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import expire_due
 
 BATCH = 100
-KEEP_COUNTERS = 2 * DAY
 
 
 async def sweep(services: Services) -> Sequence[Fired]:
-    """Everything that is due now, but retention; what came of due triggers."""
+    """Everything that is due now; what came of due triggers. What is too old: `retention`."""
     await recover(services)
     await expire_due(services)
     await remind_due(services)
@@ -96,30 +93,3 @@ async def next_deadline(services: Services) -> EpochMs | None:
     async with services.store.view() as view:
         known = await view.approvals.next_deadline(), await view.timers.next_due()
     return min((at for at in known if at is not None), default=None)
-
-
-async def retain(services: Services) -> int:
-    """
-    Delete what is over its time: ended executions with their artifacts and events, audit
-    entries, idempotency records, old counters, packages that nothing needs any more. How many
-    executions went. Contract §7, PK-6.
-    """
-    now = services.clock.now()
-    policy = services.policy
-    async with services.store.view() as view:
-        old = await view.executions.ended_before(later(now, -policy.keep_executions_ms), BATCH)
-    for execution_id in old:
-        await services.files.delete_execution(execution_id)
-        async with services.store.unit() as unit:
-            unit.executions.purge(execution_id)
-            await unit.commit()
-    await services.store.trim(
-        later(now, -policy.keep_audit_ms),
-        later(now, -REPLAY_WINDOW),
-        later(now, -SESSION_MAX),
-        10_000,
-    )
-    await services.counters.trim(later(now, -KEEP_COUNTERS))
-    await prune_packages(services)
-    await plan_anew(services)
-    return len(old)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import attrs
 import click
 
-from adapters_store import path_of
+from adapters_store import database_of
 from adapters_store.sql.checking import Stage, Told, check, check_counters
-from wfcore.errors import InvalidInput
 from wfserver.archive import ARTIFACTS
 from wfserver.failures import FAILED, Failed
 from wfserver.output import clean, put_json
@@ -43,12 +42,9 @@ def check_command(session: Session) -> int:
 
 
 def _told(settings: Settings) -> Iterator[Told]:
-    if settings.store == "memory:":
+    path = database_of(settings.store, settings.data)
+    if path is None:
         raise Failed("memory: keeps nothing that could be checked")
-    try:
-        path = path_of(settings.store, settings.data)
-    except ValueError as error:
-        raise InvalidInput("--store", str(error)) from None
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
     yield from check(path, settings.data / ARTIFACTS)

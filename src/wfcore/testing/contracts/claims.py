@@ -311,6 +311,42 @@ class ClaimContract:
         assert [session is not None for session in sessions] == [False] * 4 + [True]
         assert [login is not None for login in logins] == [False] * 4 + [True]
 
+    async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
+        """A batch that is not all takes what is oldest of its kind."""
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(9 - n)) for n in range(4)))
+        assert await store.trim(at(20), at(0), at(0), 3) == 3
+        async with store.view() as view:
+            assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_0"]
+
+    async def test_many_are_purged_at_once(self, store: Store) -> None:
+        """A batch goes with all that belongs to it, and nothing else."""
+        for id in ("e1", "e2", "e3"):
+            await keep(store, make.execution(id), make.event(1, id), make.callback(id))
+        async with store.unit() as unit:
+            unit.executions.purge("e1", "e3", "unknown")
+            await unit.commit()
+        async with store.view() as view:
+            left = [await view.executions.get(id) is not None for id in ("e1", "e2", "e3")]
+            events = [len(await view.events.of_execution(id, 0, 9)) for id in ("e1", "e2", "e3")]
+        assert (left, events) == ([False, True, False], [0, 1, 0])
+
+    async def test_room_is_given_back_until_none_is_left(self, store: Store) -> None:
+        """Each call gives back at most what it may; what is stored stays."""
+        for first in range(0, 60, 20):
+            large = {"x": "x" * 200_000}
+            names = [f"e{n}" for n in range(first, first + 20)]
+            await keep(store, *(make.execution(id, variables=large) for id in names))
+            async with store.unit() as unit:
+                unit.executions.purge(*names[:-1])
+                await unit.commit()
+        while gone := await store.release(1 << 20):
+            assert 0 < gone <= 1 << 20
+        async with store.view() as view:
+            for id in ("e19", "e39", "e59"):
+                kept = await view.executions.get(id)
+                assert kept is not None
+                assert kept.variables == large
+
     async def test_a_store_answers_until_it_is_closed_twice(self, store: Store) -> None:
         """`ping` is quiet on a healthy store, `close` may be called twice."""
         await store.ping()

@@ -57,8 +57,8 @@ class FilesContract(Awaited):
         """Reading what was deleted or never there raises before the first chunk."""
         first = await files.store("exec_1", "art_1", BytesIO(b"a"))
         other = await files.store("exec_2", "art_2", BytesIO(b"b"))
-        await files.delete_execution("exec_1")
-        await files.delete_execution("exec_1")
+        await files.delete_executions("exec_1", "exec_none")
+        await files.delete_executions("exec_1")
         with pytest.raises(NotFound):
             await content(files, first.storage_key, 0, 1)
         assert await content(files, other.storage_key, 0, 1) == b"b"

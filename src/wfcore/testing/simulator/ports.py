@@ -145,5 +145,5 @@ class NoFiles:
             yield chunk
         raise NotFound("Artifact")
 
-    async def delete_execution(self, execution_id: str) -> None:
+    async def delete_executions(self, *execution_ids: str) -> None:
         """There is nothing to delete."""

@@ -1,0 +1,101 @@
+"""Retention beside starts: how fast what has ended long ago goes, and what starts notice of it."""
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from attrs import frozen
+
+from bench import http
+from bench.load import Load, load
+from bench.servers import Server
+
+CLIENTS = 8
+SHORT, LONG = 20_000, 500_000
+MOST_S = 900
+DATABASE = "wfcore.db"
+AGE_MS = 200 * 86_400_000
+TABLES = ("executions", "execution_variables", "step_results", "events")
+
+
+@frozen
+class Retained:
+    """Executions deleted a second, the 99th percentiles of starts in ms, and the file's size."""
+
+    per_second: float
+    usual_ms: float
+    beside_ms: float
+    bytes_before: int
+    bytes_after: int
+
+
+def fill(data: Path, seeded: http.Seeded, wanted: int) -> None:
+    """
+    Let an execution end, and make *wanted* copies of it with events and steps, 200 days older.
+
+    By SQL, in the order of their age as a server writes them.
+    """
+    with http.whole(data) as server:
+        http.executions(server, seeded, "bash-1", 1, 0.2)
+    with closing(sqlite3.connect(data / DATABASE, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        (model,) = connection.execute(
+            "SELECT id FROM executions WHERE completed_at IS NOT NULL LIMIT 1"
+        ).fetchone()
+        for table in TABLES:
+            connection.execute(*_copies(connection, table, model, wanted))
+        connection.execute("COMMIT")
+
+
+def _copies(
+    connection: sqlite3.Connection, table: str, model: str, wanted: int
+) -> tuple[str, tuple[int, str]]:
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    key = "id" if table == "executions" else "execution_id"
+    changed = {
+        key: f"'exec_0' || printf('%09d', n) || '_' || {key}",
+        "accepted_at": f"accepted_at - {AGE_MS} + n",
+        "completed_at": f"completed_at - {AGE_MS} + n",
+    }
+    picked = ", ".join(changed.get(name, name) for name in columns)
+    sql = f"""WITH RECURSIVE numbers (n) AS
+        (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+        INSERT INTO {table} ({", ".join(columns)}) SELECT {picked} FROM numbers, {table}
+        WHERE {key} = ? ORDER BY n"""
+    return sql, (wanted, model)
+
+
+def measured(data: Path, seeded: http.Seeded, wanted: int, seconds: float) -> Retained:
+    """The *wanted* old executions go while clients start others; first without, to compare."""
+    database = data / DATABASE
+    before = database.stat().st_size
+    with http.whole(data, WFCORE_KEEP_EXECUTIONS="365d") as server:
+        usual = _starts(server, seeded, seconds)
+    with http.whole(data) as server:
+        began, latencies = time.perf_counter(), list[float]()
+        while there := _left(database):
+            latencies += _starts(server, seeded, seconds).latencies
+            if time.perf_counter() - began > MOST_S:
+                break
+        took = time.perf_counter() - began
+    latencies.sort()
+    return Retained(
+        (wanted - there) / took,
+        usual.percentile(0.99),
+        latencies[int(len(latencies) * 0.99)],
+        before,
+        database.stat().st_size,
+    )
+
+
+def _left(database: Path) -> int:
+    """Executions that are stored and over their time."""
+    with closing(sqlite3.connect(database)) as connection:
+        sql = "SELECT count(*) FROM executions WHERE completed_at < ?"
+        before = time.time() * 1_000 - AGE_MS / 2
+        return int(connection.execute(sql, (before,)).fetchone()[0])
+
+
+def _starts(server: Server, seeded: http.Seeded, seconds: float) -> Load:
+    return load(server.port, CLIENTS, seconds, http.starts(seeded))

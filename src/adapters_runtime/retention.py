@@ -1,0 +1,51 @@
+"""
+The loop that deletes what is over its time, beside the load.
+
+A loop of its own: however much there is to delete, what falls due is swept in time.
+"""
+
+import asyncio
+import logging
+
+from adapters_runtime.loops import Loop
+from wfcore.usecases.retention import retain, tidy
+from wfcore.usecases.services import Services
+
+log = logging.getLogger("wfcore.retention")
+
+INTERVAL_S = 300.0
+TIDY_S = 3_600.0
+LEAST_REST_S = 0.005
+REST = 1.0
+"""A piece is followed by a rest as long as it took: half of the time belongs to others."""
+
+
+class Retention:
+    """Piece by piece until nothing old is left, then every five minutes; tidies up once an hour."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.loop = Loop("retention", self._round, asyncio.Event())
+        self._tidied = float("-inf")
+        self._gone = 0
+
+    async def run(self) -> None:
+        """Delete until `stop` of its loop, which is heeded after each piece."""
+        await self.loop.run()
+
+    async def _round(self) -> float:
+        """One piece; how long to rest afterwards, in seconds."""
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        done = await retain(self._services)
+        self._gone += done.executions
+        took = clock.time() - began
+        if clock.time() - self._tidied >= TIDY_S:
+            await tidy(self._services)
+            self._tidied = clock.time()
+        if done.more:
+            return max(took * REST, LEAST_REST_S)
+        if self._gone:
+            log.info("executions over their time are gone", extra={"executions": self._gone})
+            self._gone = 0
+        return INTERVAL_S

@@ -1,0 +1,64 @@
+"""`wfcore compact`: room that nothing uses any more goes back to the file system."""
+
+import asyncio
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from adapters_store import database_of
+from adapters_store.sql.room import carry_over, keeps_account, write_anew
+from wfserver.compose import System
+from wfserver.failures import Failed
+from wfserver.output import put_json
+from wfserver.params import Command, pass_session
+from wfserver.presence import is_serving
+from wfserver.session import Session
+
+_PIECE = 1 << 20
+_BESIDE_S = 2.0
+"""How long a running server's writers are kept waiting at once: they give up after 4.5 s."""
+
+
+@click.command("compact", cls=Command)
+@pass_session
+def compact_command(session: Session) -> None:
+    """
+    Give unused room of the database back to the file system, in small pieces beside a server.
+
+    A server does this by itself once nothing old is left. A file of an early version is written
+    anew first, which needs room for a copy and, unless it is small, the server to be stopped.
+    """
+    settings = session.settings()
+    path = database_of(settings.store, settings.data)
+    if path is None:
+        raise Failed("memory: keeps no file")
+    if not path.exists():
+        raise Failed(f"there is no {path}; wfcore up makes it")
+    before = path.stat().st_size
+    if not keeps_account(path):
+        _write_anew(path, is_serving(settings) is True)
+    session.work_in(_release_all)
+    carry_over(path)
+    after = path.stat().st_size
+    if session.json:
+        put_json({"file": str(path), "before": before, "after": after})
+    else:
+        click.echo(f"{path}: {before:,} bytes before, {after:,} now")
+
+
+def _write_anew(path: Path, beside: bool) -> None:
+    if not write_anew(path, _BESIDE_S if beside else None):
+        raise Failed(
+            f"{path} is of an early version and too large to be written anew beside a server; "
+            "stop the server, call wfcore compact once, and start it again"
+        )
+
+
+async def _release_all(system: System) -> None:
+    """Piece by piece, with a rest as long as each took: others write in between."""
+    gone = 1
+    while gone:
+        began = monotonic()
+        gone = await system.services.store.release(_PIECE)
+        await asyncio.sleep(monotonic() - began)
