@@ -10,9 +10,11 @@ from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 
-__all__ = ["Opened", "database_of", "open_store"]
+__all__ = ["CACHE_BYTES", "Opened", "database_of", "open_store"]
 
 SQLITE = "sqlite:///"
+CACHE_BYTES = 16 << 20
+"""What decoded records may take up in memory, unless a setting says otherwise."""
 
 
 @frozen
@@ -25,7 +27,7 @@ class Opened:
     location: str
 
 
-async def open_store(url: str | None, data_dir: Path) -> Opened:
+async def open_store(url: str | None, data_dir: Path, cache_bytes: int = CACHE_BYTES) -> Opened:
     """
     Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
 
@@ -42,7 +44,7 @@ async def open_store(url: str | None, data_dir: Path) -> Opened:
     from adapters_store.sqlite import SqliteStore
 
     path = _path_of(url, data_dir)
-    store = await SqliteStore.open(path, data_dir)
+    store = await SqliteStore.open(path, data_dir, cache_bytes)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
     except BaseException:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from adapters_store import CACHE_BYTES
 from adapters_store.private import alone
 from adapters_store.sql import claims, lanes, records, room, runs, starts
 from adapters_store.sql.connection import copy_database
@@ -121,25 +122,27 @@ class SqliteUnit:
 class SqliteStore:
     """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cache_bytes: int = CACHE_BYTES) -> None:
         self.path = path
         self._file = DatabaseFile(path)
-        self._reads = Reads(self._file)
+        self._reads = Reads(self._file, cache_bytes)
         self._writer = Writer(self._file, self._reads.committed)
         self._workers = Workers(path.parent / "workers")
 
     @classmethod
-    async def open(cls, path: Path, data: Path | None = None) -> "SqliteStore":
+    async def open(
+        cls, path: Path, data: Path | None = None, cache_bytes: int = CACHE_BYTES
+    ) -> "SqliteStore":
         """
         Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
-        where *path* is.
+        where *path* is. *cache_bytes*: what decoded records may take up in memory.
 
         Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
         commits, or is missing beside other data (all is left untouched), `StoreUnavailable` where
         it cannot be used now.
         """
         await asyncio.to_thread(_prepare_alone, path, data)
-        return cls(path)
+        return cls(path, cache_bytes)
 
     def unit(self) -> SqliteUnit:
         """A unit of work."""

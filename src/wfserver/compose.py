@@ -45,7 +45,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
     URL that nobody knows.
     """
     make_data_folder(settings.data)
-    opened = await open_store(settings.store, settings.data)
+    opened = await open_store(settings.store, settings.data, settings.cache)
     wakeups = Wakeups()
     try:
         services = Services(

@@ -20,12 +20,13 @@ from adapters_runtime.ai.providers import (
     providers_from,
     settings_like,
 )
+from adapters_store import CACHE_BYTES
 from wfcore.errors import InvalidInput
 from wfcore.instants import MINUTE, DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.rules.duration import parse_duration
 from wfcore.usecases.services import Policy
-from wfserver.step_settings import StepSettings, step_settings, switch
+from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
 _OURS = "WFCORE_"
@@ -72,6 +73,7 @@ class Settings:
     What the server and the commands need to know. Lengths of time are milliseconds.
 
     `store` None: SQLite in the data folder. `places`: executions worked on at once.
+    `cache`: bytes that decoded records may take up.
     `drain_ms`: how long running steps may go on after SIGTERM. `stalled_ms`: how long due work may
     be left, or one round of a loop take, before the server is not ready.
     `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
@@ -95,6 +97,7 @@ class Settings:
     connections: int | None = None
     connections_each: int | None = None
     steps: StepSettings = StepSettings()
+    cache: int = CACHE_BYTES
     packages: Path | None = None
     build_packages: bool = False
     prune_packages: bool = True
@@ -147,6 +150,7 @@ def settings_from(
         connections=_count_or_none(env, "WFCORE_CONNECTIONS"),
         connections_each=_count_or_none(env, "WFCORE_CONNECTIONS_PER_ADDRESS"),
         steps=step_settings(env),
+        cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )

@@ -39,8 +39,8 @@ def step_settings(env: Mapping[str, str]) -> StepSettings:
     return StepSettings(
         isolation=_level(env, "WFCORE_ISOLATION"),
         minimum=_level(env, "WFCORE_MIN_ISOLATION"),
-        memory=_size(env, "WFCORE_STEP_MEMORY", default.memory, _LEAST_MEMORY),
-        disk=_size(env, "WFCORE_STEP_DISK", default.disk, _LEAST_DISK),
+        memory=size(env, "WFCORE_STEP_MEMORY", default.memory, _LEAST_MEMORY),
+        disk=size(env, "WFCORE_STEP_DISK", default.disk, _LEAST_DISK),
         files=_number(env, "WFCORE_STEP_FILES", default.files, 64),
         processes=_number(env, "WFCORE_STEP_PROCESSES", default.processes, 8),
         reads=_paths(env, "WFCORE_STEP_READS"),
@@ -58,15 +58,16 @@ def _level(env: Mapping[str, str], name: str) -> str | None:
     return text
 
 
-def _size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
+def size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
+    """The bytes that *name* says, as in 512MB. Raises `InvalidInput`."""
     text = env.get(name, "").strip()
     if not text:
         return default
     found = _SIZE.fullmatch(text)
-    size = int(found[1]) << _UNITS[(found[2] or "B").upper()] if found else 0
-    if size < least:
+    asked = int(found[1]) << _UNITS[(found[2] or "B").upper()] if found else 0
+    if asked < least:
         raise InvalidInput(name, f"must be a size like 512MB, at least {least >> 20}MB")
-    return size
+    return asked
 
 
 def _number(env: Mapping[str, str], name: str, default: int, least: int) -> int:

@@ -91,3 +91,13 @@ def test_every_setting_that_is_documented_is_known() -> None:
     unset = dict.fromkeys(named, "")
     assert settings_from(unset) == settings_from({})
     assert settings_from(unset, data="x", store="memory:", host="h", port=1)
+
+
+def test_the_cache_of_records_has_a_size() -> None:
+    """`WFCORE_CACHE` is a size in bytes; too small or unreadable ones are refused by name."""
+    assert settings_from({}).cache == 16 << 20
+    assert settings_from({"WFCORE_CACHE": "64MB"}).cache == 64 << 20
+    for odd in ("lots", "1KB", "-5MB"):
+        with pytest.raises(InvalidInput) as refusal:
+            settings_from({"WFCORE_CACHE": odd})
+        assert refusal.value.field == "WFCORE_CACHE"

@@ -8,7 +8,6 @@ import pytest
 from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
-from adapters_store.sql import reads
 from adapters_store.sqlite import SqliteStore
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
@@ -53,9 +52,11 @@ class TestSqliteStore(StoreContract):
 class TestSqliteStoreThatRemembersNothing(TestSqliteStore):
     """Every read decodes rows, and every write is over something unknown."""
 
-    @pytest.fixture(autouse=True)
-    def nothing_is_kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reads, "ENTRY_CHARACTERS", -1)
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[SqliteStore]:
+        store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=0)
+        yield store
+        await store.close()
 
 
 class TestSqliteCounters(CountersContract):

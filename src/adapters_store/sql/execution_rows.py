@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import cost_of, reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row
 from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.evolving import evolve
@@ -109,17 +109,17 @@ def bumped(run: Execution) -> Execution:
 def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
     """
     The writes that store *run* over *base* (what is stored at its version, None: unknown), and
-    how many characters that are.
+    about how many bytes their values take up in memory.
     """
     body = text_of(write_head(run))
     output = None if run.output is None else text_of(run.output)
     found, size = _step_writes(run, base)
     found.insert(0, _head(run, base, body, output))
-    size += len(body) + len(output or "")
+    size += cost_of(body) + cost_of(output or "")
     if _has_new_variables(run, base):
         variables = text_of(run.variables)
         found.append((PUT_VARIABLES, (run.id, variables), None))
-        size += len(variables)
+        size += cost_of(variables)
     found += _lane_writes(run)
     return found, size
 
@@ -169,7 +169,7 @@ def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], i
         if known.get(name) is not result:
             body, output = text_of({"name": name, **_write_step(result)}), text_of(result.output)
             found.append((PUT_STEP, (run.id, position, body, output), None))
-            size += len(body) + len(output)
+            size += cost_of(body) + cost_of(output)
     return found, size
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
+from adapters_store.sql.bodies import cost_of
 from adapters_store.sql.connection import (
     AsyncConnection,
     Connection,
@@ -34,15 +35,14 @@ R = TypeVar("R")
 
 PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
-CACHE_CHARACTERS = 32 * 1024 * 1024
-ENTRY_CHARACTERS = 4 * 1024 * 1024
-"""A record that is larger is not remembered: each change then writes all its steps again."""
+ENTRY_BYTES = 1_400
+"""What an entry takes up beside the values in its texts: key, record, results of steps."""
 
 
 @define(eq=False)
 class Known:
     """
-    A decoded record, its row where that is what is compared, and about how large it is.
+    A decoded record, its row where that is what is compared, and about how many bytes both are.
 
     `seen`: the state of the database (see `Reads.state`) in which it was last found to hold.
     """
@@ -56,8 +56,14 @@ class Known:
 
 @define(eq=False)
 class Cache:
-    """Decoded records by table and key, bounded by the size of their texts."""
+    """
+    Decoded records by table and key, bounded by about how many bytes they take up.
 
+    A record of more than half of `limit` is not remembered: each change then writes all its
+    steps again.
+    """
+
+    limit: int
     entries: dict[tuple[str, Key], Known] = field(factory=dict)
     filled: int = 0
 
@@ -68,11 +74,11 @@ class Cache:
     def keep(self, table: str, key: Key, known: Known) -> None:
         """Remember; the oldest entries make room."""
         self.forget(table, key)
-        if known.size > ENTRY_CHARACTERS:
+        if known.size > self.limit // 2:
             return
         self.entries[table, key] = known
         self.filled += known.size
-        while self.filled > CACHE_CHARACTERS:
+        while self.filled > self.limit:
             self.forget(*next(iter(self.entries)))
 
     def forget(self, table: str, key: Key) -> None:
@@ -85,7 +91,7 @@ class Cache:
 class Reads:
     """All reading connections of one store."""
 
-    def __init__(self, file: DatabaseFile) -> None:
+    def __init__(self, file: DatabaseFile, cache_bytes: int) -> None:
         self._file = file
         self._inline: Connection | None = None
         self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
@@ -95,7 +101,7 @@ class Reads:
         self._state = (0, 0)
         self._beat = -1
         self._in_turn = False
-        self.cache = Cache()
+        self.cache = Cache(cache_bytes)
 
     def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*. Raises `StoreUnavailable`."""
@@ -123,8 +129,9 @@ class Reads:
     def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
         """The record in *row*, remembered under *key*."""
         record = fetch.decode(row)
-        size = sum(len(text) for text in row if isinstance(text, str))
+        texts = [text for text in row if isinstance(text, str)]
         compared = None if fetch.probe else row
+        size = ENTRY_BYTES + sum(map(cost_of, texts)) + (sum(map(len, texts)) if compared else 0)
         self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
         return record
 
@@ -181,7 +188,7 @@ class Reads:
         if self._inline is not None:
             close_quietly(self._inline)
             self._inline, self._in_turn, self._beat = None, False, -1
-        self.cache = Cache()
+        self.cache = Cache(self.cache.limit)
         return StoreUnavailable(detail=detail_of(error))
 
     def few(self, query: Query) -> list[Row]:

@@ -12,6 +12,7 @@ from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS
 from adapters_store.sql.queries import Listing, query
+from adapters_store.sql.reads import ENTRY_BYTES
 from adapters_store.sql.statements import insert
 from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
@@ -113,7 +114,8 @@ class Executions:
         if len(writes) > 1:
             self.desk.changed.add("step_results")
         known = self.desk.reads.cache.get("executions", key) if base is not None else None
-        self.desk.draft("executions", key, bumped(record), size + (known.size if known else 0))
+        size += known.size if known else ENTRY_BYTES
+        self.desk.draft("executions", key, bumped(record), size)
 
     def _base(self, record: Execution) -> Execution | None:
         """What is stored at the record's version, where that is known."""

@@ -1,0 +1,86 @@
+"""The cache of decoded records keeps within its bytes: no entry costs more than is counted."""
+
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters_store.sqlite import SqliteStore
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+
+MANY = 120
+VALUES: dict[str, Any] = {
+    "nothing": None,
+    "numbers": list(range(1_000, 3_000)),
+    "fractions": [n / 7 for n in range(500)],
+    "rows": [{"id": f"order-{n}", "amount": n * 1.5, "ok": True, "note": None} for n in range(99)],
+    "empty lists": [[]] * 2_000,
+    "empty objects": [{}] * 2_000,
+    "small objects": [{"a": 1}] * 1_000,
+    "names": {f"key{n}": n for n in range(1_000)},
+    "text": "x" * 20_000,
+    "wide text": "\N{GRINNING FACE}" + "x" * 20_000,
+}
+
+
+def ids() -> list[str]:
+    return [f"e{n}" for n in range(MANY)]
+
+
+@pytest.fixture
+async def fresh(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    """Another store on a file with executions whose step has the given output."""
+    path = tmp_path / "wfcore.db"
+    writing = await SqliteStore.open(path)
+    steps = {"a": make.step_result(output=VALUES[request.param])}
+    await keep(writing, *(make.execution(id, step_results=steps) for id in ids()))
+    await writing.close()
+    fresh = await SqliteStore.open(path, cache_bytes=1 << 30)
+    async with fresh.view() as view:
+        await view.executions.get("e0")  # what the first one costs is paid
+    yield fresh
+    await fresh.close()
+
+
+@pytest.mark.parametrize("fresh", VALUES, indirect=True)
+async def test_entries_cost_no_more_than_is_counted(fresh: SqliteStore) -> None:
+    """Whatever records look like, what they take up is at most what the bound counts."""
+    cache = fresh._reads.cache
+    counted = cache.filled
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    async with fresh.view() as view:
+        for id in ids():
+            assert await view.executions.get(id) is not None
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert len(cache.entries) == MANY
+    assert taken <= (cache.filled - counted) * 1.1
+    assert cache.filled - counted <= taken * 4
+
+
+async def test_the_bound_holds_however_much_is_read_and_written(tmp_path: Path) -> None:
+    """The oldest entries make room, whether read or written; large ones never enter."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=200_000)
+    cache = store._reads.cache
+    most = 0
+    for number in range(150):
+        steps = {"a": make.step_result(output=list(range(number)))}
+        await keep(store, make.execution(f"e{number}", step_results=steps))
+        async with store.view() as view:
+            assert await view.executions.get(f"e{number // 2}") is not None
+        most = max(most, cache.filled)
+        assert cache.filled == sum(known.size for known in cache.entries.values()) <= 200_000
+    assert most > 150_000
+    assert 0 < len(cache.entries) < 150
+    await keep(store, make.execution("large", variables={"x": "x" * 150_000}))
+    async with store.view() as view:
+        assert await view.executions.get("large") is not None
+    assert ("executions", ("large",)) not in cache.entries
+    assert cache.entries
+    await store.close()
