@@ -48,6 +48,7 @@ STATUS: Mapping[type[Exception], int] = {
     errors.TooManyAttempts:   429,
     errors.StoreUnavailable:  503,
     errors.NotReady:          503,
+    errors.Unreadable:        500,
 }
 # fmt: on
 """An error that is not here (nor a class above it) is a defect: 500, and nothing said."""

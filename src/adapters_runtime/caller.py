@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from adapters_runtime.loops import Loop
+from adapters_runtime.loops import Loop, Told
 from adapters_runtime.wakeups import Wakeups
 from wfcore.errors import StoreUnavailable
 from wfcore.model.callback import CallbackStatus
@@ -25,6 +25,7 @@ class Caller:
     def __init__(self, services: Services, courier: Courier, wakeups: Wakeups) -> None:
         self._services = services
         self._courier = courier
+        self._told = Told("caller")
         self.loop = Loop("caller", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -43,7 +44,8 @@ class Caller:
     async def _round(self) -> float:
         """Begin what is due and has a place; how long to sleep afterwards, in seconds."""
         free = AT_ONCE - len(self._calls)
-        calls = await take_calls(self._services, free) if free else ()
+        self._told.begin()
+        calls = await take_calls(self._services, free, self._told) if free else ()
         for call in calls:
             task = asyncio.create_task(self._call(call))
             self._calls.add(task)

@@ -19,7 +19,7 @@ from attrs import define, field
 from adapters_runtime.loops import Loop
 from adapters_runtime.shortage import Shortages
 from adapters_runtime.wakeups import Wakeups
-from wfcore.errors import LeaseLost, StoreUnavailable
+from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.usecases import running
 from wfcore.usecases.running import Lease, Work
@@ -293,13 +293,13 @@ class Dispatcher:
 
     async def _give_up(self, held: _Held) -> None:
         await self._end_steps(held)
-        with suppress(LeaseLost, StoreUnavailable):
+        with suppress(LeaseLost, StoreUnavailable, Unreadable):
             await running.hand_back(self._services, held.lease)
 
     async def _break(self, held: _Held) -> None:
         """After a defect of ours: FAILED at once. Handed back, it would come again for ever."""
         await self._end_steps(held)
-        with suppress(LeaseLost, StoreUnavailable):
+        with suppress(LeaseLost, StoreUnavailable, Unreadable):
             await running.break_off(self._services, held.lease)
 
     async def _heartbeats(self) -> None:

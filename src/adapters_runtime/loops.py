@@ -12,8 +12,9 @@ from contextlib import suppress
 
 from attrs import define, field
 
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.instants import EpochMs
+from wfcore.usecases.sweeping import Unswept
 
 log = logging.getLogger("wfcore.loops")
 
@@ -125,6 +126,34 @@ class Loop:
             log.error("a loop failed again", extra=about)
         self.failure = kind
         return pause
+
+
+class Told:
+    """A `Report` of a loop: each failure is logged once, until a round goes by without it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._known: set[tuple[str, str, str]] = set()
+        self.failed: list[Unswept] = []
+
+    def begin(self) -> None:
+        """A round begins."""
+        self._known = {_as_known(one) for one in self.failed}
+        self.failed = []
+
+    def __call__(self, failed: Unswept) -> None:
+        self.failed.append(failed)
+        if _as_known(failed) in self._known:
+            return
+        error = failed.error
+        about = {"loop": self._name, "kind": failed.kind, "id": failed.id}
+        about["error"] = type(error).__name__
+        is_named = isinstance(error, Unreadable)
+        log.error("left out of a round", extra=about, exc_info=None if is_named else error)
+
+
+def _as_known(failed: Unswept) -> tuple[str, str, str]:
+    return failed.kind, failed.id, type(failed.error).__name__
 
 
 def _is_asked_to_end() -> bool:

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from adapters_runtime.loops import Loop
+from adapters_runtime.loops import Loop, Told
 from adapters_runtime.wakeups import Wakeups
 from wfcore.usecases.firing import Fired
 from wfcore.usecases.services import Services
-from wfcore.usecases.sweeping import next_deadline, sweep
+from wfcore.usecases.sweeping import DUTY, next_deadline, sweep
 
 log = logging.getLogger("wfcore.sweeper")
 
@@ -30,6 +30,7 @@ class Sweeper:
     ) -> None:
         self._services = services
         self.loop = Loop("sweeper", self._round, wakeups.timer_due)
+        self._told = Told("sweeper")
         self._before = before
 
     async def run(self) -> None:
@@ -40,15 +41,22 @@ class Sweeper:
         """Sweep once; how long to sleep afterwards, in seconds."""
         if self._before is not None:
             await self._before()
-        fired = await sweep(self._services)
+        self._told.begin()
+        fired = await sweep(self._services, self._told)
         _tell(fired)
-        return await self._pause()
+        for failed in self._told.failed:
+            if failed.kind == DUTY:
+                raise failed.error
+        return await self._pause(progress=bool(fired))
 
-    async def _pause(self) -> float:
+    async def _pause(self, progress: bool) -> float:
+        """Until the next deadline; one that is over was left out, or there were too many."""
         self.loop.oldest_due = due = await next_deadline(self._services)
         if due is None:
             return INTERVAL_S
         left = (due - self._services.clock.deadline_now()) / 1_000
+        if left <= 0 and not progress:
+            return INTERVAL_S
         return min(max(left, 0.005), INTERVAL_S)
 
 

@@ -21,7 +21,7 @@ from adapters_store.sql.migrate import prepare
 from adapters_store.sql.reads import Reads
 from adapters_store.sql.writer import Writer
 from adapters_store.workers import Workers
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
@@ -162,7 +162,20 @@ class SqliteStore:
         """Take due executions for *worker*, fairly between accounts."""
         claim = claims.Claim(worker, now, until, slots, limit)
         taken = await self._writer.submit(claim)
-        return [self._reads.decoded(FETCH, (id,), row) for id, row in taken]
+        found: list[Execution] = []
+        aside: list[str] = []
+        for id, row in taken:
+            try:
+                found.append(self._reads.decoded(FETCH, (id,), row))
+            except Unreadable:
+                aside.append(id)
+        if aside:
+            await self._writer.submit(partial(claims.set_aside, worker=worker, ids=aside))
+        return found
+
+    def unreadable(self) -> Mapping[tuple[str, str], str]:
+        """What could not be read so far: table and id, and the type of the error."""
+        return self._reads.unreadable
 
     async def extend(
         self, worker: str, ids: Collection[str], until: EpochMs

@@ -253,6 +253,17 @@ class StoreDisplaced(StoreUnavailable):
 
 
 @define
+class Unreadable(WfError):
+    """A stored record that nobody can make sense of: damaged, or written by a newer version."""
+
+    kind: str
+    id: str
+
+    def __str__(self) -> str:
+        return "This cannot be read from the store; the server's log names the record"
+
+
+@define
 class NotReady(WfError):
     """The store is well, but this server takes no work now: it is stopping, or a loop is down."""
 

@@ -15,6 +15,7 @@ from wfcore.errors import InvalidInput, WfError
 from wfcore.instants import SECOND
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.system import Clock
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import list_webhooks
@@ -143,7 +144,8 @@ async def _open_store(system: System) -> list[Check]:
     schema = migrations()[-1][0]
     kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
     store = Check("store", True, f"{system.location}: {kind}")
-    return [store, _clock(system.services.clock), await _webhooks(system.services)]
+    records = await _records(system)
+    return [store, _clock(system.services.clock), await _webhooks(system.services), records]
 
 
 def _clock(clock: Clock) -> Check:
@@ -158,6 +160,28 @@ def _clock(clock: Clock) -> Check:
         found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
     cure = "let an NTP service keep the clock" if found else None
     return Check("clock", not found, "; ".join(found) or "no jump", cure)
+
+
+async def _records(system: System) -> Check:
+    """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
+    services = system.services
+    now = services.clock.service_now()
+    async with services.store.view() as view:
+        await view.executions.abandoned(now, _PAGE)
+        await view.executions.grace_over(now, _PAGE)
+        await view.approvals.due(now, _PAGE)
+        await view.approvals.reminders_due(now, _PAGE)
+        await view.timers.due(now, _PAGE)
+        await view.callbacks.due(now, _PAGE)
+        await view.workflows.list(PageRequest(1, _PAGE))
+        await view.executions.list(ExecutionFilter(), PageRequest(1, _PAGE))
+        await view.approvals.list(ApprovalFilter(), PageRequest(1, _PAGE))
+    unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
+    if not unreadable:
+        return Check("records", True, "what is due, and the newest ones, can be read")
+    named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
+    cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
+    return Check("records", False, f"cannot be read, and are left alone: {named}", cure)
 
 
 async def _webhooks(services: Services) -> Check:

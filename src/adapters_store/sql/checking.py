@@ -183,7 +183,7 @@ def _records(connection: Connection) -> Iterator[Told]:
                 table.decode(row[parts:])
             except Exception as error:  # whatever a broken record raises, it is the finding
                 key = "/".join(map(str, row[:parts]))
-                yield Finding(table.name, f"{key} cannot be read: {type(error).__name__}: {error}")
+                yield Finding(table.name, f"{key} cannot be read: {type(error).__name__}")
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row]:

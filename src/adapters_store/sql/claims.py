@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attrs import frozen
 
-from adapters_store.sql.connection import Cursor
+from adapters_store.sql.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sql.execution_rows import SELECT
 from adapters_store.sql.kinds import Row
 from adapters_store.sql.lanes import settle_lanes
@@ -89,7 +89,33 @@ class Claim:
             due[owner] = following[1]
         else:
             del due[owner]
-        return id, cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+        return id, _read(cursor, id)
+
+
+UNREADABLE = "unreadable"
+"""The worker of executions that were taken and cannot be read: nobody, who holds no place."""
+
+SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ?"
+
+
+def set_aside(cursor: Cursor, worker: str, ids: Collection[str]) -> None:
+    """
+    Take executions that cannot be read out of the queue. Once they can, they go on like those of a
+    worker that has ended.
+    """
+    cursor.executemany(SET_ASIDE, [(UNREADABLE, worker, id) for id in ids])
+
+
+def _read(cursor: Cursor, id: str) -> Row:
+    """A row of executions, texts that are none as bytes."""
+    try:
+        row: Row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+    except DriverError as error:
+        if not is_no_text(error):
+            raise
+        cursor.connection.text_factory = text_or_bytes
+        row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+    return row
 
 
 def extend(

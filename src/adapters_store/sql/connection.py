@@ -114,6 +114,19 @@ def _prepared(connection: Connection, *pragmas: str) -> Connection:
     return connection
 
 
+def is_no_text(error: BaseException) -> bool:
+    """Whether the driver met a text that is not UTF-8: damage to one row, not to the database."""
+    return "decode to UTF-8" in str(error)
+
+
+def text_or_bytes(stored: bytes) -> str | bytes:
+    """For a connection that met a text that is none: what is not UTF-8 is given as it is."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
+
+
 @contextmanager
 def unavailable_on_error() -> Iterator[None]:
     """Turn every error of the driver into `StoreUnavailable`."""
@@ -124,7 +137,9 @@ def unavailable_on_error() -> Iterator[None]:
 
 
 def detail_of(error: BaseException) -> str:
-    """What an operator may want to know of a driver's error."""
+    """What an operator may want to know of a driver's error; never what is stored."""
+    if is_no_text(error):
+        return f"{type(error).__name__}: a text is not UTF-8"
     return f"{type(error).__name__}: {error}"
 
 

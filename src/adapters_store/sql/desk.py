@@ -6,6 +6,7 @@ is read by the writer behind the unit's own writes, which are then taken back.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from attrs import define, field
@@ -16,9 +17,17 @@ from adapters_store.sql.queries import Query
 from adapters_store.sql.reads import Reads
 from adapters_store.sql.statements import Write, Writes, perform
 from adapters_store.sql.writer import Writer
+from wfcore.errors import Unreadable
 from wfcore.model.page import Page, PageRequest
 
 R = TypeVar("R")
+_NARROW = 4
+"""Version, body, and a key of up to two columns."""
+
+
+def _key_of(row: Row) -> Key:
+    """The key: what follows version and body, or, of an execution, its last column."""
+    return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
@@ -59,7 +68,7 @@ class Desk:
 
     async def few(self, kind: Kind[R], query: Query) -> list[R]:
         """The records of a query that finds hardly any."""
-        return [kind.decode(row) for row in await self.few_rows(query)]
+        return self.readable(kind.table, kind.decode, await self.few_rows(query))
 
     async def few_rows(self, query: Query) -> list[Row]:
         """All rows of a query that finds hardly any, without a thread where that can be."""
@@ -71,18 +80,45 @@ class Desk:
         """The only record of a query over a unique value."""
         if self.changed.isdisjoint(query.tables):
             row = self.reads.row(query.sql, query.values)
-            return None if row is None else kind.decode(row)
+            return (
+                None if row is None else self.reads.read(kind.table, kind.decode, row, _key_of(row))
+            )
         return next(iter(await self.records(kind, query)), None)
 
     async def records(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query for `version, body`."""
-        return [kind.decode(row) for row in await self.rows(query)]
+        """The records of a query for version, body and key, but those that cannot be read."""
+        return self.readable(kind.table, kind.decode, await self.rows(query))
 
-    async def page(self, decode: Callable[[Row], R], query: Query, page: PageRequest) -> Page[R]:
-        """One page of a `Listing`."""
+    def readable(self, table: str, decode: Callable[[Row], R], rows: Sequence[Row]) -> list[R]:
+        """The records in *rows*; one that cannot be read is named in the log and left out."""
+        found = []
+        for row in rows:
+            with suppress(Unreadable):
+                found.append(self.reads.read(table, decode, row, _key_of(row)))
+        return found
+
+    async def due(
+        self, table: str, decode: Callable[[Row], R], query: Query, limit: int
+    ) -> list[R]:
+        """
+        Up to *limit* records of a query without its limit. Where all of so many cannot be read,
+        those behind them: what nobody can work on keeps nobody from the rest.
+        """
+        offset = 0
+        while True:
+            rows = await self.rows(query.part(limit, offset))
+            found = self.readable(table, decode, rows)
+            if found or len(rows) < limit:
+                return found
+            offset += limit
+
+    async def page(
+        self, table: str, decode: Callable[[Row], R], query: Query, page: PageRequest
+    ) -> Page[R]:
+        """One page of a `Listing`; what cannot be read counts, and is left out."""
         rows = await self.rows(query)
-        found = tuple(decode(row[1:]) for row in rows if row[1] is not None)
-        return Page(found, rows[0][0], page.page, page.size)
+        found = self.readable(table, decode, [row[1:] for row in rows if row[1] is not None])
+        return Page(tuple(found), rows[0][0], page.page, page.size)
 
     def write(self, table: str, *writes: Write) -> None:
         """Collect writes that change *table*."""

@@ -19,12 +19,11 @@ from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || {body} || ']')
     FROM step_results s WHERE s.execution_id = r.id)"""
-_bare = (
-    """CASE WHEN instr(s.body, '"items":') THEN json_remove(s.body, '$.items') ELSE s.body END"""
-)
+_bare = """CASE WHEN instr(s.body, '"items":') AND json_valid(s.body)
+    THEN json_remove(s.body, '$.items') ELSE s.body END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
-COLUMNS = ("version", "worker", "fence", "due_at", "body", "output", "variables", "steps")
+COLUMNS = ("version", "worker", "fence", "due_at", "body", "output", "variables", "steps", "id")
 WHOLE = {"variables": _variables, "steps": _steps.format(body="s.body || ',' || s.output")}
 LISTED = {
     "output": "NULL",
@@ -79,7 +78,7 @@ _read_execution = reader_of(Execution)
 
 def decode(row: Row) -> Execution:
     """The execution in a row of `COLUMNS`."""
-    version, worker, fence, due_at, body, output, variables, steps = row
+    version, worker, fence, due_at, body, output, variables, steps, _ = row
     data: dict[str, Any] = value_of(body)
     data.update(version=version, worker=worker, fence=fence, due_at=due_at)
     data["output"] = None if output is None else value_of(output)

@@ -17,6 +17,11 @@ class Query:
     values: tuple[Any, ...]
     tables: frozenset[str]
 
+    def part(self, limit: int, offset: int) -> "Query":
+        """Its rows from *offset* on, at most *limit*."""
+        values = (*self.values, limit, offset)
+        return Query(f"{self.sql} LIMIT ? OFFSET ?", values, self.tables)
+
 
 def query(sql: str, *values: Any, tables: str) -> Query:
     """A query over *tables* (names, separated by blanks)."""
@@ -33,7 +38,7 @@ class Listing:
     """
 
     table: str
-    columns: tuple[str, ...] = ("version", "body")
+    columns: tuple[str, ...] = ("version", "body", "id")
     order: tuple[str, ...] = ("created_at", "id")
     descending: bool = True
     computed: Mapping[str, str] = field(factory=dict)

@@ -8,7 +8,8 @@ handles had arrived before it began, so nobody is shown less than he was told.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
@@ -23,15 +24,18 @@ from adapters_store.sql.connection import (
     connect_async_reader,
     connect_reader,
     detail_of,
+    is_no_text,
+    text_or_bytes,
     unavailable_on_error,
 )
 from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.kinds import Fetch, Key, Row
 from adapters_store.sql.queries import Query
 from adapters_store.sql.statements import Writes
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import StoreUnavailable, Unreadable
 
 R = TypeVar("R")
+log = logging.getLogger("wfcore.store")
 
 PULSE = "SELECT beats, changes FROM pulse"
 READERS = 2
@@ -102,6 +106,9 @@ class Reads:
         self._beat = -1
         self._in_turn = False
         self.cache = Cache(cache_bytes)
+        self._text: Callable[[bytes], str | bytes] = str
+        self.unreadable: dict[tuple[str, str], str] = {}
+        """By table and id: records that could not be read, and the type of the error."""
 
     def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*. Raises `StoreUnavailable`."""
@@ -128,12 +135,29 @@ class Reads:
 
     def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
         """The record in *row*, remembered under *key*."""
-        record = fetch.decode(row)
+        record = self.read(fetch.table, fetch.decode, row, key, anew=True)
         texts = [text for text in row if isinstance(text, str)]
         compared = None if fetch.probe else row
         size = ENTRY_BYTES + sum(map(cost_of, texts)) + (sum(map(len, texts)) if compared else 0)
         self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
         return record
+
+    def read(
+        self, table: str, decode: Callable[[Row], R], row: Row, key: Key, anew: bool = False
+    ) -> R:
+        """
+        The record in *row*. Raises `Unreadable`, and names it in the log: the first time, and
+        *anew* where somebody asks for just this one. What is stored there is never told.
+        """
+        try:
+            return decode(row)
+        except Exception as error:  # whatever a broken record raises
+            id, kind = "/".join(map(str, key)), type(error).__name__
+            if anew or (table, id) not in self.unreadable:
+                about = {"kind": table, "id": id, "error": kind}
+                log.error("a record cannot be read", extra=about)
+            self.unreadable[table, id] = kind
+            raise Unreadable(table, id) from None
 
     def state(self) -> tuple[int, int]:
         """
@@ -181,7 +205,10 @@ class Reads:
         try:
             return cast("Row | None", self._inline.execute(sql, values).fetchone())
         except DriverError as error:
-            raise self._lost(error) from error
+            lost = self._lost(error)
+            if self._met_no_text(error):
+                return self.row(sql, values)
+            raise lost from error
 
     def _lost(self, error: DriverError) -> StoreUnavailable:
         """After an error the next read has a connection of its own, which numbers states anew."""
@@ -198,12 +225,16 @@ class Reads:
         try:
             return list(self._inline.execute(query.sql, query.values).fetchall())
         except DriverError as error:
-            raise self._lost(error) from error
+            lost = self._lost(error)
+            if self._met_no_text(error):
+                return self.few(query)
+            raise lost from error
 
     def _open_inline(self) -> Connection:
         self._check_open()
         with unavailable_on_error():
             connection = connect_reader(self._file.path)
+        connection.text_factory = self._text
         try:
             self._file.require_in_place()
         except StoreUnavailable:
@@ -213,8 +244,27 @@ class Reads:
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*. Raises `StoreUnavailable`."""
+        try:
+            return await self._rows(query)
+        except StoreUnavailable as refusal:
+            if not self._met_no_text(refusal.__cause__):
+                raise
+        return await self._rows(query)
+
+    async def _rows(self, query: Query) -> list[Row]:
         async with self._lent() as connection:
+            connection.text_factory = self._text
             return list(await connection.execute_fetchall(query.sql, query.values))
+
+    def _met_no_text(self, error: BaseException | None) -> bool:
+        """
+        Whether it is worth another try: a text was none, and is given as bytes from now on. On
+        another connection, as the statement that failed keeps its look at the database.
+        """
+        if error is None or not is_no_text(error):
+            return False
+        self._text = text_or_bytes
+        return True
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[AsyncConnection]:

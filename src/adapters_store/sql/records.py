@@ -35,7 +35,7 @@ VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
     UNION SELECT workflow_id FROM shares WHERE account_id = ?)"""
 
 IN_USE = """
-SELECT version, body FROM definitions WHERE (workflow_id, revision) IN (
+SELECT version, body, workflow_id, revision FROM definitions WHERE (workflow_id, revision) IN (
     SELECT id, json_extract(body, '$.revision') FROM workflows
     UNION SELECT workflow_id, json_extract(body, '$.revision') FROM executions WHERE id IN (
         SELECT id FROM executions WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')))
@@ -55,10 +55,10 @@ REPLACE_REPLAY = insert(
     WHERE replays.created_at <= excluded.created_at - """
     + str(DAY),
 )
-FIRST_AUDIT = """SELECT body FROM audit
+FIRST_AUDIT = """SELECT 0, body, id FROM audit
     WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""
 """From the first id that counts on: what is older is not even looked at."""
-NEXT_AUDIT = "SELECT body FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
+NEXT_AUDIT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 ADD_AUDIT = insert("audit", ("id", "at", "body"))
 
 write_audit = writer_of(AuditEntry, [])
@@ -73,12 +73,12 @@ class Accounts:
         return self.desk.one(ACCOUNTS.one, (id,))
 
     async def by_email(self, email: str) -> Account | None:
-        sql = "SELECT version, body FROM accounts WHERE email = ?"
+        sql = "SELECT version, body, id FROM accounts WHERE email = ?"
         return await self.desk.first(ACCOUNTS, query(sql, email.lower(), tables="accounts"))
 
     async def list(self, page: PageRequest) -> Page[Account]:
         found = ACCOUNT_PAGES.page("1 = 1", (), page, "accounts")
-        return await self.desk.page(ACCOUNTS.decode, found, page)
+        return await self.desk.page(ACCOUNTS.table, ACCOUNTS.decode, found, page)
 
     def put(self, record: Account) -> None:
         self.desk.put(ACCOUNTS, record)
@@ -92,7 +92,7 @@ class Keys:
         return self.desk.one(KEYS.one, (id,))
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
-        sql = """SELECT version, body FROM api_keys WHERE account_id = ?
+        sql = """SELECT version, body, id FROM api_keys WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.desk.records(KEYS, query(sql, account_id, tables="api_keys"))
 
@@ -136,18 +136,18 @@ class Workflows:
         return self.desk.one(WORKFLOWS.one, (id,))
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
-        sql = "SELECT version, body FROM workflows WHERE owner_id = ? AND name = ?"
+        sql = "SELECT version, body, id FROM workflows WHERE owner_id = ? AND name = ?"
         found = query(sql, owner_id, name, tables="workflows")
         return await self.desk.first(WORKFLOWS, found)
 
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
         values = (account_id, account_id)
         found = WORKFLOW_PAGES.page(VISIBLE, values, page, "workflows shares")
-        return await self.desk.page(WORKFLOWS.decode, found, page)
+        return await self.desk.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
     async def list(self, page: PageRequest) -> Page[Workflow]:
         found = WORKFLOW_PAGES.page("1 = 1", (), page, "workflows")
-        return await self.desk.page(WORKFLOWS.decode, found, page)
+        return await self.desk.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
     def put(self, record: Workflow) -> None:
         self.desk.put(WORKFLOWS, record)
@@ -166,7 +166,9 @@ class Definitions:
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         found = query(IN_USE, tables="definitions workflows executions")
-        return [DEFINITIONS.decode(row) for row in await self.desk.rows(found)]
+        rows = await self.desk.rows(found)
+        read = self.desk.reads.read  # strictly: what is left out would lose its packages
+        return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
 
     def put(self, record: DefinitionSnapshot) -> None:
         self.desk.put(DEFINITIONS, record)
@@ -180,7 +182,8 @@ class Shares:
         return self.desk.one(SHARES.one, (workflow_id, account_id))
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
-        sql = "SELECT version, body FROM shares WHERE workflow_id = ? ORDER BY account_id"
+        sql = """SELECT version, body, workflow_id, account_id FROM shares
+            WHERE workflow_id = ? ORDER BY account_id"""
         return await self.desk.records(SHARES, query(sql, workflow_id, tables="shares"))
 
     def put(self, record: Share) -> None:
@@ -201,15 +204,15 @@ class Webhooks:
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         where, values = ("1 = 1", ()) if owner_id is None else ("r.owner_id = ?", (owner_id,))
         found = WEBHOOK_PAGES.page(where, values, page, "webhooks")
-        return await self.desk.page(WEBHOOKS.decode, found, page)
+        return await self.desk.page(WEBHOOKS.table, WEBHOOKS.decode, found, page)
 
     async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
-        sql = """SELECT version, body FROM webhooks WHERE owner_id = ?
+        sql = """SELECT version, body, id FROM webhooks WHERE owner_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.desk.records(WEBHOOKS, query(sql, owner_id, tables="webhooks"))
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
-        sql = """SELECT version, body FROM webhooks WHERE workflow_id = ?
+        sql = """SELECT version, body, id FROM webhooks WHERE workflow_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.desk.records(WEBHOOKS, query(sql, workflow_id, tables="webhooks"))
 
@@ -258,7 +261,7 @@ class Audit:
         else:
             rows = query(NEXT_AUDIT, since, after_id, limit, tables="audit")
         found = await self.desk.rows(rows)
-        return [read_audit(value_of(row[0])) for row in found]
+        return self.desk.readable("audit", lambda row: read_audit(value_of(row[1])), found)
 
     def append(self, entry: AuditEntry) -> None:
         values = (entry.id, entry.at, text_of(write_audit(entry)))

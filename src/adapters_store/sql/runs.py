@@ -10,7 +10,7 @@ from adapters_store.sql import execution_rows
 from adapters_store.sql.bodies import text_of, value_of
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
-from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS
+from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
 from adapters_store.sql.queries import Listing, query
 from adapters_store.sql.reads import ENTRY_BYTES
 from adapters_store.sql.statements import insert
@@ -78,11 +78,11 @@ class Executions:
         wanted = {column: value for column, value in fields.items() if value is not None}
         condition = " AND ".join(f"{column} = ?" for column in wanted) or "1 = 1"
         found = EXECUTION_PAGES.page(condition, tuple(wanted.values()), page, RUN_TABLES)
-        return await self.desk.page(decode, found, page)
+        return await self.desk.page("executions", decode, found, page)
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
-        where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id LIMIT ?"
-        return await self._some(where, now, limit)
+        where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"
+        return await self._some(where, limit, now)
 
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
@@ -90,8 +90,8 @@ class Executions:
         ended = self.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
-            ORDER BY r.id LIMIT ?"""
-        return await self._some(where, now, *ended, limit)
+            ORDER BY r.id"""
+        return await self._some(where, limit, now, *ended)
 
     async def next_due(self) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
@@ -102,9 +102,9 @@ class Executions:
         found = await self.desk.rows(query(sql, at, limit, tables="executions"))
         return [row[0] for row in found]
 
-    async def _some(self, where: str, *values: Any) -> Sequence[Execution]:
-        found = await self.desk.rows(query(SELECT + where, *values, tables=RUN_TABLES))
-        return [decode(row) for row in found]
+    async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
+        found = query(SELECT + where, *values, tables=RUN_TABLES)
+        return await self.desk.due("executions", decode, found, limit)
 
     def put(self, record: Execution) -> None:
         key = (record.id,)
@@ -164,22 +164,24 @@ class Approvals:
         tables = "approvals approval_approvers shares"
         condition = " AND ".join(conditions)
         found = APPROVAL_PAGES.page(condition, tuple(values), page, tables)
-        return await self.desk.page(APPROVALS.decode, found, page)
+        return await self.desk.page(APPROVALS.table, APPROVALS.decode, found, page)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
-        sql = """SELECT version, body FROM approvals WHERE execution_id = ?
+        sql = """SELECT version, body, id FROM approvals WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.desk.records(APPROVALS, query(sql, execution_id, tables="approvals"))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        sql = """SELECT version, body FROM approvals
-            WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id LIMIT ?"""
-        return await self.desk.records(APPROVALS, query(sql, now, limit, tables="approvals"))
+        sql = """SELECT version, body, id FROM approvals
+            WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
+        found = query(sql, now, tables="approvals")
+        return await self.desk.due("approvals", APPROVALS.decode, found, limit)
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        sql = """SELECT version, body FROM approvals
-            WHERE remind_at <= ? ORDER BY remind_at, id LIMIT ?"""
-        return await self.desk.records(APPROVALS, query(sql, now, limit, tables="approvals"))
+        sql = """SELECT version, body, id FROM approvals
+            WHERE remind_at <= ? ORDER BY remind_at, id"""
+        found = query(sql, now, tables="approvals")
+        return await self.desk.due("approvals", APPROVALS.decode, found, limit)
 
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
@@ -205,7 +207,7 @@ class Artifacts:
         return self.desk.one(ARTIFACTS.one, (id,))
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
-        sql = """SELECT version, body FROM artifacts WHERE execution_id = ?
+        sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.desk.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
 
@@ -221,9 +223,10 @@ class Callbacks:
         return self.desk.one(CALLBACKS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
-        sql = """SELECT version, body FROM callbacks
-            WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"""
-        return await self.desk.records(CALLBACKS, query(sql, now, limit, tables="callbacks"))
+        sql = """SELECT version, body, id FROM callbacks
+            WHERE due_at <= ? ORDER BY due_at, id"""
+        found = query(sql, now, tables="callbacks")
+        return await self.desk.due("callbacks", CALLBACKS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
         sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
@@ -233,18 +236,20 @@ class Callbacks:
         self.desk.put(CALLBACKS, record)
 
 
+def _event(row: Row) -> Event:
+    id, number, at, kind, data, _ = row
+    return Event(id, number, EpochMs(at), EventKind(kind), value_of(data))
+
+
 @define(eq=False)
 class Events:
     desk: Desk
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        sql = """SELECT execution_id, number, at, kind, data FROM events
-            WHERE execution_id = ? AND number > ? ORDER BY number LIMIT ?"""
+        sql = """SELECT execution_id, number, at, kind, data, execution_id || '/' || number
+            FROM events WHERE execution_id = ? AND number > ? ORDER BY number LIMIT ?"""
         found = await self.desk.rows(query(sql, execution_id, after, limit, tables="events"))
-        return [
-            Event(id, number, EpochMs(at), EventKind(kind), value_of(data))
-            for id, number, at, kind, data in found
-        ]
+        return self.desk.readable("events", _event, found)
 
     def append(self, event: Event) -> None:
         data = text_of(event.data) if event.data else "{}"

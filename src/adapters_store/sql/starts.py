@@ -24,15 +24,15 @@ class Triggers:
 
     async def list(self, page: PageRequest) -> Page[Trigger]:
         found = TRIGGER_PAGES.page("1 = 1", (), page, "triggers")
-        return await self.desk.page(TRIGGERS.decode, found, page)
+        return await self.desk.page(TRIGGERS.table, TRIGGERS.decode, found, page)
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
-        sql = "SELECT version, body FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
+        sql = "SELECT version, body, id FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
         return await self.desk.few(TRIGGERS, query(sql, workflow_id, tables="triggers"))
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         marks = ", ".join("?" for _ in keys)
-        sql = f"""SELECT version, body FROM triggers WHERE watches IN ({marks})
+        sql = f"""SELECT version, body, id FROM triggers WHERE watches IN ({marks})
             ORDER BY created_at, id"""
         return await self.desk.few(TRIGGERS, query(sql, *keys, tables="triggers"))
 
@@ -53,8 +53,9 @@ class Timers:
         return self.desk.one(TIMERS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
-        sql = "SELECT version, body FROM timers WHERE due_at <= ? ORDER BY due_at, id LIMIT ?"
-        return await self.desk.records(TIMERS, query(sql, now, limit, tables="timers"))
+        sql = "SELECT version, body, id FROM timers WHERE due_at <= ? ORDER BY due_at, id"
+        found = query(sql, now, tables="timers")
+        return await self.desk.due("timers", TIMERS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
         return await self._earliest("SELECT min(due_at) FROM timers")

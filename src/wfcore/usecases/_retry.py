@@ -5,11 +5,18 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from attrs import define, frozen
+
 from wfcore.errors import IllegalMove, Stale, StoreUnavailable
 
 P = ParamSpec("P")
 R = TypeVar("R")
 MOST_TRIES = 20
+
+
+@define
+class Collided(StoreUnavailable):
+    """A unit of work lost every race that it ran."""
 
 
 def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
@@ -27,9 +34,39 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
                 return await unit_of_work(*args, **kwargs)
             except Stale:
                 continue
-        raise StoreUnavailable(f"{unit_of_work.__name__}: too many collisions")
+        raise Collided(f"{unit_of_work.__name__}: too many collisions")
 
     return again
+
+
+@frozen
+class Unswept:
+    """A duty of a sweep, or one record of it, that failed; the others have their turn."""
+
+    kind: str
+    id: str
+    error: Exception
+
+
+Report = Callable[[Unswept], None]
+
+
+def at_once(failed: Unswept) -> None:
+    """A `Report` that lets nothing pass."""
+    raise failed.error
+
+
+@contextmanager
+def apart(report: Report, kind: str, id: str) -> Iterator[None]:
+    """What fails within is reported, and keeps nobody from the rest; but a store that is away."""
+    try:
+        yield
+    except Collided as error:
+        report(Unswept(kind, id, error))
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        report(Unswept(kind, id, error))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.callback import Callback
 from wfcore.ports.callbacks import Answer
 from wfcore.rules.callback import answered, attempted, body_of, signed
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
 
 NO_EXECUTION = Answer(error="the execution is gone")
@@ -36,12 +36,16 @@ async def next_call(services: Services) -> EpochMs | None:
         return await view.callbacks.next_due()
 
 
-async def take_calls(services: Services, limit: int) -> Sequence[Call]:
+async def take_calls(services: Services, limit: int, report: Report = at_once) -> Sequence[Call]:
     """Up to *limit* attempts that are due now, each on record: of racing takers one gets it."""
     async with services.store.view() as view:
         due = await view.callbacks.due(services.clock.service_now(), limit)
-    taken = [await _take(services, callback) for callback in due]
-    return [call for call in taken if call is not None]
+    taken: list[Call] = []
+    for callback in due:
+        with apart(report, "callbacks", callback.id):
+            call = await _take(services, callback)
+            taken += [call] if call is not None else []
+    return taken
 
 
 async def _take(services: Services, callback: Callback) -> Call | None:

@@ -22,7 +22,7 @@ from wfcore.rules.schedule import Due, due, planned_ahead, timer_at
 from wfcore.rules.start import Start
 from wfcore.rules.trigger import is_news, ran, refusal, refused
 from wfcore.usecases._apply import hint
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import Report, apart, at_once, retried
 from wfcore.usecases.accepting import accepted
 from wfcore.usecases.auditing import note_skipped
 from wfcore.usecases.services import Services
@@ -44,7 +44,7 @@ class Fired:
     refusal: Refusal | None = None
 
 
-async def fire_due(services: Services) -> Sequence[Fired]:
+async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fired]:
     """
     Fire what is due, the oldest first; of very many only the first, so that other duties have
     their turn. Whoever calls again fires the rest.
@@ -55,8 +55,12 @@ async def fire_due(services: Services) -> Sequence[Fired]:
         if until < work:
             ahead = await view.timers.due(work, MOST_AHEAD)
             found = [*found, *(one for one in ahead if one.cause and one.due_at > until)]
-    ends = [await fire(services, timer.id) for timer in found]
-    return [one for one in ends if one is not None]
+    ends: list[Fired] = []
+    for timer in found:
+        with apart(report, "timers", timer.id):
+            end = await fire(services, timer.id)
+            ends += [end] if end is not None else []
+    return ends
 
 
 @retried

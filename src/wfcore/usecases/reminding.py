@@ -15,21 +15,23 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.execution import announce
 from wfcore.rules.quorum import due_reminders
 from wfcore.usecases._apply import collect
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
 
 BATCH = 100
 
 
-async def remind_due(services: Services) -> int:
+async def remind_due(services: Services, report: Report = at_once) -> int:
     """Tell every reminder whose time has come; how many were told."""
     count = 0
     while True:
         async with services.store.view() as view:
             due = await view.approvals.reminders_due(services.clock.deadline_now(), BATCH)
+        before = count
         for approval in due:
-            count += await _remind(services, approval.id)
-        if len(due) < BATCH:
+            with apart(report, "approvals", approval.id):
+                count += await _remind(services, approval.id)
+        if len(due) < BATCH or count == before:
             return count
 
 

@@ -12,7 +12,7 @@ from wfcore.rules.approval import BY_TIMEOUT, Expire, decide, expired
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Rejected
 from wfcore.usecases._apply import collect, hint
-from wfcore.usecases._retry import read_together, retried
+from wfcore.usecases._retry import Report, apart, at_once, read_together, retried
 from wfcore.usecases.services import Services
 
 BATCH = 100
@@ -20,23 +20,26 @@ BATCH = 100
 
 async def settle_all(services: Services) -> int:
     """
-    Settle every approval that is due; how many were. For readers: a store that cannot write
-    now does not keep them from reading.
+    Settle every approval that is due; how many were. For readers: neither a store that cannot
+    write now nor an approval that cannot be settled, which the sweep tells, keeps them from
+    reading.
     """
     with suppress(StoreUnavailable):
-        return await expire_due(services)
+        return await expire_due(services, lambda failed: None)
     return 0
 
 
-async def expire_due(services: Services) -> int:
+async def expire_due(services: Services, report: Report = at_once) -> int:
     """Reject every approval whose time is over; how many were."""
     count = 0
     while True:
         async with services.store.view() as view:
             due = await view.approvals.due(services.clock.deadline_now(), BATCH)
+        before = count
         for approval in due:
-            count += await expire(services, approval.id)
-        if len(due) < BATCH:
+            with apart(report, "approvals", approval.id):
+                count += await expire(services, approval.id)
+        if len(due) < BATCH or count == before:
             return count
 
 

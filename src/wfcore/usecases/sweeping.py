@@ -15,25 +15,36 @@ from wfcore.rules.execution import advance
 from wfcore.rules.interruption import loss, may_resume
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import definition_of
-from wfcore.usecases._retry import retried
+from wfcore.usecases._retry import Report, at_once, retried
+from wfcore.usecases._retry import Unswept as Unswept
+from wfcore.usecases._retry import apart as apart
 from wfcore.usecases.firing import Fired, fire_due
 from wfcore.usecases.reminding import remind_due
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import expire_due
 
 BATCH = 100
+DUTY = "duty"
+"""The kind of an `Unswept` that is a whole duty."""
 
 
-async def sweep(services: Services) -> Sequence[Fired]:
-    """Everything that is due now; what came of due triggers. What is too old: `retention`."""
-    await recover(services)
-    await expire_due(services)
-    await remind_due(services)
-    await end_graces(services)
-    return await fire_due(services)
+async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]:
+    """
+    Everything that is due now; what came of due triggers. What is too old: `retention`.
+
+    Each duty and each record has its own try: what fails is told to *report*, which by default
+    ends the sweep with it. Raises `StoreUnavailable`.
+    """
+    for duty in (recover, expire_due, remind_due, end_graces):
+        with apart(report, DUTY, duty.__name__):
+            await duty(services, report)
+    fired: list[Fired] = []
+    with apart(report, DUTY, fire_due.__name__):
+        fired += await fire_due(services, report)
+    return fired
 
 
-async def recover(services: Services) -> int:
+async def recover(services: Services, report: Report = at_once) -> int:
     """
     Deal with executions whose worker is gone: those with a step in flight are INTERRUPTED, the
     rest goes on. How many. EX-11, EX-15.
@@ -41,7 +52,7 @@ async def recover(services: Services) -> int:
     async with services.store.view() as view:
         lost = await view.executions.abandoned(services.clock.service_now(), BATCH)
     for run in lost:
-        with suppress(Stale):
+        with apart(report, "executions", run.id), suppress(Stale):
             await _recover(services, run)
     return len(lost)
 
@@ -61,12 +72,13 @@ async def _recover(services: Services, lost: Execution) -> None:
     hint(services.wakeup, run.id, outcome.effects)
 
 
-async def end_graces(services: Services) -> int:
+async def end_graces(services: Services, report: Report = at_once) -> int:
     """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
     async with services.store.view() as view:
         over = await view.executions.grace_over(services.clock.service_now(), BATCH)
     for run in over:
-        await _end_grace(services, run.id)
+        with apart(report, "executions", run.id):
+            await _end_grace(services, run.id)
     return len(over)
 
 

@@ -1,9 +1,10 @@
 """Triggers of workflows: arranged when a definition is applied, and shown. Contract §4, §8."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
-from wfcore.errors import InvalidDefinition, InvalidInput, Problem
+from wfcore.errors import InvalidDefinition, InvalidInput, Problem, Unreadable
 from wfcore.instants import EpochMs
 from wfcore.model.access import Account, Permission, Principal
 from wfcore.model.page import Page, PageRequest
@@ -133,7 +134,16 @@ async def shown(view: View, trigger: Trigger) -> Shown:
 
 async def triggers_of(view: View, workflow_id: str) -> tuple[Shown, ...]:
     """The triggers of a workflow, in the order in which they came."""
-    return tuple([await shown(view, one) for one in await view.triggers.of_workflow(workflow_id)])
+    return await _shown(view, await view.triggers.of_workflow(workflow_id))
+
+
+async def _shown(view: View, triggers: Sequence[Trigger]) -> tuple[Shown, ...]:
+    """Those that rest on nothing that cannot be read; the log names the others."""
+    rows: list[Shown] = []
+    for trigger in triggers:
+        with suppress(Unreadable):
+            rows.append(await shown(view, trigger))
+    return tuple(rows)
 
 
 async def list_triggers(
@@ -146,7 +156,7 @@ async def list_triggers(
     async with services.store.view() as view:
         if workflow_id is None:
             found = await view.triggers.list(page)
-            rows = tuple([await shown(view, one) for one in found.rows])
+            rows = await _shown(view, found.rows)
             return Page(rows, found.total, page.page, page.size)
         await workflow_for(view, who, workflow_id, Permission.VIEW)
         every = await triggers_of(view, workflow_id)
