@@ -35,7 +35,7 @@ def test_one_row_stops_nothing(tmp_path: Path, capsys: object) -> None:
         other = ann.start(at_once)
         until(lambda: ann.view(other)["status"] == "CANCELLED", 20)
         listed = ann.get("/api/v1/executions").json()
-        assert ended not in [one["id"] for one in listed["items"]]
+        assert ended not in [one["executionId"] for one in listed["items"]]
         assert (listed["total"], len(listed["items"])) == (4, 3)
         assert ann.get("/api/v1/approvals").json()["total"] == 2
         for path in (f"executions/{ended}", f"approvals/{damaged}"):
