@@ -21,7 +21,8 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     said = wfcore("doctor", "--json")
     assert (said.status, said.json["ok"]) == (0, True)
     assert set(said.json) == {"ok", "checks", "languages", "isolation"}
-    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "packages", "providers"]
+    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "records", "packages"]
+    names.append("providers")
     assert [check["name"] for check in said.json["checks"]] == names
     assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
     assert set(said.json["languages"]) == {
