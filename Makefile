@@ -5,12 +5,17 @@ PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 WORKERS ?= 2
-# Known-good versions; `make clean up CONSTRAINTS=` takes the newest that pyproject.toml allows.
-CONSTRAINTS ?= constraints.txt
-INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e
+# Known-good versions, each file by its hash; `make clean up LOCKED=` takes the newest that
+# pyproject.toml allows.
+LOCKED ?= 1
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
+define install
+	@$(if $(LOCKED),$(PIP) install --require-hashes -r requirements/$(1).txt)
+	@$(if $(LOCKED),$(PIP) install --no-deps --no-build-isolation -e .,$(PIP) install -e '.[$(1)]')
+endef
 
 .PHONY: up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: lowest newest constraints
+.PHONY: lowest newest lock release
 
 up: .venv/.server          ## install and run the server with a sample
 	$(BIN)/wfcore up --port $(PORT)
@@ -47,8 +52,15 @@ lowest:                    ## the server's tests with the lowest versions that p
 newest:                    ## the same with the newest, on the newest Python of this machine
 	.ci/versions newest
 
-constraints:               ## take newer versions: all tests with them, then write them down
-	.ci/versions constraints
+lock:                      ## take newer versions: all tests with them, then write them down
+	.ci/versions lock
+
+release: .venv/.dev        ## dist/: the wheel, the sdist and a list of what an installation is made of
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible --output-file dist/sbom.cdx.json
+	cd dist && sha256sum * | tee SHA256SUMS
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
@@ -80,12 +92,12 @@ clean:
 	@$(PYTHON) -m venv .venv \
 	  || { rm -rf .venv; echo "Install the venv module first: apt-get install python3-venv"; exit 1; }
 
-.venv/.server: .venv/bin/python pyproject.toml $(CONSTRAINTS)
-	$(INSTALL) '.[server]'
+.venv/.server: .venv/bin/python pyproject.toml requirements/server.txt
+	$(call install,server)
 	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml $(CONSTRAINTS)
-	$(INSTALL) '.[dev]'
+.venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
+	$(call install,dev)
 	@$(BIN)/python -m compileall -q src
 	@touch $@ .venv/.server

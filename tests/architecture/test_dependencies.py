@@ -1,4 +1,4 @@
-"""What `pyproject.toml` and `constraints.txt` say of the libraries that are used."""
+"""What `pyproject.toml` and `requirements/` say of the libraries that are used."""
 
 import ast
 import importlib
@@ -105,9 +105,31 @@ def test_every_library_has_a_lower_bound():
 
 @pytest.mark.parametrize("name", sorted(requirements("server", "testing", "docs", "dev")))
 def test_known_good_versions_are_within_the_bounds(name: str):
-    """`constraints.txt` holds one version of each library, allowed, and no host or path."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    known = dict(line.split("==") for line in lines if not line.startswith("#"))
-    versions = {canonicalize_name(key): version for key, version in known.items()}
+    """What `make test` installs is a version that `pyproject.toml` allows, of each library."""
     wanted = requirements("server", "testing", "docs", "dev")[name]
-    assert wanted.specifier.contains(versions[name], prereleases=True)
+    assert all(wanted.specifier.contains(one, prereleases=True) for one in locked("dev")[name])
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """The versions of each library in a file of `requirements/`: of some, one for old Pythons."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    found: dict[str, set[str]] = {}
+    for library, version in re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M):
+        found.setdefault(canonicalize_name(library), set()).add(version)
+    return found
+
+
+@pytest.mark.parametrize("name", ["server", "dev"])
+def test_what_is_installed_is_told_by_its_hash(name: str):
+    """Each version has the SHA-256 of its files and nothing else: no host, no path, no address."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
+    entries = re.sub(r"^#.*\n", "", text, flags=re.M).replace("\\\n", " ").splitlines()
+    entry = re.compile(r"[\w.-]+==[\w.]+( ; [\w.<>=!' ()-]+)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
+    assert len(entries) > 20
+    assert not [one for one in entries if not entry.fullmatch(one)]
+
+
+def test_a_server_runs_what_the_tests_ran():
+    """Each library of `make up` has the version that `make test` has."""
+    tested = locked("dev")
+    assert {name: tested[name] for name in locked("server")} == locked("server")
