@@ -70,6 +70,14 @@ def wait_ms(ask: Ask) -> int | None:
     return int(text) * 1_000
 
 
+def with_outputs(ask: Ask) -> bool:
+    """Whether outputs of steps are wanted: not with `outputs=none`. Raises `InvalidInput`."""
+    text = ask.query("outputs")
+    if text not in (None, "none"):
+        raise InvalidInput("outputs", "must be none, or left out")
+    return text is None
+
+
 async def rested(ask: Ask, execution_id: str, wait: int) -> Execution:
     """
     The execution as soon as it rests, after *wait* milliseconds, or when this server ends.

@@ -15,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 
 from adapters_http.json_text import dump_json
 from wfcore.model.artifact import Artifact
+from wfcore.model.json import Json
 
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
 """The bytes [start, end) of the content; raises `NotFound` before the first one."""
@@ -100,6 +101,20 @@ async def download_response(
     if head:
         return Response(None, status, headers)
     return StreamingResponse(await _begun(read(part.start, part.end)), status, headers)
+
+
+def output_response(key: str, output: Json) -> Response:
+    """A step's output as a file: text as it is, everything else as JSON."""
+    is_text = isinstance(output, str)
+    content = (
+        output.encode("utf-8", "surrogatepass") if isinstance(output, str) else dump_json(output)
+    )
+    headers = {
+        **{name: value for name, value in _SAFETY.items() if name != "Accept-Ranges"},
+        "Content-Type": "text/plain; charset=utf-8" if is_text else "application/json",
+        "Content-Disposition": disposition(f"{key}.txt" if is_text else f"{key}.json"),
+    }
+    return Response(content, headers=headers)
 
 
 def _described(artifact: Artifact, part: Range) -> dict[str, str]:

@@ -24,6 +24,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
 from wfcore.wire import requests, shapes
 from wfcore.wire.explanation import ExplanationView
+from wfcore.wire.results import StepView
 from wfcore.wire.schema import Schemas
 
 
@@ -43,6 +44,8 @@ WAIT = Query(
     "Answer as soon as the execution rests, at the latest after this many seconds",
     {"type": "integer", "minimum": 1, "maximum": 60},
 )
+OUTPUTS = Query("outputs", "none: steps are shown without their output", {"const": "none"})
+DOWNLOAD = Query("download", "The output itself, as a file: text, or JSON")
 ONCE = Query(
     "Idempotency-Key",
     "The same key within 24 h returns the first answer and starts nothing",
@@ -75,10 +78,13 @@ ROUTES: tuple[Route, ...] = (
           query=(WORKFLOW_ID, STATUS, PAGE, SIZE), returns=shapes.ExecutionPage),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
-          query=(WAIT,), returns=shapes.StatusView, refuses=(404,)),
+          query=(WAIT, OUTPUTS), returns=shapes.StatusView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/result", Auth.KEY, executions.result,
           "Read an execution's result", Scope.EXECUTION_READ,
-          query=(WAIT,), returns=shapes.ResultView, refuses=(404, 409)),
+          query=(WAIT, OUTPUTS), returns=shapes.ResultView, refuses=(404, 409)),
+    Route("GET", "/api/v1/executions/{id}/steps/{key}", Auth.KEY, executions.step,
+          "Read the result of one step", Scope.EXECUTION_READ,
+          query=(DOWNLOAD,), returns=StepView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/explain", Auth.KEY, executions.explain,
           "Explain where an execution is", Scope.EXECUTION_READ,
           returns=ExplanationView, refuses=(404,)),

@@ -321,3 +321,22 @@ async def test_a_poll_shows_each_change_at_once(world: World):
     assert first.json()["status"] == "AWAITING_APPROVAL"
     await world.post(f"{path}/cancel")
     assert (await world.get(path)).json()["status"] == "CANCELLED"
+
+
+async def test_a_poll_need_not_carry_outputs(world: World):
+    """`outputs=none` leaves the output of each step out, and nothing else; the step has it."""
+    id = await world.finished({"rows": [1, 2]})
+    for path in (f"/api/v1/executions/{id}", f"/api/v1/executions/{id}/result"):
+        whole, brief = (
+            (await world.get(path)).json(),
+            (await world.get(f"{path}?outputs=none")).json(),
+        )
+        assert whole["stepResults"]["fetch"].pop("output") == {"rows": [1, 2]}
+        assert brief == whole
+        assert (await world.get(f"{path}?outputs=all")).status_code == 400
+    step = await world.get(f"/api/v1/executions/{id}/steps/fetch")
+    assert step.json()["output"] == {"rows": [1, 2]}
+    file = await world.get(f"/api/v1/executions/{id}/steps/fetch?download")
+    assert file.json() == {"rows": [1, 2]}
+    assert file.headers["content-disposition"] == 'attachment; filename="fetch.json"'
+    assert (await world.get(f"/api/v1/executions/{id}/steps/other")).status_code == 404

@@ -1,14 +1,21 @@
 """Executions: reading and cancelling. Spec: v1 endpoints, executions."""
 
+from typing import Any
+
+from starlette.responses import Response
+
 from adapters_http.ask import Ask
-from adapters_http.asked import member, page, rested, wait_ms
+from adapters_http.asked import member, page, rested, wait_ms, with_outputs
+from adapters_http.downloads import output_response
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions
 from wfcore.usecases.explaining import explain_execution
+from wfcore.wire.converter import plain
 from wfcore.wire.explanation import ExplanationView, explanation_view
+from wfcore.wire.results import StepView
 from wfcore.wire.shapes import ExecutionPage, ResultView, StatusView
-from wfcore.wire.views import execution_page, result_view, status_view
+from wfcore.wire.views import execution_page, result_view, status_view, step_view
 
 
 async def list_all(ask: Ask) -> ExecutionPage:
@@ -23,22 +30,42 @@ async def list_all(ask: Ask) -> ExecutionPage:
     return execution_page(found)
 
 
-async def read(ask: Ask) -> bytes:
+async def read(ask: Ask) -> object:
     """The status view; with `wait`, as soon as the execution rests."""
-    wait = wait_ms(ask)
+    wait, outputs = wait_ms(ask), with_outputs(ask)
     if wait is None:
         run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
     else:
         run = await rested(ask, ask.params["id"], wait)
+    if not outputs:
+        return _without_outputs(status_view(run))
     return ask.context.answers.of(run.id, run.version, lambda: status_view(run))
 
 
-async def result(ask: Ask) -> ResultView:
+async def result(ask: Ask) -> object:
     """The result of an ended execution; with `wait`, as soon as there is one."""
-    wait = wait_ms(ask)
+    wait, outputs = wait_ms(ask), with_outputs(ask)
     if wait is not None:
         await rested(ask, ask.params["id"], wait)
-    return result_view(await executions.read_result(ask.services, ask.who, ask.params["id"]))
+    run = await executions.read_result(ask.services, ask.who, ask.params["id"])
+    return result_view(run) if outputs else _without_outputs(result_view(run))
+
+
+def _without_outputs(view: StatusView | ResultView) -> Any:
+    """The same without the outputs of steps, which may be most of it."""
+    answer: Any = plain(view)
+    for step in answer["stepResults"].values():
+        del step["output"]
+    return answer
+
+
+async def step(ask: Ask) -> StepView | Response:
+    """The result of one step; with `download` its output as a file."""
+    run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
+    found = step_view(run, ask.params["key"])
+    if ask.query("download") is None:
+        return found
+    return output_response(ask.params["key"], found.output)
 
 
 async def explain(ask: Ask) -> ExplanationView:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wfcore.errors import NotFound
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval, Group, HistoryEntry, Verdict
 from wfcore.model.artifact import Artifact
@@ -130,6 +131,14 @@ def _reason(reason: StatusReason | None) -> shapes.StatusReasonView | None:
 
 def _steps(results: Mapping[str, StepResult], secrets: Secrets) -> Mapping[str, StepView]:
     return {name: _step(result, secrets) for name, result in results.items()}
+
+
+def step_view(run: Execution, key: str) -> StepView:
+    """The result of one step. Raises `NotFound` for one that has neither begun nor been skipped."""
+    result = run.step_results.get(key)
+    if result is None:
+        raise NotFound("Step")
+    return _step(result, secret_values(run))
 
 
 def _step(result: StepResult, secrets: Secrets) -> StepView:
