@@ -17,12 +17,17 @@ class Answers:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, bytes]] = {}
 
-    def of(self, id: str, version: int, view: Callable[[], object]) -> bytes:
-        """The JSON of *view*, which depends on nothing but the record of that version."""
+    def known(self, id: str, version: int) -> bytes | None:
+        """What was kept of that version; None: nothing."""
         known = self._known.get(id)
-        if known is not None and known[0] == version:
-            return known[1]
-        body = dump_json(plain(view()))
+        return known[1] if known is not None and known[0] == version else None
+
+    def keep(self, id: str, version: int, view: object) -> bytes:
+        """
+        The JSON of *view*, which depends on the record of that version and on what never
+        changes: emails, names of keys.
+        """
+        body = dump_json(plain(view))
         if len(body) <= LARGEST:
             self._known.pop(id, None)
             self._known[id] = (version, body)

@@ -145,6 +145,9 @@ class AsyncClient:
     async def execution(self, id: str, wait_s: int | None = None) -> shapes.StatusView:
         return await self.send(calls.execution(id, wait_s))
 
+    async def definition(self, execution_id: str) -> shapes.DefinitionView:
+        return await self.send(calls.definition(execution_id))
+
     async def result(self, id: str, wait_s: int | None = None) -> shapes.ResultView:
         return await self.send(calls.result(id, wait_s))
 

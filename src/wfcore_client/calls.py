@@ -95,6 +95,12 @@ def execution(id: str, wait_s: int | None = None) -> Call[shapes.StatusView]:
     return _get("/api/v1/executions/{id}", shapes.StatusView, {"id": id}, wait=wait_s)
 
 
+def definition(execution_id: str) -> Call[shapes.DefinitionView]:
+    """The definition that an execution runs by, whatever the workflow says since."""
+    path = "/api/v1/executions/{id}/definition"
+    return _get(path, shapes.DefinitionView, {"id": execution_id})
+
+
 def result(id: str, wait_s: int | None = None) -> Call[shapes.ResultView]:
     """The result; a `Conflict` before the end."""
     return _get("/api/v1/executions/{id}/result", shapes.ResultView, {"id": id}, wait=wait_s)

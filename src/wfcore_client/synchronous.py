@@ -134,6 +134,9 @@ class Client:
     def execution(self, id: str, wait_s: int | None = None) -> shapes.StatusView:
         return self.send(calls.execution(id, wait_s))
 
+    def definition(self, execution_id: str) -> shapes.DefinitionView:
+        return self.send(calls.definition(execution_id))
+
     def result(self, id: str, wait_s: int | None = None) -> shapes.ResultView:
         return self.send(calls.result(id, wait_s))
 

@@ -17,6 +17,7 @@ MADE: tuple[Call, ...] = (
     calls.list_executions(),
     calls.execution("e"),
     calls.result("e"),
+    calls.definition("e"),
     calls.explain("e"),
     calls.cancel("e"),
     calls.redrive("e"),

@@ -12,7 +12,7 @@ STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",
     "currentStep", "completedSteps", "totalSteps", "startedAt", "error", "stepResults", "usage",
     "redriveOf",
-    "parentExecutionId",
+    "parentExecutionId", "workflowVersion", "startedBy", "inputs",
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",
@@ -184,7 +184,9 @@ async def test_executions_are_listed_newest_first_without_results(world: World):
     async def ids(query: str, **more) -> list[str]:
         listed = (await world.get(f"/api/v1/executions?{query}", **more)).json()
         assert listed["total"] == len(listed["items"])
-        assert all(one.keys() == STATUS_FIELDS - {"stepResults"} for one in listed["items"])
+        assert all(
+            one.keys() == STATUS_FIELDS - {"stepResults", "inputs"} for one in listed["items"]
+        )
         return [one["executionId"] for one in listed["items"]]
 
     assert await ids("") == [mine[1], mine[0]]
@@ -340,3 +342,25 @@ async def test_a_poll_need_not_carry_outputs(world: World):
     assert file.json() == {"rows": [1, 2]}
     assert file.headers["content-disposition"] == 'attachment; filename="fetch.json"'
     assert (await world.get(f"/api/v1/executions/{id}/steps/other")).status_code == 404
+
+
+async def test_an_execution_says_who_started_what_with_which_inputs(world: World):
+    """Version, starter and inputs with secrets masked; the definition as it runs; 404 unseen."""
+    declared = {"token": Variable("token", secret=True), "n": Variable("n", VariableType.NUMBER)}
+    workflow = await world.workflow(variables=declared)
+    id = await world.start(workflow, token="s3cret-value", n=7, note="has s3cret-value in it")
+    await world.workflow(code("other"))
+    view = (await world.get(f"/api/v1/executions/{id}")).json()
+    assert view["inputs"] == {"token": "***", "n": 7, "note": "has *** in it"}
+    starter = {
+        "accountId": world.ann.id, "email": world.ann.email,
+        "keyId": world.key.key.id, "keyName": world.key.key.name,
+    }  # fmt: skip
+    assert (view["workflowVersion"], view["startedBy"]) == (1, starter)
+    (row,) = (await world.get("/api/v1/executions")).json()["items"]
+    assert row == {k: v for k, v in view.items() if k not in ("inputs", "stepResults")}
+    url = f"/api/v1/executions/{id}/definition"
+    shown = (await world.get(url)).json()
+    assert (shown["workflowVersion"], [s["name"] for s in shown["workflow"]]) == (1, ["fetch"])
+    bob = await world.new_key(await world.account("bob"))
+    assert (await world.http.get(url, headers=bearer(bob.text))).status_code == 404

@@ -7,15 +7,21 @@ from starlette.responses import Response
 from adapters_http.ask import Ask
 from adapters_http.asked import member, page, rested, wait_ms, with_outputs
 from adapters_http.downloads import output_response
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions
 from wfcore.usecases.explaining import explain_execution
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import ExplanationView, explanation_view
 from wfcore.wire.results import StepView
-from wfcore.wire.shapes import ExecutionPage, ResultView, StatusView
-from wfcore.wire.views import execution_page, result_view, status_view, step_view
+from wfcore.wire.shapes import DefinitionView, ExecutionPage, ResultView, StatusView
+from wfcore.wire.views import (
+    definition_view,
+    execution_page,
+    result_view,
+    status_view,
+    step_view,
+)
 
 
 async def list_all(ask: Ask) -> ExecutionPage:
@@ -27,7 +33,7 @@ async def list_all(ask: Ask) -> ExecutionPage:
         ask.query("workflowId") or None,
         member(ask, "status", ExecutionStatus),
     )
-    return execution_page(found)
+    return execution_page(found, await executions.starter_names(ask.services, found.rows))
 
 
 async def read(ask: Ask) -> object:
@@ -38,8 +44,21 @@ async def read(ask: Ask) -> object:
     else:
         run = await rested(ask, ask.params["id"], wait)
     if not outputs:
-        return _without_outputs(status_view(run))
-    return ask.context.answers.of(run.id, run.version, lambda: status_view(run))
+        return _without_outputs(await _status(ask, run))
+    answers = ask.context.answers
+    if (known := answers.known(run.id, run.version)) is not None:
+        return known
+    return answers.keep(run.id, run.version, await _status(ask, run))
+
+
+async def _status(ask: Ask, run: Execution) -> StatusView:
+    return status_view(run, await executions.starter_names(ask.services, [run]))
+
+
+async def definition(ask: Ask) -> DefinitionView:
+    """The definition that an execution runs by."""
+    found = await executions.read_definition(ask.services, ask.who, ask.params["id"])
+    return definition_view(*found)
 
 
 async def result(ask: Ask) -> object:
@@ -77,4 +96,5 @@ async def explain(ask: Ask) -> ExplanationView:
 async def cancel(ask: Ask) -> StatusView:
     """End an execution at once."""
     id = ask.params["id"]
-    return status_view(await executions.cancel_execution(ask.services, ask.who, id, ask.origin))
+    run = await executions.cancel_execution(ask.services, ask.who, id, ask.origin)
+    return await _status(ask, run)

@@ -148,6 +148,7 @@ class Execution:
     view would show their values. `granted`: what does not count against its budget: what had
     been spent when people last let it go on beyond the budget, or before it was redriven.
     `lane`: it runs at once with so many others of that lane only, see `rules.concurrency`.
+    `trigger_id`: the schedule or chain that started it.
     `chain_depth`: how many chained starts lie between it and what somebody started.
     `root_source`: of what has a parent, what started the first of its family; None where an
     older release stored it.
@@ -184,6 +185,7 @@ class Execution:
     secrets: tuple[str, ...] = ()
     lane: str | None = None
     chain_depth: int = 0
+    trigger_id: str | None = None
     granted: Usage | None = None
     root_source: TriggerSource | None = None
     version: int = 0

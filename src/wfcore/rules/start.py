@@ -32,6 +32,7 @@ class Start:
     redrive_of: str | None = None
     kept: Mapping[str, StepResult] = field(factory=dict)
     chain_depth: int = 0
+    trigger_id: str | None = None
     told: JsonObject = field(factory=dict)
     parent_id: str | None = None
     parent_step: str | None = None
@@ -72,6 +73,7 @@ def accept(
         parent_step=start.parent_step,
         secrets=tuple(sorted(definition.secrets | start.secrets)),
         chain_depth=start.chain_depth,
+        trigger_id=start.trigger_id,
         granted=total(start.kept.values()) if start.kept else None,
         root_source=start.root_source,
     )

@@ -1,17 +1,18 @@
 """Reading and cancelling executions. Spec: executions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
 from wfcore.model.access import Principal
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.workflow import Definition
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, CancelAsked
 from wfcore.usecases._apply import collect, hint
-from wfcore.usecases._looking import execution_for
+from wfcore.usecases._looking import definition_of, execution_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
@@ -48,6 +49,32 @@ async def read_execution(services: Services, who: Principal | None, execution_id
         async with services.store.view() as view:
             return await execution_for(view, who, execution_id)
     return run
+
+
+async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
+    """
+    The emails of the accounts, and the names of the keys, that started *runs*, by id: each is
+    looked up once, however many rows it has started.
+    """
+    chosen = list(runs)
+    names: dict[str, str] = {}
+    async with services.store.view() as view:
+        for account_id in {run.owner_id for run in chosen}:
+            if (account := await view.accounts.get(account_id)) is not None:
+                names[account_id] = account.email
+        for key_id in {run.key_id for run in chosen if run.key_id}:
+            if (key := await view.keys.get(key_id)) is not None:
+                names[key_id] = key.name
+    return names
+
+
+async def read_definition(
+    services: Services, who: Principal | None, execution_id: str
+) -> tuple[Execution, Definition]:
+    """An execution and the definition that it runs by. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        return run, await definition_of(view, run.workflow_id, run.revision)
 
 
 async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:

@@ -104,7 +104,13 @@ async def _fire(
         why = Refusal.MISSED
     if why is None:
         told = _told(timer, trigger, for_instant)
-        start = Start(trigger.owner_id, _source(trigger), chain_depth=timer.depth, told=told)
+        start = Start(
+            trigger.owner_id,
+            _source(trigger),
+            chain_depth=timer.depth,
+            trigger_id=trigger.id,
+            told=told,
+        )
         try:
             at = services.clock.service_now()
             outcome = await accepted(services, unit, workflow, start, at)

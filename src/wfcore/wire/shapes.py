@@ -18,7 +18,7 @@ from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
 from wfcore.model.workflow import ColumnType, VariableType
 from wfcore.wire.results import StepView, UsageView
-from wfcore.wire.starts import ConcurrencyView, WorkflowTriggerView
+from wfcore.wire.starts import ConcurrencyView, StarterView, WorkflowTriggerView
 
 ABSENT: Final = {"absent": True}
 """Field metadata: left out while it is None."""
@@ -50,6 +50,18 @@ class WorkflowView:
     version: int
     created_at: int
     updated_at: int
+
+
+@define(eq=False)
+class DefinitionView:
+    """The definition that an execution runs by, whatever the workflow says since."""
+
+    execution_id: str
+    workflow_id: str
+    workflow_version: int
+    workflow: Sequence[Any]
+    description: str
+    variables: Sequence[VariableView]
 
 
 @define(eq=False)
@@ -86,12 +98,15 @@ class ExecutionRow:
     usage: UsageView
     redrive_of: str | None
     parent_execution_id: str | None
+    workflow_version: int
+    started_by: StarterView
 
 
 @define(eq=False, kw_only=True)
 class StatusView(ExecutionRow):
-    """The status view of an execution."""
+    """The status view of an execution. `inputs`: over the defaults, secrets masked."""
 
+    inputs: Mapping[str, Any]
     step_results: Mapping[str, StepView]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from wfcore.model.trigger import (
     Refusal,
@@ -13,6 +13,18 @@ from wfcore.model.trigger import (
     TriggerState,
 )
 from wfcore.model.workflow import Concurrency, OnLimit
+
+
+@define(eq=False, kw_only=True)
+class StarterView:
+    """Whose execution it is, and by which key, webhook or trigger it was started."""
+
+    account_id: str
+    email: str | None
+    key_id: str | None = field(default=None, metadata={"absent": True})
+    key_name: str | None = field(default=None, metadata={"absent": True})
+    webhook_id: str | None = field(default=None, metadata={"absent": True})
+    trigger_id: str | None = field(default=None, metadata={"absent": True})
 
 
 @define(eq=False)

@@ -1,7 +1,7 @@
 """From records to the shapes of the wire. Pure; secrets are masked here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from wfcore.errors import NotFound
 from wfcore.model.access import Account
@@ -27,7 +27,11 @@ from wfcore.rules.spending import total
 from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
 from wfcore.wire.results import RefusedFileView, StepView, UsageView
-from wfcore.wire.starts import concurrency_view, trigger_view
+from wfcore.wire.starts import StarterView, concurrency_view, trigger_view
+
+Names: TypeAlias = Mapping[str, str]
+"""What people call accounts and keys, by id: emails and names."""
+NO_NAMES: Names = {}
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 
@@ -56,20 +60,56 @@ def _variable(one: Variable) -> shapes.VariableView:
     return shapes.VariableView(one.name, one.type, one.required, one.secret, default)
 
 
-def status_view(run: Execution) -> shapes.StatusView:
+def definition_view(run: Execution, definition: Definition) -> shapes.DefinitionView:
+    """The definition of an execution; defaults of secret variables are masked."""
+    return shapes.DefinitionView(
+        run.id,
+        run.workflow_id,
+        run.revision,
+        definition.steps_as_written,
+        definition.description,
+        [_variable(one) for one in definition.variables.values()],
+    )
+
+
+def status_view(run: Execution, names: Names = NO_NAMES) -> shapes.StatusView:
     """The status view, with the results of the steps that started or were skipped."""
     secrets = secret_values(run)
-    return shapes.StatusView(**_row(run, secrets), step_results=_steps(run.step_results, secrets))
+    return shapes.StatusView(
+        **_row(run, secrets, names),
+        inputs=_inputs(run, secrets),
+        step_results=_steps(run.step_results, secrets),
+    )
 
 
-def execution_row(run: Execution) -> shapes.ExecutionRow:
-    """The status view without step results, for lists."""
-    return shapes.ExecutionRow(**_row(run, secret_values(run)))
+def _inputs(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
+    return {
+        name: MASK if name in run.secrets else mask(value, secrets)
+        for name, value in run.variables.items()
+    }
 
 
-def _row(run: Execution, secrets: Secrets) -> dict[str, Any]:
+def execution_row(run: Execution, names: Names = NO_NAMES) -> shapes.ExecutionRow:
+    """The status view without inputs and step results, for lists."""
+    return shapes.ExecutionRow(**_row(run, secret_values(run), names))
+
+
+def _starter(run: Execution, names: Names) -> StarterView:
+    return StarterView(
+        account_id=run.owner_id,
+        email=names.get(run.owner_id),
+        key_id=run.key_id,
+        key_name=names.get(run.key_id) if run.key_id else None,
+        webhook_id=run.webhook_id,
+        trigger_id=run.trigger_id,
+    )
+
+
+def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
     """What both show of an execution, by field."""
     return {
+        "workflow_version": run.revision,
+        "started_by": _starter(run, names),
         "execution_id": run.id,
         "workflow_id": run.workflow_id,
         "workflow_name": run.workflow_name,
@@ -88,9 +128,9 @@ def _row(run: Execution, secrets: Secrets) -> dict[str, Any]:
     }
 
 
-def execution_page(found: Page[Execution]) -> shapes.ExecutionPage:
+def execution_page(found: Page[Execution], names: Names = NO_NAMES) -> shapes.ExecutionPage:
     """One page of executions."""
-    rows = [execution_row(run) for run in found.rows]
+    rows = [execution_row(run, names) for run in found.rows]
     return shapes.ExecutionPage(rows, found.total, found.page, found.size)
 
 
