@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from adapters_http.json_text import dump_json
 from wfcore.wire.converter import plain

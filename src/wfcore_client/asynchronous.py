@@ -17,6 +17,7 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.wire import shapes
 from wfcore.wire.explanation import ExplanationView
+from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
 from wfcore_client.calls import Call, Row
@@ -142,14 +143,21 @@ class AsyncClient:
     ) -> shapes.ExecutionPage:
         return await self.send(calls.list_executions(workflow_id, status, page, size))
 
-    async def execution(self, id: str, wait_s: int | None = None) -> shapes.StatusView:
-        return await self.send(calls.execution(id, wait_s))
+    async def execution(
+        self, id: str, wait_s: int | None = None, *, outputs: bool = True
+    ) -> shapes.StatusView:
+        return await self.send(calls.execution(id, wait_s, outputs=outputs))
+
+    async def step(self, execution_id: str, key: str) -> StepView:
+        return await self.send(calls.step(execution_id, key))
 
     async def definition(self, execution_id: str) -> shapes.DefinitionView:
         return await self.send(calls.definition(execution_id))
 
-    async def result(self, id: str, wait_s: int | None = None) -> shapes.ResultView:
-        return await self.send(calls.result(id, wait_s))
+    async def result(
+        self, id: str, wait_s: int | None = None, *, outputs: bool = True
+    ) -> shapes.ResultView:
+        return await self.send(calls.result(id, wait_s, outputs=outputs))
 
     async def explain(self, id: str) -> ExplanationView:
         return await self.send(calls.explain(id))

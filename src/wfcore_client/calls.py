@@ -16,6 +16,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.model.json import JsonObject
 from wfcore.wire import shapes
 from wfcore.wire.explanation import ExplanationView
+from wfcore.wire.results import StepView
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
@@ -90,9 +91,21 @@ def list_executions(
     )
 
 
-def execution(id: str, wait_s: int | None = None) -> Call[shapes.StatusView]:
-    """The status view; with *wait_s* when it rests, at the latest then."""
-    return _get("/api/v1/executions/{id}", shapes.StatusView, {"id": id}, wait=wait_s)
+def execution(
+    id: str, wait_s: int | None = None, *, outputs: bool = True
+) -> Call[shapes.StatusView]:
+    """
+    The status view; with *wait_s* when it rests, at the latest then. Without *outputs* the
+    `output` of every step is None.
+    """
+    path = "/api/v1/executions/{id}"
+    return _get(path, shapes.StatusView, {"id": id}, wait=wait_s, outputs=_wanted(outputs))
+
+
+def step(execution_id: str, key: str) -> Call[StepView]:
+    """The result of one step, by its name; in a loop by `loop.<index>.<name>`."""
+    path = "/api/v1/executions/{id}/steps/{key}"
+    return _get(path, StepView, {"id": execution_id, "key": key})
 
 
 def definition(execution_id: str) -> Call[shapes.DefinitionView]:
@@ -101,9 +114,14 @@ def definition(execution_id: str) -> Call[shapes.DefinitionView]:
     return _get(path, shapes.DefinitionView, {"id": execution_id})
 
 
-def result(id: str, wait_s: int | None = None) -> Call[shapes.ResultView]:
-    """The result; a `Conflict` before the end."""
-    return _get("/api/v1/executions/{id}/result", shapes.ResultView, {"id": id}, wait=wait_s)
+def result(id: str, wait_s: int | None = None, *, outputs: bool = True) -> Call[shapes.ResultView]:
+    """The result; a `Conflict` before the end. *outputs*: of the steps, as in `execution`."""
+    path = "/api/v1/executions/{id}/result"
+    return _get(path, shapes.ResultView, {"id": id}, wait=wait_s, outputs=_wanted(outputs))
+
+
+def _wanted(outputs: bool) -> str | None:
+    return None if outputs else "none"
 
 
 def explain(id: str) -> Call[ExplanationView]:

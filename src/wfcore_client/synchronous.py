@@ -16,6 +16,7 @@ from wfcore.model.json import JsonObject
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.wire import shapes
 from wfcore.wire.explanation import ExplanationView
+from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
 from wfcore_client.calls import Call, Row
@@ -131,14 +132,21 @@ class Client:
     ) -> shapes.ExecutionPage:
         return self.send(calls.list_executions(workflow_id, status, page, size))
 
-    def execution(self, id: str, wait_s: int | None = None) -> shapes.StatusView:
-        return self.send(calls.execution(id, wait_s))
+    def execution(
+        self, id: str, wait_s: int | None = None, *, outputs: bool = True
+    ) -> shapes.StatusView:
+        return self.send(calls.execution(id, wait_s, outputs=outputs))
+
+    def step(self, execution_id: str, key: str) -> StepView:
+        return self.send(calls.step(execution_id, key))
 
     def definition(self, execution_id: str) -> shapes.DefinitionView:
         return self.send(calls.definition(execution_id))
 
-    def result(self, id: str, wait_s: int | None = None) -> shapes.ResultView:
-        return self.send(calls.result(id, wait_s))
+    def result(
+        self, id: str, wait_s: int | None = None, *, outputs: bool = True
+    ) -> shapes.ResultView:
+        return self.send(calls.result(id, wait_s, outputs=outputs))
 
     def explain(self, id: str) -> ExplanationView:
         return self.send(calls.explain(id))

@@ -24,6 +24,20 @@ async def test_without_a_socket(world: World) -> None:
         assert (await client.reject(approval_id)).status is ApprovalStatus.REJECTED
 
 
+async def test_outputs_are_left_out_and_read_one_by_one(world: World) -> None:
+    """Without outputs the rest of the view is the same; a step's own result has its output."""
+    id = await world.finished({"rows": [1, 2]})
+    app = create_app(world.services, HttpConfig())
+    async with AsyncClient.in_process(app, world.key.text) as client:
+        for view in (
+            await client.execution(id, outputs=False),
+            await client.result(id, outputs=False),
+        ):
+            assert view.step_results["fetch"].output is None
+            assert view.step_results["fetch"].duration is not None
+        assert (await client.step(id, "fetch")).output == {"rows": [1, 2]}
+
+
 async def test_below_a_mount_downloads_are_found(world: World, tmp_path: Path) -> None:
     """A download's path is whole, the mount's included; and it never leads to another host."""
     execution_id, _ = await world.with_artifact()

@@ -29,11 +29,11 @@ class RefusedFileView:
 class StepView:
     """
     What is known of one step. `duration` in ms, null until it ends. `executionId` is there
-    where the step started an execution.
+    where the step started an execution; `output` is not where outputs were not asked for.
     """
 
     status: StepStatus
-    output: Any
+    output: Any = field(default=None, kw_only=True)
     duration: int | None
     started_at: int
     completed_at: int | None

@@ -185,7 +185,6 @@ def _step(result: StepResult, secrets: Secrets) -> StepView:
     usage = result.usage
     return StepView(
         result.status,
-        mask(result.output, secrets),
         result.duration_ms,
         result.started_at,
         result.completed_at,
@@ -197,6 +196,7 @@ def _step(result: StepResult, secrets: Secrets) -> StepView:
             for file in result.refused
         ],
         result.child_id,
+        output=mask(result.output, secrets),
     )
 
 
