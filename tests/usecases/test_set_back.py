@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from usecases.conftest import World, code
+from usecases.conftest import World, code, review
 from usecases.triggering import HOURLY, shown
 from wfcore.instants import DAY, HOUR, MINUTE, SECOND, DurationMs
 from wfcore.model.execution import ExecutionStatus as S
@@ -68,6 +68,29 @@ async def test_a_lease_is_over_when_its_time_is(world: World) -> None:
     world.clock.advance(MINUTE)
     await sweeping.sweep(world.services)
     assert (await executions.read_execution(world.services, ann, run_id)).status is S.INTERRUPTED
+
+
+async def test_an_approval_expires_by_the_calendar(world: World) -> None:
+    """A clock that was a year ahead and is corrected does not keep a question open for a year."""
+    ann = await world.account()
+    flow = await world.workflow(
+        ann, review(timeout_ms=DurationMs(HOUR), reminders=(DurationMs(10 * MINUTE),))
+    )
+    world.clock.advance(365 * DAY)
+    await sweeping.sweep(world.services)
+    world.clock.jump(-365 * DAY)
+    await sweeping.sweep(world.services)
+    world.clock.advance(6 * MINUTE)
+    run_id = await world.start(ann, flow)
+    await world.take()
+    async with world.services.store.view() as view:
+        (asked,) = await view.approvals.of_execution(run_id)
+    now = world.clock.now()
+    assert (asked.created_at, asked.expires_at, asked.history[0].at) == (now, now + HOUR, now)
+    assert asked.reminders == (now + 50 * MINUTE,)
+    world.clock.advance(HOUR)
+    await sweeping.sweep(world.services)
+    assert (await executions.read_execution(world.services, ann, run_id)).status is S.CANCELLED
 
 
 async def test_a_schedule_planned_far_ahead_is_planned_anew(world: World) -> None:

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
+
+from wfcore.effects import Effect, OpenApproval, Outcome
 from wfcore.errors import TemplateFailed
 from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
@@ -116,3 +119,28 @@ def _group(spec: GroupSpec, rows: Json) -> Group:
             keys.add(key)
         items.append(row)
     return Group(spec.name, spec.title, spec.columns, tuple(items), spec.row_key, spec.allow_add)
+
+
+def by_the_calendar(outcome: Outcome[Execution], by_ms: int) -> Outcome[Execution]:
+    """
+    The outcome with the approvals that it opens moved by *by_ms*: from the time of work, which
+    may be ahead after the wall clock was set back, to the one that deadlines are held against.
+    AP-1, EX-30.
+    """
+    if not by_ms:
+        return outcome
+    return evolve(outcome, effects=tuple(_moved(effect, by_ms) for effect in outcome.effects))
+
+
+def _moved(effect: Effect, by_ms: int) -> Effect:
+    if not isinstance(effect, OpenApproval):
+        return effect
+    one = effect.approval
+    moved = evolve(
+        one,
+        created_at=later(one.created_at, by_ms),
+        expires_at=later(one.expires_at, by_ms),
+        reminders=tuple(later(at, by_ms) for at in one.reminders),
+        history=tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in one.history),
+    )
+    return OpenApproval(moved)

@@ -1,4 +1,4 @@
-"""From a begun step to the job that a runner gets: its templates are rendered here."""
+"""What a runner gets of a begun step, its templates rendered, and what is kept of what it left."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -7,10 +7,13 @@ from attrs import define
 
 from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
+from wfcore.instants import EpochMs
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Definition
-from wfcore.ports.runtime import AiJob, Job, StepJob
+from wfcore.ports.runtime import AiJob, Job, LeftFile, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.budget import allowance
 from wfcore.rules.opening import as_text
@@ -69,3 +72,30 @@ def _rendered(templates: Templates, field: str, written: str, names: Mapping[str
         return as_text(templates.render(written, names))
     except TemplateFailed as failed:
         raise NotRendered(field, failed) from None
+
+
+def artifact_of(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
+    """The record of a file that a step left."""
+    return Artifact(
+        id=file.id,
+        execution_id=execution_id,
+        step_name=step_name,
+        name=file.name,
+        storage_key=file.storage_key,
+        size=file.size,
+        content_type=file.content_type,
+        sha256=file.sha256,
+        previewable=file.previewable,
+        created_at=now,
+    )
+
+
+def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
+    """What the event log says of it."""
+    about: JsonObject = {
+        "step": step_name,
+        "artifactId": file.id,
+        "name": file.name,
+        "size": file.size,
+    }
+    return EventKind.ARTIFACT_CREATED, about

@@ -12,12 +12,12 @@ from attrs import evolve, frozen
 from wfcore.effects import Outcome, StartStep
 from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
-from wfcore.model.artifact import Artifact, RefusedFile
+from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition
-from wfcore.ports.runtime import Job, LeftFile, StepEnd
+from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
 from wfcore.rules.attempts import after_failure, postponement
@@ -25,12 +25,13 @@ from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.interruption import loss
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.opening import by_the_calendar
 from wfcore.rules.proceed import proceed
 from wfcore.rules.scope import name_of
 from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._children import start_children
-from wfcore.usecases._jobs import NotRendered, job_for
+from wfcore.usecases._jobs import NotRendered, artifact_of, created, job_for
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
 from wfcore.usecases.services import Services
@@ -184,8 +185,8 @@ async def _complete(
             end = _fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
         for file in files:
-            unit.artifacts.put(_artifact(run.id, step_name, file, now))
-        told = announce(run, [_created(step_name, file) for file in files], now)
+            unit.artifacts.put(artifact_of(run.id, step_name, file, now))
+        told = announce(run, [created(step_name, file) for file in files], now)
         ended = _facts(told.record, definition, step_name, end, now)
         outcome = _proceed(services, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
@@ -200,6 +201,7 @@ async def _collected(
     services: Services, unit: Unit, outcome: Outcome[Execution], now: EpochMs
 ) -> Outcome[Execution]:
     """The outcome with the hints that follow, and the children that it starts."""
+    outcome = by_the_calendar(outcome, services.clock.deadline_now() - now)
     outcome = await collect(unit, outcome, now)
     return await start_children(unit, services.templates.render, outcome, now)
 
@@ -373,28 +375,3 @@ async def _work(
             return await _work(services, lease, definition, _in_flight(then.record))
     look_at = run.due_at if run.worker is not None else None
     return Work(tuple(jobs), frozenset(run.in_flight), look_at)
-
-
-def _artifact(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
-    return Artifact(
-        id=file.id,
-        execution_id=execution_id,
-        step_name=step_name,
-        name=file.name,
-        storage_key=file.storage_key,
-        size=file.size,
-        content_type=file.content_type,
-        sha256=file.sha256,
-        previewable=file.previewable,
-        created_at=now,
-    )
-
-
-def _created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
-    about: JsonObject = {
-        "step": step_name,
-        "artifactId": file.id,
-        "name": file.name,
-        "size": file.size,
-    }
-    return EventKind.ARTIFACT_CREATED, about
