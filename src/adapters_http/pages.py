@@ -41,6 +41,11 @@ _DOORS = {
     DecisionSource.TIMEOUT: "automatically, because time ran out",
 }
 _PREFETCHING = ("purpose", "sec-purpose", "x-purpose", "x-moz")
+_NAVIGATING = {
+    "sec-fetch-site": ("same-origin", "none"),
+    "sec-fetch-mode": ("navigate",),
+    "sec-fetch-dest": ("document",),
+}
 _AHEAD = ("prefetch", "preview", "prerender")
 
 
@@ -135,6 +140,7 @@ def PAGE_HEADERS(nonce: str) -> dict[str, str]:
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
         "X-Robots-Tag": "noindex",
     }
 
@@ -143,17 +149,19 @@ def may_decide(method: str, headers: Mapping[str, str]) -> bool:
     """
     Whether a request with `confirm=1` looks like a person's doing.
 
-    HEAD, prefetches and previews, and what another site embeds or opens, show the page again.
-    *headers* are looked up by lower-case names.
+    A browser says `navigate` and `document` when its address bar changes. What a script fetches,
+    prefetches and previews, HEAD, and what another site embeds or opens, show the page again.
+    Clients that are no browsers say nothing of the kind. *headers* are looked up by lower-case
+    names.
     """
     if method != "GET":
         return False
     hints = " ".join(headers.get(name, "") for name in _PREFETCHING).lower()
     if any(word in hints for word in _AHEAD):
         return False
-    if headers.get("sec-fetch-site", "").strip().lower() == "cross-site":
-        return False
-    return headers.get("sec-fetch-dest", "").strip().lower() in ("", "document", "empty")
+    return all(
+        headers.get(name, "").strip().lower() in ("", *meant) for name, meant in _NAVIGATING.items()
+    )
 
 
 def utc(at: EpochMs) -> str:

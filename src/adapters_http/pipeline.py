@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import count
 from secrets import token_hex
 from time import perf_counter
+from urllib.parse import unquote
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -36,6 +37,7 @@ from wfcore.wire.converter import plain
 log = logging.getLogger("wfcore.http")
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
@@ -121,8 +123,15 @@ def _match(lookup: Lookup, ask: Ask) -> Route:
 
 
 def _own_path(scope: Scope) -> str:
-    """The path below the one that this application is mounted under."""
+    """
+    The path below the one that this application is mounted under.
+
+    An encoded slash is no slash, but part of a segment: it stays as it is written.
+    """
     path: str = scope["path"]
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%2f" in raw.lower():
+        path = unquote(_SLASH.sub(b"%252F", raw.partition(b"?")[0]))
     root: str = scope.get("root_path", "")
     if root and path.startswith(root):
         return path[len(root) :] or "/"

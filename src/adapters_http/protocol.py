@@ -9,7 +9,9 @@ never per byte, so that dripping does not extend it:
 - half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
 - a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
 - a body that goes on after its request was answered: up to `discard_bytes` of it are discarded, so
-  that the client can read the answer (a 413, say) and go on;
+  that the client can read the answer (a 413, say) and go on; where the connection ends with that
+  answer, for `linger_s` at most;
+- a head that the parser lets pass and `heads` does not: 400 or 501;
 - an answer of which the client takes nothing for `stall_s`: the connection ends.
 
 A request is not worked at before the client has taken the answer before it, so of each connection
@@ -36,6 +38,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from adapters_http.connections import DEFAULT_ROOM, Connections, Room
+from adapters_http.heads import HeadFirst, problem_of
 from adapters_http.json_text import dump_json
 
 log = logging.getLogger("wfcore.http")
@@ -53,7 +56,7 @@ class Limits:
 
     head_s: float = 10.0
     body_s: float = 31.0
-    linger_s: float = 2.0
+    linger_s: float = 5.0
     stall_s: float = 30.0
     max_head: int = 32 * 1024
     max_fields: int = 100
@@ -62,37 +65,6 @@ class Limits:
 
 class Refused(Exception):
     """Raised inside a parser callback, to stop the parser."""
-
-
-class HeadFirst:
-    """
-    The transport of one answer: its head waits for the first piece of its body, so that the two
-    are one write. A head whose body is not there yet leaves at the end of the loop's turn.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._head: bytes | None = None
-        self.is_closing = transport.is_closing
-
-    def write(self, data: bytes) -> None:
-        if self._head is None:
-            self._head = data
-            self._loop.call_soon(self.flush)
-        else:
-            self._transport.write(self._head + data)
-            self._head = b""
-
-    def flush(self) -> None:
-        """Do not wait for a body."""
-        if self._head:
-            self._transport.write(self._head)
-            self._head = b""
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
 
 
 class HardenedProtocol(HttpToolsProtocol):
@@ -221,9 +193,12 @@ class HardenedProtocol(HttpToolsProtocol):
         size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
         if size > self.limits.max_head:
             self._stop(431, _HEAD_TOO_LARGE)
+        problem = problem_of(self.parser.get_http_version(), self.url, self.headers)
+        if problem is not None:
+            self._stop(*problem)
         super().on_headers_complete()
         if self.scope["method"] != "HEAD":
-            self._answer = HeadFirst(self.transport, self.loop)
+            self._answer = HeadFirst(self.transport, self.loop, self._end)
             self.cycle.transport = cast("asyncio.Transport", self._answer)
         self._in_body = True
         self._discarded = 0
@@ -318,6 +293,13 @@ class HardenedProtocol(HttpToolsProtocol):
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
+
+    def _end(self) -> None:
+        """The last answer was given, perhaps before the client has sent all of its body."""
+        if self._in_body:
+            self._hang_up()
+        else:
+            self.transport.close()
 
     def _hang_up(self) -> None:
         """Close, but read on for a moment: closing at once would destroy the answer in flight."""

@@ -30,6 +30,19 @@ async def test_unknown_paths_and_methods_are_errors_like_all_others(world: World
     assert (await world.http.options("/api/webhooks")).headers["allow"] == "GET, HEAD, POST"
 
 
+@pytest.mark.parametrize("slash", ["%2F", "%2f", "%252F"])
+async def test_an_encoded_slash_is_no_slash(world: World, slash: str):
+    """It belongs to its segment: no other row is reached than by the path as it is written."""
+    assert (await world.get("/api/v1/executions")).status_code == 200
+    assert (await world.get(f"/api/v1{slash}executions")).status_code == 404
+    id = await world.finished()
+    assert (await world.get(f"/api/v1/executions/{id}/result")).status_code == 200
+    answer = await world.get(f"/api/v1/executions/{id}{slash}result")
+    assert (answer.status_code, answer.json()) == (404, {"error": "Execution not found"})
+    approval = await world.http.get(f"/api/webhook-trigger/approval{slash}x/approve")
+    assert approval.status_code == 404
+
+
 async def test_every_answer_has_a_request_id(world: World):
     """A sane id of the caller's is kept, any other replaced, and no two are the same."""
     given = await world.get("/nope", headers={"X-Request-Id": "abc-1.2:3"})

@@ -60,6 +60,9 @@ async def test_the_button_decides(world: World):
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Dest": "image"},
         {"Sec-Fetch-Dest": "iframe"},
+        {"Sec-Fetch-Dest": "empty"},
+        {"Sec-Fetch-Mode": "no-cors"},
+        {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"},
     ],
 )
 async def test_what_is_no_click_never_decides(world: World, headers):

@@ -285,6 +285,7 @@ def test_the_policy_lets_exactly_this_page_through():
     assert headers["Cache-Control"] == "no-store"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +294,7 @@ def test_the_policy_lets_exactly_this_page_through():
         {},
         {"sec-fetch-site": "same-origin", "sec-fetch-dest": "document"},
         {"sec-fetch-site": "none", "sec-fetch-dest": "document", "purpose": ""},
-        {"sec-fetch-site": "same-origin", "sec-fetch-dest": "empty"},
+        {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
     ],
 )
 def test_a_person_may_decide(headers):
@@ -313,6 +314,12 @@ def test_a_person_may_decide(headers):
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "Cross-Site", "sec-fetch-dest": "document"},
         {"sec-fetch-dest": "iframe"},
+        {"sec-fetch-dest": "empty"},
+        {"sec-fetch-site": "same-origin", "sec-fetch-dest": "empty"},
+        {"sec-fetch-site": "same-origin", "sec-fetch-mode": "no-cors"},
+        {"sec-fetch-mode": "cors"},
+        {"sec-fetch-mode": "no-cors", "sec-fetch-dest": "document"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"},
         {"sec-fetch-dest": "image"},
         {"sec-fetch-site": "same-origin", "sec-fetch-dest": "object"},
     ],

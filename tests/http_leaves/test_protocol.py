@@ -9,7 +9,8 @@ import pytest
 from attrs import evolve
 from uvicorn.server import ServerState
 
-from adapters_http.protocol import HardenedProtocol, HeadFirst, server_config
+from adapters_http.heads import HeadFirst
+from adapters_http.protocol import HardenedProtocol, server_config
 from http_leaves.serving import QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused
 
@@ -237,7 +238,7 @@ def test_an_upgrade_is_declined(web, protocol):
 async def test_head_and_body_of_an_answer_are_one_write():
     """A small answer is one write, so that no client is woken twice for it; more follows alone."""
     written = mock.Mock()
-    answer = HeadFirst(written, asyncio.get_running_loop())
+    answer = HeadFirst(written, asyncio.get_running_loop(), written.close)
     answer.write(b"head")
     answer.write(b"body")
     answer.write(b"more")

@@ -30,10 +30,12 @@ from wfcore.rules.definition_checks import (
 )
 from wfcore.rules.field_paths import below
 from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_NAME
-from wfcore.rules.variables import NO_NUL, fits
+from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 
-filled: Check = text(least=1, most=MAX_NAME)
-"""Text that is there."""
+filled: Check = text(
+    least=1, most=MAX_NAME, pattern=PRINTABLE, wanted="text without control characters"
+)
+"""Text that is there, in one line."""
 
 variable_name: Check = text(
     most=MAX_NAME,

@@ -15,7 +15,16 @@ from wfcore.model.workflow import Definition, Variable, VariableType
 from wfcore.rules.limits import VARIABLE_ENV_BYTES
 
 NO_NUL = "must not have NUL characters"
+PRINTABLE = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
+"""Text of one line that is shown as it is written: no control characters, no turned directions."""
+NO_CONTROLS = "must not have control characters"
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def check_printable(field: str, text: str) -> None:
+    """Raises `InvalidInput` for a name that a terminal, log or page could not show as it is."""
+    if re.fullmatch(PRINTABLE, text) is None:
+        raise InvalidInput(field, NO_CONTROLS)
 
 
 def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonObject:

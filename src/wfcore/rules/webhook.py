@@ -14,7 +14,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Webhook, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
-from wfcore.rules.variables import NO_NUL
+from wfcore.rules.variables import check_printable
 from wfcore.rules.webhook_machine import BECAUSE, REASON, WEBHOOK, Enabled, Fact
 
 
@@ -145,6 +145,5 @@ def check_name(name: str) -> str:
     """A webhook's or key's name. Raises `InvalidInput`."""
     if not name.strip() or len(name) > MAX_NAME:
         raise InvalidInput("name", f"must have 1 to {MAX_NAME} characters")
-    if "\0" in name:
-        raise InvalidInput("name", NO_NUL)
+    check_printable("name", name)
     return name

@@ -10,6 +10,7 @@ from wfcore.model.access import Account, AccountStatus, Permission, Plan, Princi
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
+from wfcore.rules.variables import check_printable
 from wfcore.rules.webhook import back_within, disabled, enabled, over_limit
 from wfcore.usecases._looking import workflow_for
 from wfcore.usecases._retry import retried
@@ -113,6 +114,7 @@ def _checked_email(email: str) -> str:
     name, at, host = email.rpartition("@")
     if not (name and at and host) or len(email) > MAX_EMAIL or any(map(str.isspace, email)):
         raise InvalidInput("email", "must be an email address")
+    check_printable("email", email)
     return email
 
 
