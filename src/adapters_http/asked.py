@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from adapters_http.ask import Ask
 from adapters_http.config import Stage
+from adapters_http.proxies import host_name
 from adapters_http.route import Auth, Route
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.execution import Execution
@@ -42,6 +43,21 @@ def require_known_query(ask: Ask, route: Route) -> None:
 
 
 _NONE_KNOWN = "unknown query parameter; there are none here"
+
+
+def require_known_host(ask: Ask, route: Route) -> None:
+    """
+    Raises `InvalidInput` where *ask* is for a host that this application is not. Probes and
+    collectors of metrics come by address: they are answered under any name.
+    """
+    allowed = ask.context.config.allowed_hosts
+    if allowed is None or route.path in _FOR_PROBES:
+        return
+    if [host_name(host) in allowed for host in ask.header_values(b"host")] != [True]:
+        raise InvalidInput("Host", "not a name of this server; WFCORE_ALLOWED_HOSTS has the others")
+
+
+_FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
 def page(ask: Ask, sizes: tuple[int, int]) -> PageRequest:

@@ -1,8 +1,9 @@
 """What the application around the HTTP adapter may set."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
+from ipaddress import IPv4Network, IPv6Network
 from typing import TypeAlias
 
 from attrs import frozen
@@ -11,6 +12,7 @@ from starlette.types import Scope
 import wfcore
 from wfcore.model.access import Visitor
 
+Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
 """Whom the outer application knows a request (its ASGI scope) to be of; None: nobody."""
 
@@ -35,6 +37,8 @@ class HttpConfig:
     `ready`: raises `StoreUnavailable` or `NotReady` while not ready; None: the store must answer.
     `stage`: what it still does; asked with every start and by whatever waits.
     `gauges`: what the metrics page shows beside the requests.
+    `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
+    `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
     `login`: asked where a request carries none of our keys; None: keys and sessions only.
     """
 
@@ -43,6 +47,8 @@ class HttpConfig:
     lifespan: Callable[[], AbstractAsyncContextManager[None]] | None = None
     ready: Callable[[], Awaitable[None]] | None = None
     gauges: Callable[[], Mapping[str, float]] | None = None
+    trusted_proxies: Sequence[Network] = ()
+    allowed_hosts: Collection[str] | None = None
     login: Login | None = None
     stage: Callable[[], Stage] = lambda: Stage.SERVING
 

@@ -38,12 +38,17 @@ def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
     return _of_host(version, target, hosts) or (_of_coding(version, codings) if codings else None)
 
 
+def is_host(value: bytes) -> bool:
+    """Whether *value* is what a `Host` field may be: a name or an address, and perhaps a port."""
+    return _HOST.fullmatch(value) is not None
+
+
 def _of_host(version: str, target: bytes, hosts: list[bytes]) -> Problem | None:
     if len(hosts) > 1 or (not hosts and version == "1.1"):
         return 400, "Exactly one Host header field is needed"
     if b"#" in target:
         return 400, "The target must not have a fragment"
-    if hosts and not _HOST.fullmatch(hosts[0]):
+    if hosts and not is_host(hosts[0]):
         return 400, "The Host header field must be a host name or address, and perhaps a port"
     if not target.startswith((b"/", b"*")):
         named = _ABSOLUTE.match(target)

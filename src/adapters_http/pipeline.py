@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
 from adapters_http.ask import Ask, Context
-from adapters_http.asked import require_known_query, require_serving
+from adapters_http.asked import require_known_host, require_known_query, require_serving
 from adapters_http.doors import DOORS
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.json_text import dump_json
 from adapters_http.lookup import Lookup
+from adapters_http.proxies import Proxies
 from adapters_http.route import Route
 from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.rules.rate import Quota
@@ -52,6 +53,7 @@ class Pipeline:
         self._rest = rest
         self._lookup = lookup
         self._context = context
+        self._proxies = Proxies(context.config.trusted_proxies)
         self._prefix = token_hex(8)
         self._count = count(1)
 
@@ -60,7 +62,8 @@ class Pipeline:
             await self._rest(scope, receive, send)
             return
         began = perf_counter()
-        ask = Ask(self._context, scope, self._request_id(scope))
+        seen = self._proxies.seen_through(scope)
+        ask = Ask(self._context, seen, self._request_id(scope))
         route, status = await _exchange(self._lookup, ask, receive, send)
         label = route.path if route is not None else "unknown"
         self._context.metrics.observe_request(label, ask.method, status, perf_counter() - began)
@@ -82,6 +85,7 @@ async def _exchange(
     route = None
     try:
         route = _match(lookup, ask)
+        require_known_host(ask, route)
         if route.starts:
             require_serving(ask)
         await DOORS[route.auth](ask, route, receive)

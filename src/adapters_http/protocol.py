@@ -370,5 +370,6 @@ def server_config(
         "lifespan": "on",
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,  # uvicorn believes whatever comes from loopback; see `proxies`
     }
     return Config(app, host=host, port=port, **{**settings, **over})

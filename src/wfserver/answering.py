@@ -44,6 +44,8 @@ async def answer(
         protocol = protocol_with(room)
         http = HttpConfig(
             public_url=settings.public_url,
+            trusted_proxies=settings.trusted_proxies,
+            allowed_hosts=settings.allowed_hosts,
             ready=leaving.check_ready,
             gauges=lambda: {**working.gauges(), **protocol.ledger.gauges()},
             stage=leaving.stage,

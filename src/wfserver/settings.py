@@ -8,11 +8,16 @@ Every setting has a default that suits one machine. Names of environment variabl
 import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from ipaddress import ip_network
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
 
+from adapters_http.config import Network
+from adapters_http.heads import is_host
+from adapters_http.proxies import host_name
 from adapters_runtime.ai.providers import (
     Provider,
     forget_keys,
@@ -78,7 +83,9 @@ class Settings:
     be left, or one round of a loop take, before the server is not ready.
     `providers`: of models, by name. `prices`: the file with the operator's own. `ai_calls`: calls
     of models at once. `connections`, `connections_each`: in all, and from one address; None: what
-    the open files of the process allow. `packages`: the folder of steps' packages, by default in
+    the open files of the process allow. `trusted_proxies`: who may say where requests come from.
+    `allowed_hosts`: the names that are answered to, by default the public one; None: any.
+    `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go.
     """
@@ -96,6 +103,8 @@ class Settings:
     ai_calls: int = 32
     connections: int | None = None
     connections_each: int | None = None
+    trusted_proxies: tuple[Network, ...] = ()
+    allowed_hosts: frozenset[str] | None = None
     steps: StepSettings = StepSettings()
     cache: int = CACHE_BYTES
     packages: Path | None = None
@@ -135,12 +144,13 @@ def settings_from(
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
     )
+    public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     settings = Settings(
         data=Path(data or env.get("WFCORE_DATA") or "wfcore-data").absolute(),
         store=store or env.get("WFCORE_STORE") or None,
         host=host or env.get("WFCORE_HOST") or "127.0.0.1",
         port=port if port is not None else _count(env, "WFCORE_PORT", 8000),
-        public_url=_url(public_url or env.get("WFCORE_PUBLIC_URL") or None),
+        public_url=public,
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
         policy=policy,
@@ -149,6 +159,8 @@ def settings_from(
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),
         connections=_count_or_none(env, "WFCORE_CONNECTIONS"),
         connections_each=_count_or_none(env, "WFCORE_CONNECTIONS_PER_ADDRESS"),
+        trusted_proxies=_networks(env, "WFCORE_TRUSTED_PROXIES"),
+        allowed_hosts=_hosts(env, "WFCORE_ALLOWED_HOSTS", public),
         steps=step_settings(env),
         cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
@@ -201,6 +213,36 @@ def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:
         return Missed(text)
     except ValueError:
         raise InvalidInput(name, f"must be one of {', '.join(Missed)}") from None
+
+
+def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:
+    """Addresses and networks, separated by commas or spaces."""
+    found = []
+    for part in env.get(name, "").replace(",", " ").split():
+        try:
+            found.append(ip_network(part))
+        except ValueError:
+            fix = f"{part} is no address or network; write 127.0.0.1, 10.0.0.0/8 or ::1"
+            raise InvalidInput(name, fix) from None
+    return tuple(found)
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+"""Commands on this machine come by these names."""
+
+
+def _hosts(env: Mapping[str, str], name: str, public: str | None) -> frozenset[str] | None:
+    """
+    Host names, separated by commas or spaces, and the public one. None, or `*`: any.
+    """
+    given = env.get(name, "").replace(",", " ").lower().split()
+    if given == ["*"] or (not given and public is None):
+        return None
+    for one in given:
+        if not is_host(one.encode()) or host_name(one) != one:
+            raise InvalidInput(name, f"{one} is no host name; write example.org, without port")
+    of_url = [host_name(urlsplit(public).netloc.rpartition("@")[2])] if public else []
+    return frozenset((*given, *of_url, *_LOOPBACK))
 
 
 def _url(text: str | None) -> str | None:

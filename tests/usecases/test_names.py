@@ -11,7 +11,7 @@ from wfcore.testing.fakes import PathTemplates
 from wfcore.usecases import accounts, keys
 
 UNSEEN = ["\0", "\n", "\r", "\t", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2066"]
-SEEN = ["Ann's key", "Gänse & 雪", "a\u00a0b", "🎈"]  # noqa: RUF001
+SEEN = ["Ann's key", "Gänse & 雪", "a\u00a0b", "🎈"]
 
 
 @pytest.mark.parametrize("bad", UNSEEN)
@@ -26,7 +26,7 @@ async def test_names_have_no_control_characters(world: World, bad: str):
         check_name(f"a{bad}b")
     step = {"name": "one", "kind": "code", "language": "bash", "code": ":"}
     with pytest.raises(InvalidDefinition, match="name"):
-            check_definition({"name": f"a{bad}b", "steps": [step]}, PathTemplates().problems)
+        check_definition({"name": f"a{bad}b", "steps": [step]}, PathTemplates().problems)
 
 
 @pytest.mark.parametrize("good", SEEN)
