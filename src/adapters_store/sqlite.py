@@ -142,7 +142,13 @@ class SqliteStore:
         it cannot be used now.
         """
         await asyncio.to_thread(_prepare_alone, path, data)
-        return cls(path, cache_bytes)
+        store = cls(path, cache_bytes)
+        try:
+            await store._reads.reach()
+        except StoreUnavailable:
+            await store.close()
+            raise
+        return store
 
     def unit(self) -> SqliteUnit:
         """A unit of work."""
@@ -205,9 +211,13 @@ class SqliteStore:
         await asyncio.to_thread(copy_database, self.path, Path(path))
 
     async def close(self) -> None:
-        """Finish what was handed in, then release everything. Safe to call twice."""
-        await self._writer.close()
+        """
+        Finish what was handed in, then release everything. Safe to call twice.
+
+        The writer goes last: only who may write can carry the log over and remove it.
+        """
         await self._reads.close()
+        await self._writer.close()
         self._workers.release()
 
 

@@ -261,6 +261,9 @@ async def test_another_file_is_never_read_or_written_for_this_one(
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("ours"))
     async with store.view() as view:
+        assert await view.executions.get("theirs") is None
+    store._reads._lost(OSError())  # as after an error of the disk
+    async with store.view() as view:
         with pytest.raises(StoreDisplaced):
             await view.executions.get("theirs")
         with pytest.raises(StoreDisplaced):

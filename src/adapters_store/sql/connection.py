@@ -32,7 +32,7 @@ is_complete = sqlite3.complete_statement
 STATEMENTS = 256
 BUSY_S = 4.5
 """How long threads wait for a lock: whoever waits for them is told within 5 s."""
-LOOP_BUSY_S = 0.0
+NEVER_WAIT = "PRAGMA busy_timeout = 0"
 """The event loop waits for nobody's lock: everybody else would wait with it (decision 66)."""
 COUNTERS_BUSY_S = 1.0
 """How long a thread waits before counts are kept in memory for a while."""
@@ -73,8 +73,18 @@ def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
 
 
 def connect_reader(path: Path) -> Connection:
-    """A read-only connection for short reads in the event loop."""
-    return _prepared(connect(path, "ro", LOOP_BUSY_S), "PRAGMA cache_size = -16000")
+    """
+    A read-only connection for short reads in the event loop; to be opened outside of it.
+
+    Its first read is done here: who opens the log of a process that was killed recovers it, and
+    others wait for that. Readers wait for nothing else.
+    """
+    return _prepared(
+        connect(path, "ro"),
+        "PRAGMA cache_size = -16000",
+        "PRAGMA user_version",
+        NEVER_WAIT,
+    )
 
 
 def connect_counters(path: Path) -> Connection:
@@ -152,11 +162,11 @@ def speaks_of_damage(error: DriverError) -> bool:
 
 def never_wait(connection: Connection) -> Connection:
     """From now on a lock that somebody else holds is an error at once: for the event loop."""
-    connection.execute(f"PRAGMA busy_timeout = {LOOP_BUSY_S * 1_000:.0f}")
+    connection.execute(NEVER_WAIT)
     return connection
 
 
-def is_locked(error: BaseException) -> bool:
+def is_locked(error: BaseException | None) -> bool:
     """Whether somebody else held a lock for too long."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_BUSY

@@ -53,11 +53,11 @@ class Desk:
     drafts: dict[tuple[str, Key], tuple[Any, int]] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
-    def one(self, fetch: Fetch[R], key: Key) -> R | None:
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*, the unit's own draft first."""
         if self.drafts and (draft := (fetch.table, key)) in self.drafts:
             return cast("R | None", self.drafts[draft][0])
-        return self.reads.one(fetch, key)
+        return await self.reads.one(fetch, key)
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*, with the unit's own writes in them."""
@@ -73,13 +73,13 @@ class Desk:
     async def few_rows(self, query: Query) -> list[Row]:
         """All rows of a query that finds hardly any, without a thread where that can be."""
         if self.changed.isdisjoint(query.tables):
-            return self.reads.few(query)
+            return await self.reads.few(query)
         return await self.rows(query)
 
     async def first(self, kind: Kind[R], query: Query) -> R | None:
         """The only record of a query over a unique value."""
         if self.changed.isdisjoint(query.tables):
-            row = self.reads.row(query.sql, query.values)
+            row = await self.reads.row(query.sql, query.values)
             return (
                 None if row is None else self.reads.read(kind.table, kind.decode, row, _key_of(row))
             )

@@ -24,6 +24,7 @@ from adapters_store.sql.connection import (
     connect_async_reader,
     connect_reader,
     detail_of,
+    is_locked,
     is_no_text,
     text_or_bytes,
     unavailable_on_error,
@@ -98,6 +99,7 @@ class Reads:
     def __init__(self, file: DatabaseFile, cache_bytes: int) -> None:
         self._file = file
         self._inline: Connection | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
         for _ in range(READERS):
             self._idle.put_nowait(None)
@@ -110,8 +112,44 @@ class Reads:
         self.unreadable: dict[tuple[str, str], str] = {}
         """By table and id: records that could not be read, and the type of the error."""
 
-    def one(self, fetch: Fetch[R], key: Key) -> R | None:
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._one(fetch, key))
+
+    async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
+        """The one row of a statement. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._row(sql, values))
+
+    async def few(self, query: Query) -> list[Row]:
+        """Rows of a query that finds hardly any. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._few(query))
+
+    async def _here(self, look: Callable[[], R]) -> R:
+        """
+        *look* in the event loop. What it cannot read for a lock (a log that somebody recovers) or
+        for a text that is none is read again over a connection that a thread opens.
+        """
+        if self._inline is None:
+            await self.reach()
+        try:
+            return look()
+        except StoreUnavailable as refusal:
+            if not (is_locked(refusal.__cause__) or self._met_no_text(refusal.__cause__)):
+                raise
+        await self.reach()
+        return look()
+
+    async def reach(self) -> None:
+        """
+        Have a connection that the event loop can read with: opened by a thread, which waits for
+        locks where the loop must not. Raises `StoreUnavailable`.
+        """
+        self._check_open()
+        if self._inline is None:
+            self._opening = self._opening or asyncio.ensure_future(self._open_inline())
+            await asyncio.shield(self._opening)
+
+    def _one(self, fetch: Fetch[R], key: Key) -> R | None:
         known = self.cache.get(fetch.table, key)
         if known is not None and fetch.immutable:
             return cast("R", known.record)
@@ -119,13 +157,13 @@ class Reads:
         if known is not None and known.seen == state:
             return cast("R", known.record)
         if known is not None and fetch.probe is not None:
-            version = self.row(fetch.probe, key)
+            version = self._row(fetch.probe, key)
             if version is None:
                 return None
             if version[0] == known.version:
                 known.seen = state
                 return cast("R", known.record)
-        row = self.row(fetch.fetch, key)
+        row = self._row(fetch.fetch, key)
         if row is None:
             return None
         if known is not None and known.row == row:
@@ -167,8 +205,8 @@ class Reads:
         Raises `StoreUnavailable`.
         """
         if not self._in_turn:
-            self.row("BEGIN", ())
-            beat, changes = cast("tuple[int, int]", self.row(PULSE, ()))
+            self._row("BEGIN", ())
+            beat, changes = cast("tuple[int, int]", self._row(PULSE, ()))
             if beat != self._beat:
                 self._beat = beat
                 self._state = self._state[0] + 1, changes
@@ -196,19 +234,24 @@ class Reads:
         self._in_turn = False
         if self._inline is not None and self._inline.in_transaction:
             with suppress(StoreUnavailable):
-                self.row("ROLLBACK", ())
+                self._row("ROLLBACK", ())
 
-    def row(self, sql: str, values: Sequence[Any]) -> Row | None:
-        """The one row of a statement, read here and now. Raises `StoreUnavailable`."""
-        if self._inline is None:
-            self._inline = self._open_inline()
+    def _row(self, sql: str, values: Sequence[Any]) -> Row | None:
         try:
-            return cast("Row | None", self._inline.execute(sql, values).fetchone())
+            return cast("Row | None", self._reader().execute(sql, values).fetchone())
         except DriverError as error:
-            lost = self._lost(error)
-            if self._met_no_text(error):
-                return self.row(sql, values)
-            raise lost from error
+            raise self._lost(error) from error
+
+    def _few(self, query: Query) -> list[Row]:
+        try:
+            return list(self._reader().execute(query.sql, query.values).fetchall())
+        except DriverError as error:
+            raise self._lost(error) from error
+
+    def _reader(self) -> Connection:
+        if self._inline is None:  # lost by another request, in this very turn
+            raise StoreUnavailable(detail="the connection was lost")
+        return self._inline
 
     def _lost(self, error: DriverError) -> StoreUnavailable:
         """After an error the next read has a connection of its own, which numbers states anew."""
@@ -218,29 +261,19 @@ class Reads:
         self.cache = Cache(self.cache.limit)
         return StoreUnavailable(detail=detail_of(error))
 
-    def few(self, query: Query) -> list[Row]:
-        """Rows of a query that finds hardly any, here and now. Raises `StoreUnavailable`."""
-        if self._inline is None:
-            self._inline = self._open_inline()
+    async def _open_inline(self) -> None:
         try:
-            return list(self._inline.execute(query.sql, query.values).fetchall())
-        except DriverError as error:
-            lost = self._lost(error)
-            if self._met_no_text(error):
-                return self.few(query)
-            raise lost from error
-
-    def _open_inline(self) -> Connection:
-        self._check_open()
-        with unavailable_on_error():
-            connection = connect_reader(self._file.path)
-        connection.text_factory = self._text
-        try:
-            self._file.require_in_place()
-        except StoreUnavailable:
-            close_quietly(connection)
-            raise
-        return connection
+            with unavailable_on_error():
+                connection = await asyncio.to_thread(connect_reader, self._file.path)
+            connection.text_factory = self._text
+            try:
+                self._file.require_in_place()
+            except StoreUnavailable:
+                close_quietly(connection)
+                raise
+            self._inline = connection
+        finally:
+            self._opening = None
 
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*. Raises `StoreUnavailable`."""
@@ -300,6 +333,9 @@ class Reads:
         if self._closed:
             return
         self._closed = True
+        if self._opening is not None:
+            with suppress(StoreUnavailable):
+                await self._opening
         for _ in range(READERS):
             await _close(await self._idle.get())
         if self._inline is not None:

@@ -70,7 +70,7 @@ class Accounts:
     desk: Desk
 
     async def get(self, id: str) -> Account | None:
-        return self.desk.one(ACCOUNTS.one, (id,))
+        return await self.desk.one(ACCOUNTS.one, (id,))
 
     async def by_email(self, email: str) -> Account | None:
         sql = "SELECT version, body, id FROM accounts WHERE email = ?"
@@ -89,7 +89,7 @@ class Keys:
     desk: Desk
 
     async def get(self, id: str) -> ApiKey | None:
-        return self.desk.one(KEYS.one, (id,))
+        return await self.desk.one(KEYS.one, (id,))
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         sql = """SELECT version, body, id FROM api_keys WHERE account_id = ?
@@ -105,7 +105,7 @@ class Sessions:
     desk: Desk
 
     async def get(self, id: str) -> Session | None:
-        return self.desk.one(SESSIONS.one, (id,))
+        return await self.desk.one(SESSIONS.one, (id,))
 
     def put(self, record: Session) -> None:
         self.desk.put(SESSIONS, record)
@@ -119,7 +119,7 @@ class Logins:
     desk: Desk
 
     async def get(self, id: str) -> Login | None:
-        return self.desk.one(LOGINS.one, (id,))
+        return await self.desk.one(LOGINS.one, (id,))
 
     def put(self, record: Login) -> None:
         self.desk.put(LOGINS, record)
@@ -133,7 +133,7 @@ class Workflows:
     desk: Desk
 
     async def get(self, id: str) -> Workflow | None:
-        return self.desk.one(WORKFLOWS.one, (id,))
+        return await self.desk.one(WORKFLOWS.one, (id,))
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
         sql = "SELECT version, body, id FROM workflows WHERE owner_id = ? AND name = ?"
@@ -162,7 +162,7 @@ class Definitions:
     desk: Desk
 
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
-        return self.desk.one(DEFINITIONS.one, (workflow_id, revision))
+        return await self.desk.one(DEFINITIONS.one, (workflow_id, revision))
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         found = query(IN_USE, tables="definitions workflows executions")
@@ -179,7 +179,7 @@ class Shares:
     desk: Desk
 
     async def get(self, workflow_id: str, account_id: str) -> Share | None:
-        return self.desk.one(SHARES.one, (workflow_id, account_id))
+        return await self.desk.one(SHARES.one, (workflow_id, account_id))
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
         sql = """SELECT version, body, workflow_id, account_id FROM shares
@@ -199,7 +199,7 @@ class Webhooks:
     desk: Desk
 
     async def get(self, id: str) -> Webhook | None:
-        return self.desk.one(WEBHOOKS.one, (id,))
+        return await self.desk.one(WEBHOOKS.one, (id,))
 
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         where, values = ("1 = 1", ()) if owner_id is None else ("r.owner_id = ?", (owner_id,))
@@ -240,7 +240,7 @@ class Replays:
     desk: Desk
 
     async def get(self, scope: str, key: str) -> Replay | None:
-        return self.desk.one(REPLAYS.one, (scope, key))
+        return await self.desk.one(REPLAYS.one, (scope, key))
 
     def put(self, record: Replay) -> None:
         if record.version:

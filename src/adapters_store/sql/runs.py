@@ -67,7 +67,7 @@ class Executions:
     ended: Ended
 
     async def get(self, id: str) -> Execution | None:
-        return self.desk.one(FETCH, (id,))
+        return await self.desk.one(FETCH, (id,))
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         fields = {
@@ -151,7 +151,7 @@ class Approvals:
     desk: Desk
 
     async def get(self, id: str) -> Approval | None:
-        return self.desk.one(APPROVALS.one, (id,))
+        return await self.desk.one(APPROVALS.one, (id,))
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
         conditions, values = ["1 = 1"], []
@@ -204,7 +204,7 @@ class Artifacts:
     desk: Desk
 
     async def get(self, id: str) -> Artifact | None:
-        return self.desk.one(ARTIFACTS.one, (id,))
+        return await self.desk.one(ARTIFACTS.one, (id,))
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
@@ -220,7 +220,7 @@ class Callbacks:
     desk: Desk
 
     async def get(self, id: str) -> Callback | None:
-        return self.desk.one(CALLBACKS.one, (id,))
+        return await self.desk.one(CALLBACKS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         sql = """SELECT version, body, id FROM callbacks

@@ -20,7 +20,7 @@ class Triggers:
     desk: Desk
 
     async def get(self, id: str) -> Trigger | None:
-        return self.desk.one(TRIGGERS.one, (id,))
+        return await self.desk.one(TRIGGERS.one, (id,))
 
     async def list(self, page: PageRequest) -> Page[Trigger]:
         found = TRIGGER_PAGES.page("1 = 1", (), page, "triggers")
@@ -50,7 +50,7 @@ class Timers:
     desk: Desk
 
     async def get(self, id: str) -> Timer | None:
-        return self.desk.one(TIMERS.one, (id,))
+        return await self.desk.one(TIMERS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
         sql = "SELECT version, body, id FROM timers WHERE due_at <= ? ORDER BY due_at, id"
