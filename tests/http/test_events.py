@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 
 import httpx
 
@@ -87,3 +89,15 @@ async def test_a_head_of_the_stream_ends_at_once(world: World):
     asked = world.http.head(f"/api/v1/executions/{id}/events", headers=world.bearer)
     answer = await asyncio.wait_for(asked, 5)
     assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+async def test_a_last_event_that_cannot_be_read_does_not_keep_the_stream_open(world: World):
+    """Once an execution has ended and nothing readable is left, its stream ends. EX-20."""
+    id = await world.finished()
+    async with world.services.store.view() as view:
+        last = (await view.executions.get(id)).events
+    with closing(sqlite3.connect(world.services.store.path)) as connection, connection:
+        connection.execute("UPDATE events SET data = '{' WHERE number = ?", (last,))
+    async with asyncio.timeout(10):
+        answer = await world.get(f"/api/v1/executions/{id}/events")
+    assert [event["number"] for event in events_in(answer.text)] == list(range(1, last))

@@ -199,3 +199,13 @@ async def test_many_are_not_in_the_way(tmp_path: Path) -> None:
         connection.execute("UPDATE timers SET body = '{' WHERE id < 't7'")
     async with opened(tmp_path) as store, store.view() as view:
         assert [timer.id for timer in await view.timers.due(LATE, 2)] == ["t7"]
+
+
+async def test_events_behind_those_that_cannot_be_read_are_found(tmp_path: Path) -> None:
+    """However many events in a row cannot be read, whoever follows gets the next one."""
+    async with opened(tmp_path) as store:
+        await keep(store, *(make.event(n, "one") for n in range(1, 9)))
+    with closing(sqlite3.connect(tmp_path / "wfcore.db")) as connection, connection:
+        connection.execute("UPDATE events SET data = '{' WHERE number < 8")
+    async with opened(tmp_path) as store, store.view() as view:
+        assert [event.number for event in await view.events.of_execution("one", 0, 2)] == [8]

@@ -51,7 +51,8 @@ async def _lines(ask: Ask, after: int) -> AsyncIterator[bytes]:
         for event in events:
             yield frame(event)
             after, said = event.number, loop.time()
-        if (run.status in EXECUTION.final and after >= run.events) or ask.context.config.ending:
+        ended = run.status in EXECUTION.final and (after >= run.events or not events)
+        if ended or ask.context.config.ending:  # not events: what is left cannot be read
             return
         if loop.time() - said >= HEARTBEAT_S:
             yield b": still there\n\n"

@@ -97,7 +97,7 @@ class Desk:
                 found.append(self.reads.read(table, decode, row, _key_of(row)))
         return found
 
-    async def due(
+    async def some(
         self, table: str, decode: Callable[[Row], R], query: Query, limit: int
     ) -> list[R]:
         """

@@ -104,7 +104,7 @@ class Executions:
 
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
         found = query(SELECT + where, *values, tables=RUN_TABLES)
-        return await self.desk.due("executions", decode, found, limit)
+        return await self.desk.some("executions", decode, found, limit)
 
     def put(self, record: Execution) -> None:
         key = (record.id,)
@@ -175,13 +175,13 @@ class Approvals:
         sql = """SELECT version, body, id FROM approvals
             WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.desk.due("approvals", APPROVALS.decode, found, limit)
+        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
         sql = """SELECT version, body, id FROM approvals
             WHERE remind_at <= ? ORDER BY remind_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.desk.due("approvals", APPROVALS.decode, found, limit)
+        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
 
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
@@ -226,7 +226,7 @@ class Callbacks:
         sql = """SELECT version, body, id FROM callbacks
             WHERE due_at <= ? ORDER BY due_at, id"""
         found = query(sql, now, tables="callbacks")
-        return await self.desk.due("callbacks", CALLBACKS.decode, found, limit)
+        return await self.desk.some("callbacks", CALLBACKS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
         sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
@@ -247,9 +247,9 @@ class Events:
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         sql = """SELECT execution_id, number, at, kind, data, execution_id || '/' || number
-            FROM events WHERE execution_id = ? AND number > ? ORDER BY number LIMIT ?"""
-        found = await self.desk.rows(query(sql, execution_id, after, limit, tables="events"))
-        return self.desk.readable("events", _event, found)
+            FROM events WHERE execution_id = ? AND number > ? ORDER BY number"""
+        found = query(sql, execution_id, after, tables="events")
+        return await self.desk.some("events", _event, found, limit)
 
     def append(self, event: Event) -> None:
         data = text_of(event.data) if event.data else "{}"

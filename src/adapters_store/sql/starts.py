@@ -55,7 +55,7 @@ class Timers:
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
         sql = "SELECT version, body, id FROM timers WHERE due_at <= ? ORDER BY due_at, id"
         found = query(sql, now, tables="timers")
-        return await self.desk.due("timers", TIMERS.decode, found, limit)
+        return await self.desk.some("timers", TIMERS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
         return await self._earliest("SELECT min(due_at) FROM timers")
