@@ -178,6 +178,7 @@ def store_rows(report: Report, seconds: float, folder: Path, wanted: int) -> Non
     report.at_most(what, f"{beside:.1f} ms", f"{usual:.1f} ms", beside / usual, 2)
     sizes = f"{found.bytes_before / 1e6:,.0f} MB", f"{found.bytes_after / 1e6:,.0f} MB"
     report.plain("database before and after retention", sizes[1], sizes[0])
+    report.most("its room given back beside starts, after", found.shrinking_s, "s", 60)
 
 
 def engine_ms(server: Server, seeded: http.Seeded, seconds: float) -> tuple[float, float]:

@@ -202,8 +202,14 @@ class SqliteStore:
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
 
     async def release(self, limit: int) -> int:
-        """Give up to *limit* unused bytes back to the file system; how many went."""
-        return await self._writer.submit(partial(room.release, limit=limit))
+        """
+        Give about *limit* unused bytes back to the file system; how many went. After the last of
+        them the log is carried over, as the file shrinks only then.
+        """
+        gone, size = await self._writer.submit(partial(room.release, limit=limit))
+        if not gone:
+            await asyncio.to_thread(room.shrink, self.path, size)
+        return gone
 
     async def backup(self, path: str) -> None:
         """Write a consistent copy to *path* while everything goes on."""

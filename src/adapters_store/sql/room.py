@@ -25,19 +25,21 @@ STEPS = 1_000
 """Steps of SQLite between two looks at the clock."""
 
 
-def release(cursor: Cursor, limit: int) -> int:
+def release(cursor: Cursor, limit: int) -> tuple[int, int]:
     """
-    A job for the writer: cut up to *limit* bytes of unused pages off the end of the file; how
-    many went. None where the file keeps no account of them.
+    A job for the writer: cut *limit* bytes of unused pages off the end of the file, where there
+    are as many beyond the reserve; how many bytes went, and how many the database has now. None
+    go where the file keeps no account of them.
+
+    Less than *limit* stays: a file that is used would give it back and take it again all the time.
     """
-    if _number(cursor, "auto_vacuum") != INCREMENTAL:
-        return 0
-    size = _number(cursor, "page_size")
-    pages = min(limit // size, _number(cursor, "freelist_count") - RESERVE_BYTES // size)
-    if pages <= 0:
-        return 0
-    cursor.execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
-    return pages * size
+    size, before = _number(cursor, "page_size"), _number(cursor, "page_count")
+    pages, unused = limit // size, _number(cursor, "freelist_count")
+    if _number(cursor, "auto_vacuum") == INCREMENTAL and unused >= pages + RESERVE_BYTES // size:
+        for _ in range(pages):
+            cursor.execute("PRAGMA incremental_vacuum(1)")  # of more, Python's driver does one
+    left = _number(cursor, "page_count")
+    return (before - left) * size, left * size
 
 
 def keeps_account(path: Path) -> bool:
@@ -65,6 +67,17 @@ def write_anew(path: Path, within_s: float | None = None) -> bool:
                 return False
             raise StoreUnavailable(detail=detail_of(error)) from error
         return True
+
+
+def shrink(path: Path, size: int) -> None:
+    """
+    Carry the log over where the file is larger than *size*, that of its database. Beside writers
+    that may not shrink it; a log of 16 MB is carried over by itself, or the next try does it.
+
+    Raises `StoreUnavailable`.
+    """
+    if path.stat().st_size > size:
+        carry_over(path)
 
 
 def carry_over(path: Path) -> None:
