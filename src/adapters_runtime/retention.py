@@ -7,9 +7,10 @@ A loop of its own: however much there is to delete, what falls due is swept in t
 import asyncio
 import logging
 
-from adapters_runtime.loops import Loop
+from adapters_runtime.loops import Loop, Told
 from wfcore.usecases.retention import retain, tidy
 from wfcore.usecases.services import Services
+from wfcore.usecases.sweeping import DUTY
 
 log = logging.getLogger("wfcore.retention")
 
@@ -28,6 +29,8 @@ class Retention:
         self.loop = Loop("retention", self._round, asyncio.Event())
         self._tidied = float("-inf")
         self._gone = 0
+        self._left_out: set[str] = set()
+        self._told, self._told_of_tidying = Told("retention"), Told("retention")
 
     async def run(self) -> None:
         """Delete until `stop` of its loop, which is heeded after each piece."""
@@ -37,15 +40,25 @@ class Retention:
         """One piece; how long to rest afterwards, in seconds."""
         clock = asyncio.get_running_loop()
         began = clock.time()
-        done = await retain(self._services)
+        done = await retain(self._services, self._told, self._left_out)
         self._gone += done.executions
         took = clock.time() - began
         if clock.time() - self._tidied >= TIDY_S:
-            await tidy(self._services)
             self._tidied = clock.time()
+            self._told_of_tidying.begin()
+            await tidy(self._services, self._told_of_tidying)
         if done.more:
             return max(took * REST, LEAST_REST_S)
+        self._end_pieces()
+        return INTERVAL_S
+
+    def _end_pieces(self) -> None:
+        """Nothing is left that can go. Raises what a duty has failed with."""
         if self._gone:
             log.info("executions over their time are gone", extra={"executions": self._gone})
-            self._gone = 0
-        return INTERVAL_S
+        failed = [one.error for one in self._told.failed if one.kind == DUTY]
+        self._gone = 0
+        self._left_out.clear()
+        self._told.begin()
+        if failed:
+            raise failed[0]

@@ -5,9 +5,9 @@ from io import BytesIO
 
 import pytest
 
-from adapters_runtime.retention import Retention
+from adapters_runtime.retention import INTERVAL_S, Retention
 from usecases.conftest import World
-from wfcore.errors import NotFound, StoreUnavailable
+from wfcore.errors import NotFound, StoreUnavailable, Unreadable
 from wfcore.instants import DAY, EpochMs
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -124,3 +124,96 @@ async def test_the_loop_goes_on_and_stops_after_any_piece(
         await asyncio.sleep(0)
     again.loop.stop()
     await running
+
+
+async def test_files_that_cannot_be_deleted_stop_nobody_else(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """
+    What stands in the way of one execution leaves it as it is, named in the log once; the others
+    go in the same run, and it goes as soon as it can.
+    """
+    monkeypatch.setattr(retention, "EXECUTIONS", 2)
+    stuck, rest = ("e0", "e1", "e2"), ("e3", "e4", "e5")
+    for number, id in enumerate((*stuck, *rest)):
+        await ended(world, id, age=40 * DAY - number)
+    delete = world.services.files.delete_executions
+
+    async def refusing(*ids: str) -> None:
+        if found := set(stuck).intersection(ids):
+            raise StoreUnavailable(detail=f"{found} cannot be deleted")
+        await delete(*ids)
+
+    loop = Retention(world.services)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.services.files, "delete_executions", refusing)
+        for _ in range(2):
+            while await loop._round() < INTERVAL_S:
+                pass
+            assert await left(world, *stuck, *rest) == list(stuck)
+    assert [vars(line)["id"] for line in caplog.records if "left out" in line.message] == [*stuck]
+    while await loop._round() < INTERVAL_S:
+        pass
+    assert await left(world, *stuck) == []
+
+
+async def test_a_folder_that_cannot_be_written_is_not_tried_for_each(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many that cannot be deleted it is no matter of one: the rest waits for the next run."""
+    monkeypatch.setattr(retention, "EXECUTIONS", 2)
+    monkeypatch.setattr(retention, "MOST_LEFT_OUT", 4)
+    await ended(world, *(f"e{n}" for n in range(20)), age=40 * DAY)
+    tried: list[str] = []
+
+    async def refusing(*ids: str) -> None:
+        tried.extend(ids)
+        raise StoreUnavailable(detail="read-only")
+
+    monkeypatch.setattr(world.services.files, "delete_executions", refusing)
+    loop = Retention(world.services)
+    while await loop._round() < INTERVAL_S:
+        pass
+    assert len(set(tried)) == 4
+
+
+async def test_a_duty_that_fails_leaves_the_others_theirs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old executions go although audit entries cannot; the loop is then seen to be down."""
+    monkeypatch.setattr(retention, "EXECUTIONS", 2)
+    names = [f"e{n}" for n in range(5)]
+    await ended(world, *names, age=40 * DAY)
+
+    async def damaged(*_: object) -> int:
+        raise StoreUnavailable(detail="malformed")
+
+    monkeypatch.setattr(world.services.store, "trim", damaged)
+    loop = Retention(world.services)
+    for _ in range(3):
+        assert await loop._round() < INTERVAL_S
+    with pytest.raises(StoreUnavailable):
+        await loop._round()
+    assert await left(world, *names) == []
+
+
+async def test_tidying_goes_on_behind_what_fails(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Packages that nobody can tell from unused ones keep neither schedules nor pieces waiting."""
+    planned: list[object] = []
+
+    async def unreadable(*_: object) -> int:
+        raise Unreadable("definitions", "wf_1/1")
+
+    async def plan(*_: object) -> int:
+        planned.append(1)
+        return 0
+
+    monkeypatch.setattr(retention, "prune_packages", unreadable)
+    monkeypatch.setattr(retention, "plan_anew", plan)
+    loop = Retention(world.services)
+    for _ in range(3):
+        assert await loop._round() == INTERVAL_S
+    assert len(planned) == 1
+    assert [vars(line)["id"] for line in caplog.records] == ["packages"]

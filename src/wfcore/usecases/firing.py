@@ -194,21 +194,23 @@ def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonOb
     return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
 
 
-async def plan_anew(services: Services) -> int:
+async def plan_anew(services: Services, report: Report = at_once) -> int:
     """
     Schedules that were planned under a clock far ahead get their next instant by the clock as it
-    is; how many. Else they would not fire before it has come there again. SH-9.
+    is; how many. Else they would not fire before it has come there again. One that fails is told
+    to *report*. SH-9.
     """
     if services.calendar is None:
         return 0
     now, page, count = services.clock.deadline_now(), PageRequest(1, BATCH), 0
     while True:
         async with services.store.view() as view:
-            rows = (await view.triggers.list(page)).rows
-        for trigger in rows:
+            found = await view.triggers.list(page)
+        for trigger in found.rows:
             if isinstance(trigger.spec, Schedule) and planned_ahead(trigger, now):
-                count += await _plan(services, trigger, trigger.spec, now)
-        if len(rows) < BATCH:
+                with apart(report, "triggers", trigger.id):
+                    count += await _plan(services, trigger, trigger.spec, now)
+        if page.page * page.size >= found.total:  # rows that cannot be read are not among them
             return count
         page = PageRequest(page.page + 1, BATCH)
 
