@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sql import claims, execution_rows
+from adapters_store.sql import claims, execution_rows, kinds, records
 from adapters_store.sql.connection import Connection, connect
 from adapters_store.sql.migrate import prepare
 from adapters_store.sql.statements import perform
@@ -22,14 +22,14 @@ MANY = 5_000
 
 
 class Steps:
-    """Counts the steps of SQLite's machine, a thousand at a time."""
+    """Counts the steps of SQLite's machine, *each* at a time."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.taken = 0
-        connection.set_progress_handler(self._more, 1_000)
+    def __init__(self, connection: Connection, each: int = 1_000) -> None:
+        self.taken, self._each = 0, each
+        connection.set_progress_handler(self._more, each)
 
     def _more(self) -> int:
-        self.taken += 1_000
+        self.taken += self._each
         return 0
 
 
@@ -146,3 +146,24 @@ def test_what_a_filter_looks_at_is_written_when_it_changes(change: dict[str, Any
     base = run_with_steps()
     writes, _ = execution_rows.writes(evolve(base, **change), base)
     assert [sql for sql, _, _ in writes] == [execution_rows.MOVE]
+
+
+def test_definitions_in_use_cost_what_has_not_ended(tmp_path: Path) -> None:
+    """However many executions have ended, and revisions are stored, asking takes the same steps."""
+    prepare(tmp_path / "wfcore.db")
+    taken = []
+    with closing(connect(tmp_path / "wfcore.db")) as connection:
+        for many in (10, MANY):
+            writes = [kinds.DEFINITIONS.put(make.snapshot("wf_1", many + n)) for n in range(many)]
+            for number in range(many):
+                ended = ExecutionStatus.COMPLETED if number else ExecutionStatus.RUNNING
+                run = make.execution(f"e{many}_{number}", status=ended, revision=many)
+                writes += execution_rows.writes(run, None)[0]
+            connection.execute("BEGIN")
+            perform(connection.cursor(), writes)
+            connection.execute("COMMIT")
+            steps = Steps(connection, each=10)
+            found = connection.execute(records.IN_USE).fetchall()
+            taken.append(steps.taken)
+            assert {row[3] for row in found} == {10, many}
+    assert taken[1] <= taken[0] + 100

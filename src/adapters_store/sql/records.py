@@ -35,11 +35,14 @@ VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
     UNION SELECT workflow_id FROM shares WHERE account_id = ?)"""
 
 IN_USE = """
-SELECT version, body, workflow_id, revision FROM definitions WHERE (workflow_id, revision) IN (
+WITH used (workflow_id, revision) AS (
     SELECT id, json_extract(body, '$.revision') FROM workflows
-    UNION SELECT workflow_id, json_extract(body, '$.revision') FROM executions WHERE id IN (
-        SELECT id FROM executions WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')))
-ORDER BY workflow_id, revision"""
+    UNION SELECT workflow_id, json_extract(body, '$.revision') FROM executions
+        WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED'))
+SELECT version, body, workflow_id, revision
+    FROM used CROSS JOIN definitions USING (workflow_id, revision)
+    ORDER BY workflow_id, revision"""
+"""Costs what has not ended (`executions_unfinished`), not what is stored."""
 
 ADD_TALLY = insert(
     "webhook_tallies",
