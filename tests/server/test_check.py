@@ -232,12 +232,13 @@ def test_room_is_given_back_beside_a_running_server(call: Call, up: Running) -> 
     assert call("--data", str(up.data), "check", "--json").json["ok"] is True
 
 
+@pytest.mark.parametrize("bound", [("_BESIDE_S", -1.0), ("_BESIDE_BYTES", 4_096)])
 def test_a_large_old_file_is_not_written_anew_beside_a_server(
-    call: Call, up: Running, monkeypatch: pytest.MonkeyPatch
+    call: Call, up: Running, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, float]
 ) -> None:
     """What would keep writers waiting for too long is refused, and says what to do."""
     monkeypatch.setattr(compact, "keeps_account", lambda path: False)
-    monkeypatch.setattr(compact, "_BESIDE_S", -1.0)
+    monkeypatch.setattr(compact, *bound)
     monkeypatch.setattr(room, "STEPS", 1)
     said = call("--data", str(up.data), "compact")
     assert said.status == 1

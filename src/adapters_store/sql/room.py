@@ -48,10 +48,19 @@ def keeps_account(path: Path) -> bool:
         return _number(connection.cursor(), "auto_vacuum") == INCREMENTAL
 
 
+def used(path: Path) -> int:
+    """How many bytes of *path* hold something. Raises `StoreUnavailable`."""
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        cursor = connection.cursor()
+        pages = _number(cursor, "page_count") - _number(cursor, "freelist_count")
+        return pages * _number(cursor, "page_size")
+
+
 def write_anew(path: Path, within_s: float | None = None) -> bool:
     """
     Write *path* anew without unused pages, so that it keeps account of them from now on. Writers
-    wait meanwhile; what takes longer than *within_s* is given up and leaves no trace: False.
+    wait meanwhile; a copy that takes longer than *within_s* is given up and leaves no trace: False.
+    Writing the copy back is not bounded.
 
     Raises `StoreUnavailable`.
     """

@@ -7,7 +7,7 @@ from time import monotonic
 import click
 
 from adapters_store import database_of
-from adapters_store.sql.room import carry_over, keeps_account, write_anew
+from adapters_store.sql.room import carry_over, keeps_account, used, write_anew
 from wfserver.compose import System
 from wfserver.failures import Failed
 from wfserver.output import put_json
@@ -16,8 +16,12 @@ from wfserver.presence import is_serving
 from wfserver.session import Session
 
 _PIECE = 1 << 20
-_BESIDE_S = 2.0
-"""How long a running server's writers are kept waiting at once: they give up after 4.5 s."""
+_BESIDE_S = 1.0
+_BESIDE_BYTES = 64 << 20
+"""
+How long a copy may take beside a running server, and of how much. Writers wait for it and for
+writing it back, which nothing interrupts and takes about twice as long; they give up after 4.5 s.
+"""
 
 
 @click.command("compact", cls=Command)
@@ -48,7 +52,8 @@ def compact_command(session: Session) -> None:
 
 
 def _write_anew(path: Path, beside: bool) -> None:
-    if not write_anew(path, _BESIDE_S if beside else None):
+    is_small = not beside or used(path) <= _BESIDE_BYTES
+    if not (is_small and write_anew(path, _BESIDE_S if beside else None)):
         raise Failed(
             f"{path} is of an early version and too large to be written anew beside a server; "
             "stop the server, call wfcore compact once, and start it again"
