@@ -66,8 +66,14 @@ class Isolation:
 
     @property
     def least(self) -> str:
-        """The lowest level at which steps are run. Who forces a level accepts it."""
-        return self.minimum or (self.forced if self.forced in LADDER[2:] else None) or LANDLOCK
+        """
+        The lowest level at which steps are run. Who forces a level accepts it.
+
+        A server that is root runs none as root by itself: what a step does to an inode as root, a
+        set-user-ID program for instance, is more than what it does as anybody else.
+        """
+        accepted = self.forced if self.forced in LADDER[2:] else None
+        return self.minimum or accepted or (UID if os.geteuid() == 0 else LANDLOCK)
 
 
 @frozen

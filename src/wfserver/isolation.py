@@ -116,7 +116,7 @@ def report(level: Level, isolation: Isolation) -> IsolationReport:
         level=level.name,
         holds=HOLDS[level.name],
         lacks=LACKS[level.name],
-        cure=_cure() if better else None,
+        cure=_cure(level, isolation) if better else None,
         missed=dict(level.missed),
         minimum=isolation.least,
         refused=level.is_below(isolation.least),
@@ -130,8 +130,13 @@ def isolation_here(settings: Settings) -> IsolationReport:
         return report(find_level_now(isolation.forced, Path(folder, "steps")), isolation)
 
 
-def _cure() -> str:
-    """How to get the level `namespace`, from what is in its way here."""
+def _cure(level: Level, isolation: Isolation) -> str:
+    """How to get the level `namespace`, from what is in its way here; or how to run at all."""
+    if level.name == LANDLOCK and level.is_below(isolation.least) and os.geteuid() == 0:
+        return (
+            "run the server as an ordinary user, or give its container user ids beside root's; "
+            "WFCORE_MIN_ISOLATION=landlock accepts that steps are root"
+        )
     for switch, (bad, good) in _SWITCHES.items():
         if _read(switch) == bad:
             name = switch.removeprefix("/proc/sys/").replace("/", ".")

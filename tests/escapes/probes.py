@@ -89,6 +89,13 @@ FILES = (
     P("remove", "remove a file of the server's", "nul"),
     P("truncate", "empty a file of the server's", "nul"),
     P("change_mode", "change the mode of a file of the server's", "nul"),
+    P("change_shared_mode", "change the mode of a file that it may read", "nul"),
+    P("change_shared_owner", "change its owner", "nul"),
+    P("change_shared_times", "change its times", "nul"),
+    P("change_shared_attributes", "change its extended attributes", "nul", seldom),
+    P("change_shared_flags", "change its flags", "nul", seldom),
+    P("change_shared_by_newest_call", "change them by the newest call for it", "nul", seldom),
+    P("lease_shared", "hold up others who open it", "nul"),
     P("open_devices", "open a device other than /dev/null and its like", "nul"),
     P("make_device", "make a device", "nul", as_root),
     P("write_kernel_settings", "write to the kernel's settings", "nul", as_root),
@@ -134,6 +141,7 @@ KERNEL = (
     P("read_kernel_log", "ask for the kernel's log", "nul", as_root),
     P("memory_nobody_counts", "make memory files, which nobody counts", "nul"),
     P("shared_segment", "make shared segments, which outlive it", "nul"),
+    P("segment_of_others", "use a shared segment of the server's user", "nul"),
     P("message_queue", "make message queues, which outlive it", "nul", seldom),
 )
 NETWORK = (

@@ -1,5 +1,6 @@
 """What there is to reach: a server's files, processes and ports, and some of other people."""
 
+import ctypes
 import fcntl
 import os
 import secrets
@@ -40,6 +41,8 @@ def targets() -> Iterator[dict[str, Any]]:
             "secret": secret,
             "public": public,
             "owned": f"{public}/owned.txt",
+            "shared": stack.enter_context(_shared()),
+            "segment": stack.enter_context(_segment()),
             "victim": victim,
             "address": address,
             "abstract": secret,
@@ -81,6 +84,27 @@ def _public() -> Iterator[str]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _shared() -> Iterator[str]:
+    """A file that every step may read, alone in its folder."""
+    with tempfile.TemporaryDirectory(prefix="shared-") as folder:
+        os.chmod(folder, 0o755)
+        path = Path(folder, "file.txt")
+        path.write_text("x")
+        path.chmod(0o644)
+        yield str(path)
+
+
+@contextmanager
+def _segment() -> Iterator[int]:
+    """A shared segment of the server's user."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = libc.shmget(0, 4096, 0o1600)
+    assert number >= 0
+    yield number
+    libc.shmctl(number, 0, None)
 
 
 @contextmanager

@@ -57,7 +57,10 @@ NETWORKED = [probe.name for probe in PROBES.values() if probe.network]
 def contained(level: str, warm: bool, folder: Path) -> Verdicts:
     """What the probes reach at *level*, in interpreters started before the job or with it."""
     settings = {**SETTINGS, "WFCORE_ISOLATION": level, "WFCORE_WARM": "1" if warm else "0"}
-    with targets() as aims, closing(Site(folder / "data", settings)) as site:
+    with ExitStack() as stack:
+        aims = stack.enter_context(targets())
+        settings["WFCORE_STEP_READS"] = os.path.dirname(aims["shared"])
+        site = stack.enter_context(closing(Site(folder / "data", settings)))
         ann = site.caller()
         with _neighbour(site, ann, aims) as known:
             flows = {name: ann.workflow(f"{_DECLARED}\nsteps: {text}") for name, text in _steps()}

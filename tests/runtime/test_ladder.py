@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,34 @@ async def test_below_the_minimum(refusing: CodeStepRunner) -> None:
     assert refusing.spawner_pid is None
 
 
+_ALONE_WITH_ROOT = """
+import pathlib, sys
+from adapters_runtime.ladder import Isolation, find_level_now
+pathlib.Path("/proc/sys/user/max_user_namespaces").write_text("0")
+level = find_level_now(None, pathlib.Path(sys.argv[1]))
+print(level.name, level.is_below(Isolation().least), level.missed["uid"], sep="|")
+"""
+
+
+def test_root_without_other_ids(tmp_path: Path) -> None:
+    """
+    A container whose only user is root and that may not make namespaces gets `landlock`, where a
+    step would be root: so steps are refused, and the reason is said. CS-9.
+    """
+    argv = ["unshare", "--user", "--map-root-user", sys.executable, "-c", _ALONE_WITH_ROOT]
+    ran = subprocess.run([*argv, str(tmp_path / "x")], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        pytest.skip(f"this machine has no such container: {ran.stderr[-200:]}")
+    level, refused, reason = ran.stdout.strip().split("|")
+    assert (level, refused) == (LANDLOCK if landlock.version() else PROCESS, "True")
+    assert "no other user ids" in reason
+
+
 def test_who_forces_a_level_accepts_it() -> None:
     """The minimum is Landlock, or the level that was forced, or what the operator says."""
-    assert Isolation().least == LANDLOCK
+    assert Isolation().least == (UID if os.geteuid() == 0 else LANDLOCK)
+    assert Isolation(forced=LANDLOCK).least == LANDLOCK
+    assert Isolation(minimum=LANDLOCK).least == LANDLOCK
     assert Isolation(forced=PROCESS).least == PROCESS
-    assert Isolation(forced=NAMESPACE).least == LANDLOCK
+    assert Isolation(forced=NAMESPACE).least == Isolation().least
     assert Isolation(forced=PROCESS, minimum=UID).least == UID

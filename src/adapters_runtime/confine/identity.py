@@ -37,11 +37,13 @@ def common_user_id() -> int:
 
 
 def user_id(place: int) -> int:
-    """The user id of the step at *place* alone. Only for root."""
+    """The user id of the step at *place* alone. Only for root. Raises `OSError`."""
     last = _last_user_id()
+    if last < _FIRST_OF_FEW + PLACES:
+        raise OSError(22, f"there are no other user ids here than those up to {last}")
     if last > _FIRST + _PIDS * PLACES:
         return _FIRST + 1 + (os.getpid() % _PIDS) * PLACES + place
-    sets = max(1, (last - _FIRST_OF_FEW) // PLACES)
+    sets = (last - _FIRST_OF_FEW) // PLACES
     return _FIRST_OF_FEW + (os.getpid() % sets) * PLACES + place
 
 

@@ -1,9 +1,13 @@
 """What it does with files."""
 
+import ctypes
+import fcntl
 import os
 import stat
+import struct
+from contextlib import suppress
 
-from escapes.inside.calls import called, called_number, libc, opened, read
+from escapes.inside.calls import called, called_number, libc, opened, read, syscall
 
 
 def read_database(t):
@@ -85,6 +89,53 @@ def change_mode(t):
     path = t["public"] + "/mode.txt"
     os.chmod(path, 0o644)
     return stat.S_IMODE(os.stat(path).st_mode) == 0o644
+
+
+def change_shared(t, change):
+    """Whether *change* does anything to a file of the server's that every step may read."""
+    fd = os.open(t["shared"], os.O_RDONLY)
+    try:
+        before = os.fstat(fd)
+        with suppress(OSError):
+            change(fd)
+        return os.fstat(fd) != before
+    finally:
+        os.close(fd)
+
+
+def change_shared_mode(t):
+    return change_shared(t, lambda fd: os.fchmod(fd, 0o4750))
+
+
+def change_shared_owner(t):
+    return change_shared(t, lambda fd: os.fchown(fd, os.getuid(), os.getgid()))
+
+
+def change_shared_times(t):
+    return change_shared(t, lambda fd: os.utime(fd, (1, 1)))
+
+
+def change_shared_attributes(t):
+    return change_shared(t, lambda fd: os.setxattr(fd, "user.probe", b"x"))
+
+
+def change_shared_flags(t):
+    flags = struct.pack("q", 0x40)  # not to be dumped
+    return change_shared(t, lambda fd: fcntl.ioctl(fd, 0x40086602, flags))
+
+
+def change_shared_by_newest_call(t):
+    attributes = ctypes.create_string_buffer(struct.pack("QIIII", 0x80, 0, 0, 0, 0))
+    path = t["shared"].encode()
+    return change_shared(t, lambda fd: syscall(469, 469, -100, path, attributes, 24, 0))
+
+
+def lease_shared(t):
+    fd = os.open(t["shared"], os.O_RDONLY)
+    try:
+        return fcntl.fcntl(fd, 1024, fcntl.F_RDLCK) == 0
+    finally:
+        os.close(fd)
 
 
 def truncate(t):

@@ -95,6 +95,16 @@ def shared_segment(t):
     return True
 
 
+def segment_of_others(t):
+    """A segment of the server's user, by its number, which is easily guessed."""
+    libc.shmat.restype = ctypes.c_void_p
+    at = libc.shmat(t["segment"], None, 0)
+    if at == ctypes.c_void_p(-1).value:
+        return False
+    libc.shmdt(ctypes.c_void_p(at))
+    return True
+
+
 def message_queue(t):
     name = b"wfcore-%d" % os.getpid()
     os.close(syscall(240, 180, name, os.O_CREAT | os.O_RDWR, 0o600, None))
