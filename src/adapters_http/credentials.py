@@ -8,6 +8,8 @@ from wfcore.rules.limits import SESSION_MAX
 from wfcore.usecases.admission import Carried
 
 COOKIE = "wfcore_session"
+HOST_COOKIE = f"__Host-{COOKIE}"
+"""Where https is spoken at the root: a browser takes it from this very host alone. SE-5."""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -28,19 +30,25 @@ def carried_in_headers(ask: Ask) -> Carried:
 
 
 def session_token(ask: Ask) -> str | None:
-    """What the session cookie holds."""
+    """What the session cookie holds. Under the other name anybody may have set it."""
+    ours = _cookie_name(ask)
     for header in ask.header_values(b"cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == COOKIE and value:
+            if name == ours and value:
                 return value
     return None
+
+
+def _cookie_name(ask: Ask) -> str:
+    at_root = not ask.base_path
+    return HOST_COOKIE if at_root and ask.base_url.startswith("https:") else COOKIE
 
 
 def session_cookie(ask: Ask, token: str) -> tuple[bytes, bytes]:
     """The header that keeps *token* in the browser; an empty one takes it away."""
     parts = [
-        f"{COOKIE}={token}",
+        f"{_cookie_name(ask)}={token}",
         f"Path={ask.base_path or '/'}",
         f"Max-Age={SESSION_MAX // 1_000 if token else 0}",
         "HttpOnly",

@@ -6,7 +6,7 @@ its own on the right: read from there, the first address that is not trusted its
 """
 
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeAlias
 
 from attrs import frozen
@@ -16,8 +16,6 @@ from adapters_http.config import Network
 from adapters_http.heads import is_host
 
 Address: TypeAlias = IPv4Address | IPv6Address
-_NEIGHBOURS = 64
-"""An IPv6 network of this length is one client's: it may use all addresses in it."""
 
 
 @frozen
@@ -80,14 +78,6 @@ def _address(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
-
-
-def network_of(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 that an IPv6 address is of."""
-    found = _address(address)
-    if not isinstance(found, IPv6Address):
-        return str(found or address)
-    return str(IPv6Network((found, _NEIGHBOURS), strict=False))
 
 
 def host_name(host: str) -> str:

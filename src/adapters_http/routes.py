@@ -55,6 +55,7 @@ LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type"
 CONFIRM = Query("confirm", "1: decide now; else the confirmation page", {"const": "1"})
 COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
 SEEN = Query("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
+EVERYWHERE = Query("everywhere", "1: end every session of the account", {"const": "1"})
 EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
 SIGNATURE = Query("signature", "Of a signed link")
 
@@ -166,7 +167,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/session", Auth.SESSION, sessions.read,
           "Read who is signed in", returns=shapes.SessionView),
     Route("DELETE", "/api/session", Auth.SESSION, sessions.delete,
-          "Sign out", returns=shapes.DoneView),
+          "Sign out", query=(EVERYWHERE,), returns=shapes.DoneView),
 
     # Operations
     Route("GET", "/healthz", Auth.OPEN, operations.healthz,

@@ -2,32 +2,60 @@
 
 import asyncio
 import secrets
+from base64 import b64encode
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from wfcore.errors import NotReady
+
+T = TypeVar("T")
+AT_ONCE = 2
+"""Each takes 64 MiB, and a core, while it runs."""
+MOST_WAITING = 64
+"""More than one address may ask for in a minute: none can fill the queue alone. SE-6."""
+
 
 class Argon2Passwords:
-    """Argon2id, in threads, two at a time: each takes 64 MiB while it runs."""
+    """Argon2id, in threads of its own, `AT_ONCE` at a time; of more than wait none is begun."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher()
-        self._turn = asyncio.Semaphore(2)
-        self._dummy: str | None = None
+        self._threads = ThreadPoolExecutor(AT_ONCE, "passwords")
+        self._pending = set[Future[Any]]()
+        self._never = _fits_nothing(self._hasher)
 
     async def hash(self, password: str) -> str:
-        async with self._turn:
-            return await asyncio.to_thread(self._hasher.hash, password)
+        return await self._queued(self._hasher.hash, password)
 
     async def verify(self, password: str, hashed: str | None) -> bool:
-        if hashed is None and self._dummy is None:
-            self._dummy = await self.hash(secrets.token_hex())
-        async with self._turn:
-            fits = await asyncio.to_thread(self._fits, password, hashed or self._dummy or "")
-        return fits and hashed is not None
+        known = hashed is not None
+        return await self._queued(self._fits, password, hashed if known else self._never) and known
+
+    async def _queued(self, work: Callable[..., T], *args: Any) -> T:
+        """Raises `NotReady` where too many wait already."""
+        if len(self._pending) >= AT_ONCE + MOST_WAITING:
+            raise NotReady("Too many logins at once; try again in a moment")
+        future = self._threads.submit(work, *args)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
+        return await asyncio.wrap_future(future)
 
     def _fits(self, password: str, hashed: str) -> bool:
         try:
             return self._hasher.verify(hashed, password)
         except (VerificationError, InvalidHashError):
             return False
+
+
+def _fits_nothing(hasher: PasswordHasher) -> str:
+    """A hash of no password: looking at it takes as long as at any other. Nobody computed it."""
+    salt, digest = (
+        b64encode(secrets.token_bytes(size)).rstrip(b"=").decode()
+        for size in (hasher.salt_len, hasher.hash_len)
+    )
+    costs = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    return f"$argon2id$v=19${costs}${salt}${digest}"

@@ -172,6 +172,14 @@ class TooManyAttempts(WfError):
 
 
 @define
+class TooManyLogins(TooManyAttempts):
+    """More logins are tried, from one address or in all, than are looked at in a minute."""
+
+    def __str__(self) -> str:
+        return f"Too many logins; retry in {self.retry_after_s} s"
+
+
+@define
 class Problem:
     """One mistake in a definition: where (path of the field) and what would be right."""
 

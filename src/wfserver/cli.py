@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "Read all that is stored, beside a server, and name what is damaged.",
     "compact": "Give unused room of the database back, beside a server.",
     "account": "Accounts: create, set, list.",
+    "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",
     "trigger": "Schedules and chains: list.",

@@ -109,3 +109,15 @@ def test_an_unknown_key_is_not_found(wfcore: Call, verb: str) -> None:
     """A key that is not there is an error of its own."""
     said = wfcore("key", verb, "nothing")
     assert (said.status, said.err) == (1, "error: Key not found\n")
+
+
+def test_sessions_are_listed_and_ended(wfcore: Call) -> None:
+    """`session end` signs an account out; one of nobody's is an error that says so. SE-4."""
+    assert wfcore("session", "list", "ann@example.org", "--json").json == {"items": [], "total": 0}
+    assert wfcore("session", "end", "ann@example.org", "--json").json == {"ok": True}
+    assert "ann@example.org is signed out" in wfcore("session", "end", "ann@example.org").out
+    missing = wfcore("session", "end", "ann@example.org", "0" * 64)
+    assert (missing.status, "Session not found" in missing.err) == (1, True)
+    assert "no account" in wfcore("session", "list", "nobody@example.org").err
+    events = [one["event"] for one in wfcore("audit", "--json").json["items"]]
+    assert events.count("session.end_all") == 2

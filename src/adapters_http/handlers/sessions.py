@@ -2,14 +2,16 @@
 
 from adapters_http.ask import Ask
 from adapters_http.credentials import session_cookie, session_token
-from wfcore.usecases.sessions import sign_in, sign_out
+from wfcore.errors import InvalidInput
+from wfcore.usecases.sessions import end_sessions, sign_in, sign_out
 from wfcore.wire.shapes import DoneView, SessionView
 from wfcore.wire.views import account_view
 
 
 async def create(ask: Ask) -> SessionView:
     """Sign in; the answer sets the cookie."""
-    signed_in = await sign_in(ask.services, ask.body.email, ask.body.password, ask.origin)
+    before = session_token(ask)
+    signed_in = await sign_in(ask.services, ask.body.email, ask.body.password, ask.origin, before)
     ask.headers.append(session_cookie(ask, signed_in.token))
     return SessionView(account_view(signed_in.account))
 
@@ -20,7 +22,12 @@ async def read(ask: Ask) -> SessionView:
 
 
 async def delete(ask: Ask) -> DoneView:
-    """Sign out; the answer takes the cookie away."""
+    """Sign out, here or `everywhere`; the answer takes the cookie away. SE-4."""
+    everywhere = ask.query("everywhere")
+    if everywhere not in (None, "0", "1"):
+        raise InvalidInput("everywhere", "must be 1, or left out")
+    if everywhere == "1":
+        await end_sessions(ask.services, ask.who.account.id, ask.origin, ask.who)
     await sign_out(ask.services, session_token(ask) or "", ask.origin)
     ask.headers.append(session_cookie(ask, ""))
     return DoneView(True)

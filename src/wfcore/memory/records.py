@@ -77,6 +77,9 @@ class Sessions:
     async def get(self, id: str) -> Session | None:
         return await self.desk.one(SESSIONS, id)
 
+    async def of_account(self, account_id: str) -> Sequence[Session]:
+        return newest(await self.desk.select(SESSIONS, lambda s: s.account_id == account_id))
+
     def put(self, record: Session) -> None:
         self.desk.put(SESSIONS, record.id, record)
 

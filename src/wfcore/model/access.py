@@ -40,7 +40,10 @@ class Scope(StrEnum):
 
 @frozen
 class Account:
-    """Somebody who owns workflows and keys. `email` is unique, lower case."""
+    """
+    Somebody who owns workflows and keys. `email` is unique, lower case. `session_epoch` counts how
+    often all sessions were ended: those of an earlier one are over. SE-4.
+    """
 
     id: str
     email: str
@@ -48,6 +51,7 @@ class Account:
     status: AccountStatus
     created_at: EpochMs
     password_hash: str | None = None
+    session_epoch: int = 0
     version: int = 0
 
 
@@ -88,12 +92,16 @@ class ApiKey:
 
 @frozen
 class Session:
-    """A console login; the id is a SHA-256 of the cookie's token."""
+    """
+    A console login; the id is a SHA-256 of the cookie's token, `epoch` the account's
+    `session_epoch` when the password was looked at.
+    """
 
     id: str
     account_id: str
     created_at: EpochMs
     last_seen_at: EpochMs
+    epoch: int = 0
     version: int = 0
 
 

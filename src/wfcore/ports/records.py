@@ -57,6 +57,8 @@ class Keys(KeysView, Protocol):
 
 class SessionsView(Protocol):
     async def get(self, id: str) -> Session | None: ...
+    async def of_account(self, account_id: str) -> Sequence[Session]:
+        """All sessions of an account that are still stored, ended ones too, newest first."""
 
 
 class Sessions(SessionsView, Protocol):

@@ -57,6 +57,8 @@ class Tokens(Protocol):
 
 
 class Passwords(Protocol):
+    """Both raise `NotReady` where more wait for their turn than there is room for."""
+
     async def hash(self, password: str) -> str: ...
     async def verify(self, password: str, hashed: str | None) -> bool:
         """Whether they fit. None costs as much time as a real hash, and never fits."""

@@ -92,6 +92,9 @@ VARIABLE_ENV_BYTES = 100_000
 LOGIN_TRIES = 10
 LOGIN_WINDOW = DurationMs(15 * MINUTE)
 """So many failures within that time lock a login, for as long. SE-2."""
+LOGINS_EACH = 20
+LOGINS_IN_ALL = 120
+"""Logins that are looked at in a minute: from one address, and in all. SE-6."""
 SESSION_IDLE = DurationMs(12 * HOUR)
 SESSION_MAX = DurationMs(7 * DAY)
 """How long a console session lasts without a request, and in any case. SE-1."""

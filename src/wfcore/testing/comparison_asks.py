@@ -247,6 +247,12 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         owners,
     ),
     _asks(
+        "sessions.of_account",
+        lambda view, id: view.sessions.of_account(id),
+        lambda state, id: newest([one for one in state.all(Session) if one.account_id == id]),
+        owners,
+    ),
+    _asks(
         "executions.list",
         lambda view, where, page: view.executions.list(where, page),
         lambda state, where, page: cut(listed(state, where), page),

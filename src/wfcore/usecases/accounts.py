@@ -10,6 +10,7 @@ from wfcore.model.access import Account, AccountStatus, Permission, Plan, Princi
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
+from wfcore.rules.session import signed_out
 from wfcore.rules.variables import check_printable
 from wfcore.rules.webhook import back_within, disabled, enabled, over_limit
 from wfcore.usecases._looking import workflow_for
@@ -58,7 +59,8 @@ async def set_account(
 ) -> Account:
     """
     Change plan, status or password. A downgrade disables the newest webhooks over the new
-    limit, an upgrade brings them back. WH-5, WH-16. Raises `NotFound`, `InvalidInput`.
+    limit, an upgrade brings them back. WH-5, WH-16. Another password, and a status that is not
+    ACTIVE, end every session. SE-4. Raises `NotFound`, `InvalidInput`.
     """
     now = services.clock.now()
     hashed = await _hashed(services, password)
@@ -72,6 +74,8 @@ async def set_account(
             status=status or old.status,
             password_hash=hashed or old.password_hash,
         )
+        if hashed is not None or account.status is not AccountStatus.ACTIVE:
+            account = signed_out(account)
         unit.accounts.put(account)
         await _fit_webhooks(unit, account, now)
         note(services, unit, "account.set", None, account_id, origin)

@@ -10,6 +10,7 @@ from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 from wfcore.ports.system import Calendar, Clock, Ids, Passwords, Templates, Tokens
+from wfcore.rules.session import LoginTraffic
 
 
 @frozen
@@ -53,3 +54,4 @@ class Services:
     policy: Policy = Policy()
     calendar: Calendar | None = None
     environments: Environments = NO_ENVIRONMENTS
+    login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)

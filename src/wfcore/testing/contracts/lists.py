@@ -141,6 +141,7 @@ class ListContract:
                 store,
                 make.account(f"acc_{number}", created_at=made),
                 make.key(f"key_{number}", account_id=owner, created_at=made),
+                make.session(f"session_{number}", account_id=owner, created_at=made),
                 make.webhook(
                     f"wh_{number}",
                     owner_id=owner,
@@ -152,6 +153,7 @@ class ListContract:
             accounts = await view.accounts.list(PageRequest(1, 2))
             assert (ids(accounts), accounts.total) == (["acc_3", "acc_2"], 3)
             assert ids(await view.keys.of_account("acc_1")) == ["key_3", "key_1"]
+            assert ids(await view.sessions.of_account("acc_1")) == ["session_3", "session_1"]
             one = await view.webhooks.of_owner("acc_1", PageRequest(2, 1))
             assert (ids(one), one.total) == (["wh_1"], 2)
             assert ids(await view.webhooks.of_owner(None, ALL)) == ["wh_3", "wh_2", "wh_1"]

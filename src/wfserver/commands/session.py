@@ -1,0 +1,63 @@
+"""`wfcore session`: who is signed in at the console, and signing people out."""
+
+from collections.abc import Sequence
+
+import click
+
+from wfcore.model.access import Session as ConsoleSession
+from wfcore.usecases import sessions
+from wfcore.usecases.services import Services
+from wfserver import finding
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_json, put_list, put_table
+from wfserver.params import Group, pass_session
+from wfserver.session import Session
+
+
+@click.group("session", cls=Group)
+def session_command() -> None:
+    """Console sessions of an account. They end by themselves after 12 idle hours, or 7 days."""
+
+
+@session_command.command("list")
+@click.argument("account", metavar="ID-or-EMAIL")
+@pass_session
+def list_(session: Session, account: str) -> None:
+    """The sessions of an account that have not ended, newest first."""
+
+    async def job(services: Services) -> Sequence[ConsoleSession]:
+        owner = await finding.account(services, account, "account")
+        return await sessions.list_sessions(services, owner.id)
+
+    found = session.work(job)
+    if session.json:
+        put_list([_document(one) for one in found], len(found))
+    else:
+        rows = [(one.id, instant(one.created_at), instant(one.last_seen_at)) for one in found]
+        put_table(("id", "signed in", "last seen"), rows, len(found))
+
+
+@session_command.command("end")
+@click.argument("account", metavar="ID-or-EMAIL")
+@click.argument("id", required=False)
+@pass_session
+def end(session: Session, account: str, id: str | None) -> None:
+    """Sign an account out everywhere, or end the one session ID; from the next request on."""
+
+    async def job(services: Services) -> str:
+        owner = await finding.account(services, account, "account")
+        if id is None:
+            await sessions.end_sessions(services, owner.id, AT_THE_COMMAND_LINE)
+        else:
+            await sessions.end_session(services, owner.id, id, AT_THE_COMMAND_LINE)
+        return owner.email
+
+    email = session.work(job)
+    if session.json:
+        put_json({"ok": True})
+    else:
+        click.echo(f"{email} is signed out" if id is None else f"{id} has ended")
+
+
+def _document(one: ConsoleSession) -> dict[str, object]:
+    return {"id": one.id, "createdAt": one.created_at, "lastSeenAt": one.last_seen_at}

@@ -1,0 +1,71 @@
+"""How many logins are looked at in a minute, of one address and in all. SE-6."""
+
+import pytest
+
+from wfcore.errors import TooManyLogins
+from wfcore.instants import MINUTE, EpochMs
+from wfcore.rules.limits import LOGINS_EACH, LOGINS_IN_ALL
+from wfcore.rules.session import LoginTraffic, one_client
+
+NOW = EpochMs(1_763_700_000_000 - 1_763_700_000_000 % MINUTE)
+
+
+def admitted(traffic: LoginTraffic, address: str | None, tries: int, now: int = NOW) -> int:
+    """How many of so many tries were let through."""
+    count = 0
+    for _ in range(tries):
+        try:
+            traffic.admit(address, EpochMs(now))
+            count += 1
+        except TooManyLogins:
+            pass
+    return count
+
+
+def test_one_address_locks_nobody_else_out():
+    """Whatever it tries, the others have all that they would have had without it."""
+    traffic = LoginTraffic()
+    assert admitted(traffic, "192.0.2.1", 100_000) == LOGINS_EACH
+    others = [admitted(traffic, f"192.0.2.{n}", LOGINS_EACH) for n in range(2, 7)]
+    assert others == [LOGINS_EACH] * 5
+
+
+def test_all_together_may_try_so_many():
+    """A crowd of addresses does not keep the processor busy either."""
+    traffic = LoginTraffic()
+    tries = [admitted(traffic, f"10.0.{n // 256}.{n % 256}", 1) for n in range(5_000)]
+    assert sum(tries) == LOGINS_IN_ALL
+
+
+def test_no_more_addresses_are_remembered_than_logins_let_through():
+    """Memory does not grow with those that are refused, nor from minute to minute."""
+    traffic = LoginTraffic()
+    for n in range(5_000):
+        admitted(traffic, f"2001:db8:{n:x}::1", 1, NOW + n // 1_000 * MINUTE)
+    assert len(traffic._of) == LOGINS_IN_ALL
+
+
+def test_the_next_minute_begins_anew():
+    """The error says when; a clock that was set back locks nobody out."""
+    traffic = LoginTraffic()
+    admitted(traffic, None, LOGINS_EACH)
+    with pytest.raises(TooManyLogins) as refusal:
+        traffic.admit(None, EpochMs(NOW + 1))
+    assert refusal.value.retry_after_s == 60
+    for now in (NOW + MINUTE, NOW - MINUTE):
+        assert admitted(traffic, None, LOGINS_EACH + 1, now) == LOGINS_EACH
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("unix", "unix"),
+    ],
+)
+def test_a_client_is_an_address_or_a_network_of_its_own(address: str, client: str):
+    """Whoever has one IPv6 address has 2^64 of them."""
+    assert one_client(address) == client
