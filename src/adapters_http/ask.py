@@ -1,6 +1,6 @@
 """One request as doors and handlers see it: what was asked, by whom, and what came of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -47,6 +47,8 @@ class Ask:
     """Set before the handler runs, on every route that asks for somebody."""
     quota: Quota | None = None
     webhook: Webhook | None = None
+    authenticated: bool = False
+    """Whether the credentials of a trigger were good, whatever came of it."""
     raw: bytes = b""
     json: JsonObject
     body: Any = None
@@ -75,6 +77,14 @@ class Ask:
     def header_values(self, name: bytes) -> list[str]:
         """Every value of one header; *name* in lower case."""
         return [value.decode("latin-1") for key, value in self.scope["headers"] if key == name]
+
+    @property
+    def all_headers(self) -> Mapping[str, Sequence[str]]:
+        """Every header with all its values, by name in lower case."""
+        found: dict[str, list[str]] = {}
+        for name, value in self.scope["headers"]:
+            found.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+        return found
 
     def header(self, name: bytes) -> str | None:
         """The first value of one header; *name* in lower case."""

@@ -19,6 +19,7 @@ from adapters_http.credentials import (
     session_token,
 )
 from adapters_http.json_text import parse_object, refuse_repeated_keys
+from adapters_http.payloads import payload_of
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
@@ -93,16 +94,12 @@ async def _by_webhook(ask: Ask, route: Route, receive: Receive) -> None:
     webhook = await admission.find_webhook(ask.services, ask.params["id"])
     ask.webhook = webhook
     await _read(ask, route, receive)
-    ask.quota = await admission.admit_trigger(
-        ask.services, webhook, carried(ask), _signature(ask), ask.raw, ask.origin
+    sender = await admission.identify_sender(
+        ask.services, webhook, carried(ask), ask.all_headers, ask.raw, ask.origin
     )
-    ask.json = parse_object(ask.raw)
-
-
-def _signature(ask: Ask) -> str | None:
-    """The one signature; of two different ones none counts."""
-    found = set(ask.header_values(b"x-webhook-signature"))
-    return found.pop() if len(found) == 1 else None
+    ask.authenticated = True
+    ask.quota = await admission.admit_sender(ask.services, webhook, sender)
+    ask.json = payload_of(ask, webhook)
 
 
 async def _by_session(ask: Ask, route: Route, receive: Receive) -> None:

@@ -29,10 +29,12 @@ from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refus
 from adapters_http.json_text import dump_json
 from adapters_http.lookup import Lookup
 from adapters_http.proxies import Proxies
+from adapters_http.payloads import payload_of
 from adapters_http.route import Route
-from wfcore.errors import NotReady, StoreUnavailable
+from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.rate import Quota
-from wfcore.usecases.starting import tally_rejection
+from wfcore.rules.webhook import refusal_in_words
+from wfcore.usecases.deliveries import note_refused_delivery
 from wfcore.wire.converter import plain
 
 log = logging.getLogger("wfcore.http")
@@ -147,7 +149,8 @@ async def _refuse(ask: Ask, route: Route | None, error: Exception, send: Send) -
     if refused is None:
         _report(ask, route, error)
         refused = defect()
-    await _tally(ask, refused.status)
+    detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
+    await _note_trigger(ask, refused.status, detail)
     if route is not None and route.html:
         await _page(ask, refused, send)
     else:
@@ -156,11 +159,19 @@ async def _refuse(ask: Ask, route: Route | None, error: Exception, send: Send) -
     return refused.status
 
 
-async def _tally(ask: Ask, status: int) -> None:
-    """A refused trigger counts in its webhook's statistics. WH-9."""
-    if ask.webhook is not None and status != 404:
-        with suppress(StoreUnavailable):
-            await tally_rejection(ask.services, ask.webhook.id, status)
+async def _note_trigger(ask: Ask, status: int, reason: str) -> None:
+    """A refused trigger counts in its webhook's statistics, and its owner is told why. WH-9."""
+    webhook = ask.webhook
+    if webhook is None or status == 404:
+        return
+    payload = None
+    if ask.authenticated:
+        with suppress(InvalidInput):
+            payload = payload_of(ask, webhook)
+    with suppress(StoreUnavailable):
+        await note_refused_delivery(
+            ask.services, webhook, status, reason, ask.authenticated, payload, len(ask.raw)
+        )
 
 
 async def _page(ask: Ask, refused: Refusal, send: Send) -> None:

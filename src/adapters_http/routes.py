@@ -23,6 +23,7 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
 from wfcore.wire import requests, shapes
+from wfcore.wire import webhooks as hooks
 from wfcore.wire.explanation import ExplanationView
 from wfcore.wire.results import StepView
 from wfcore.wire.schema import Schemas
@@ -152,16 +153,25 @@ ROUTES: tuple[Route, ...] = (
     # Webhook management and sessions: the console's
     Route("POST", "/api/webhooks", Auth.SESSION, webhooks.create,
           "Create a webhook", body=requests.WebhookBody,
-          returns=shapes.WebhookView, refuses=(404, 409)),
+          returns=hooks.WebhookView, refuses=(404, 409)),
     Route("GET", "/api/webhooks", Auth.SESSION, webhooks.list_all,
-          "List webhooks", query=(PAGE, SIZE), returns=shapes.WebhookPage),
+          "List webhooks", query=(PAGE, SIZE), returns=hooks.WebhookPage),
     Route("PUT", "/api/webhooks/{id}", Auth.SESSION, webhooks.update,
           "Change a webhook", body=requests.WebhookChangeBody,
-          returns=shapes.WebhookView, refuses=(404, 409)),
+          returns=hooks.WebhookView, refuses=(404, 409)),
     Route("DELETE", "/api/webhooks/{id}", Auth.SESSION, webhooks.delete,
-          "Delete a webhook", returns=shapes.WebhookDeleted, refuses=(404,)),
+          "Delete a webhook", returns=hooks.WebhookDeleted, refuses=(404,)),
     Route("GET", "/api/webhooks/{id}/stats", Auth.SESSION, webhooks.stats,
-          "Read a webhook's statistics", returns=shapes.StatsView, refuses=(404,)),
+          "Read a webhook's statistics", returns=hooks.StatsView, refuses=(404,)),
+    Route("GET", "/api/webhooks/{id}/deliveries", Auth.SESSION, webhooks.list_deliveries,
+          "List a webhook's last deliveries",
+          query=(PAGE, SIZE), returns=hooks.DeliveryPage, refuses=(404,)),
+    Route("POST", "/api/webhooks/{id}/deliveries/{deliveryId}/replay", Auth.SESSION,
+          webhooks.replay, "Replay a delivery", body=requests.NoBody,
+          status=202, returns=shapes.TriggerView, refuses=(404, 409), starts=True),
+    Route("POST", "/api/webhooks/{id}/test", Auth.SESSION, webhooks.test,
+          "Deliver a signed sample", body=requests.TestBody,
+          status=202, returns=shapes.TriggerView, refuses=(404, 409, 429), starts=True),
     Route("POST", "/api/session", Auth.LOGIN, sessions.create,
           "Sign in", body=requests.LoginBody, returns=shapes.SessionView),
     Route("GET", "/api/session", Auth.SESSION, sessions.read,

@@ -195,10 +195,21 @@ class SqliteStore:
         await self._writer.submit(claims.touch)
 
     async def trim(
-        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+        self,
+        audit_before: EpochMs,
+        replays_before: EpochMs,
+        sessions_before: EpochMs,
+        deliveries_before: EpochMs,
+        limit: int,
     ) -> int:
         """Delete up to *limit* old records, the oldest first; how many went."""
-        before = (audit_before, replays_before, sessions_before, sessions_before)
+        before = (
+            audit_before,
+            replays_before,
+            sessions_before,
+            sessions_before,
+            deliveries_before,
+        )
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
 
     async def release(self, limit: int) -> int:

@@ -39,12 +39,16 @@ class WfError(Exception):
 
 @define
 class Unauthenticated(WfError):
-    """The credential does not open this door. `reason` never leaves the audit log."""
+    """
+    The credential does not open this door. `reason` never leaves the audit log; `detail`, what a
+    webhook's sender did wrong, is for the webhook's owner alone.
+    """
 
     says: ClassVar[str] = "Unauthorized"
     reason: AuthReason
     account_id: str | None = None
     key_id: str | None = None
+    detail: str | None = None
 
 
 @define

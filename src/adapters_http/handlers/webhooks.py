@@ -2,20 +2,44 @@
 
 from adapters_http.ask import Ask
 from adapters_http.asked import page
-from wfcore.model.webhook import Webhook
+from wfcore.errors import InvalidInput
+from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases import webhooks
-from wfcore.usecases.webhooks import Change, NewWebhook
+from wfcore.usecases import deliveries, webhooks
+from wfcore.usecases.webhooks import Change, NewWebhook, Unchanged
 from wfcore.wire.converter import sent
-from wfcore.wire.shapes import StatsView, WebhookDeleted, WebhookPage, WebhookView
-from wfcore.wire.views import stats_view, webhook_view
+from wfcore.wire.shapes import TriggerView
+from wfcore.wire.webhooks import (
+    DeliveryPage,
+    StatsView,
+    WebhookDeleted,
+    WebhookPage,
+    WebhookView,
+    delivery_view,
+    stats_view,
+    trigger_view,
+    webhook_view,
+)
 
 
 async def create(ask: Ask) -> WebhookView:
-    """A new webhook, bound to one of the caller's keys."""
+    """A new webhook, bound to one of the caller's keys, or signed."""
     body = ask.body
-    new = NewWebhook(body.workflow_id, body.name, body.api_key_id, body.variable_mapping)
-    return await _view(ask, await webhooks.create_webhook(ask.services, ask.who, new, ask.origin))
+    if (body.api_key_id is None) == (body.scheme is None):
+        raise InvalidInput("apiKeyId", "give either one of your keys, or a scheme")
+    if body.scheme is None and body.secret is not None:
+        raise InvalidInput("secret", "needs a scheme instead of apiKeyId")
+    new = NewWebhook(
+        body.workflow_id,
+        body.name,
+        body.api_key_id,
+        body.variable_mapping,
+        body.secret,
+        body.scheme or Scheme.WFCORE,
+        makes_secret=body.scheme is not None,
+    )
+    made = await webhooks.create_webhook(ask.services, ask.who, new, ask.origin)
+    return await _view(ask, made, made.secret_key)
 
 
 async def list_all(ask: Ask) -> WebhookPage:
@@ -30,7 +54,8 @@ async def update(ask: Ask) -> WebhookView:
     change = Change(**sent(ask.body, ask.json))
     id = ask.params["id"]
     changed = await webhooks.update_webhook(ask.services, ask.who, id, change, ask.origin)
-    return await _view(ask, changed)
+    secret = None if isinstance(change.secret, Unchanged) else changed.secret_key
+    return await _view(ask, changed, secret)
 
 
 async def delete(ask: Ask) -> WebhookDeleted:
@@ -46,6 +71,29 @@ async def stats(ask: Ask) -> StatsView:
     return stats_view(id, await webhooks.webhook_stats(ask.services, ask.who, id))
 
 
-async def _view(ask: Ask, webhook: Webhook) -> WebhookView:
+async def list_deliveries(ask: Ask) -> DeliveryPage:
+    """What came in lately, and why some of it was refused; newest first."""
+    wanted = page(ask, WORKFLOW_PAGE)
+    found = await deliveries.list_deliveries(ask.services, ask.who, ask.params["id"], wanted)
+    rows = [delivery_view(one) for one in found.rows]
+    return DeliveryPage(rows, found.total, found.page, found.size)
+
+
+async def replay(ask: Ask) -> TriggerView:
+    """Start anew what a delivery carried."""
+    id, delivery = ask.params["id"], ask.params["deliveryId"]
+    started = await deliveries.replay_delivery(ask.services, ask.who, id, delivery, ask.origin)
+    return trigger_view(id, started.execution_id, started.workflow_id, started.started_at)
+
+
+async def test(ask: Ask) -> TriggerView:
+    """Deliver a signed sample through every check."""
+    id, payload = ask.params["id"], ask.body.payload
+    started = await deliveries.deliver_test(ask.services, ask.who, id, payload, ask.origin)
+    return trigger_view(id, started.execution_id, started.workflow_id, started.started_at)
+
+
+async def _view(ask: Ask, webhook: Webhook, secret: str | None = None) -> WebhookView:
     last = await webhooks.last_triggered(ask.services, webhook.id)
-    return webhook_view(webhook, f"{ask.base_url}/api/webhooks/{webhook.id}/trigger", last)
+    url = f"{ask.base_url}/api/webhooks/{webhook.id}/trigger"
+    return webhook_view(webhook, url, last, secret)

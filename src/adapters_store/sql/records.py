@@ -24,7 +24,7 @@ from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
 ACCOUNT_PAGES = Listing("accounts")
@@ -50,6 +50,8 @@ ADD_TALLY = insert(
     """ ON CONFLICT (webhook_id, date, status)
     DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
 )
+ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
+"""A trigger keeps their number bounded (migration 10), so that units that add some are gathered."""
 REPLACE_REPLAY = insert(
     "replays",
     ("scope", "key", "created_at", "version", "body"),
@@ -66,6 +68,8 @@ ADD_AUDIT = insert("audit", ("id", "at", "body"))
 
 write_audit = writer_of(AuditEntry, [])
 read_audit = reader_of(AuditEntry)
+write_delivery = writer_of(Delivery, [])
+read_delivery = reader_of(Delivery)
 
 
 @define(eq=False)
@@ -232,6 +236,13 @@ class Webhooks:
         found = await self.desk.rows(query(sql, webhook_id, tables="webhook_tallies"))
         return [Tally(*row) for row in found]
 
+    async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
+        sql = "SELECT 0, body, id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC"
+        found = await self.desk.rows(query(sql, webhook_id, tables="webhook_deliveries"))
+        return self.desk.readable(
+            "webhook_deliveries", lambda row: read_delivery(value_of(row[1])), found
+        )
+
     def put(self, record: Webhook) -> None:
         self.desk.put(WEBHOOKS, record)
 
@@ -239,10 +250,17 @@ class Webhooks:
         self.desk.delete(WEBHOOKS, (record.id,), WEBHOOKS.drop(record))
         sql = "DELETE FROM webhook_tallies WHERE webhook_id = ?"
         self.desk.write("webhook_tallies", (sql, (record.id,), None))
+        sql = "DELETE FROM webhook_deliveries WHERE webhook_id = ?"
+        self.desk.write("webhook_deliveries", (sql, (record.id,), None))
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         values = (webhook_id, date, status, 1, at)
         self.desk.write("webhook_tallies", (ADD_TALLY, values, None))
+
+    def deliver(self, record: Delivery) -> None:
+        body = text_of(write_delivery(record))
+        values = (record.webhook_id, int(record.authenticated), record.id, record.at, body)
+        self.desk.write("webhook_deliveries", (ADD_DELIVERY, values, None))
 
 
 @define(eq=False)

@@ -11,6 +11,7 @@ from wfcore.memory.tables import (
     ACCOUNTS,
     AUDIT,
     DEFINITIONS,
+    DELIVERIES,
     EXECUTIONS,
     KEYS,
     LOGINS,
@@ -28,8 +29,9 @@ from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.rules.limits import DELIVERIES_KEPT
 
 
 @frozen
@@ -205,6 +207,10 @@ class Webhooks:
         found = await self.desk.select(TALLIES, lambda t: t.webhook_id == webhook_id)
         return sorted(found, key=lambda t: (t.date, t.status))
 
+    async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
+        found = await self.desk.select(DELIVERIES, lambda d: d.webhook_id == webhook_id)
+        return sorted(found, key=lambda d: d.id, reverse=True)
+
     def put(self, record: Webhook) -> None:
         self.desk.put(WEBHOOKS, record.id, record)
 
@@ -214,6 +220,9 @@ class Webhooks:
             for tally in overlay.all(TALLIES):
                 if tally.webhook_id == record.id:
                     overlay.set(TALLIES, (tally.webhook_id, tally.date, tally.status), None)
+            for one in overlay.all(DELIVERIES):
+                if one.webhook_id == record.id:
+                    overlay.set(DELIVERIES, one.id, None)
 
         self.desk.collect(change)
 
@@ -224,6 +233,19 @@ class Webhooks:
             old = overlay.get(TALLIES, key) or Tally(webhook_id, date, status, 0, at)
             new = evolve(old, count=old.count + 1, last_at=max(old.last_at, at))
             overlay.set(TALLIES, key, new)
+
+        self.desk.collect(change)
+
+    def deliver(self, record: Delivery) -> None:
+        def change(overlay: Overlay) -> None:
+            overlay.set(DELIVERIES, record.id, record)
+            alike = [
+                one.id
+                for one in overlay.all(DELIVERIES)
+                if (one.webhook_id, one.authenticated) == (record.webhook_id, record.authenticated)
+            ]
+            for id in sorted(alike)[:-DELIVERIES_KEPT]:
+                overlay.set(DELIVERIES, id, None)
 
         self.desk.collect(change)
 

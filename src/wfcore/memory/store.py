@@ -18,6 +18,7 @@ from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waits
 from wfcore.memory.tables import (
     AUDIT,
+    DELIVERIES,
     EXECUTIONS,
     LEASES,
     LIMITS,
@@ -199,7 +200,12 @@ class MemoryStore:
         await self._gate("ping", "", lambda: None)
 
     async def trim(
-        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+        self,
+        audit_before: EpochMs,
+        replays_before: EpochMs,
+        sessions_before: EpochMs,
+        deliveries_before: EpochMs,
+        limit: int,
     ) -> int:
         """Delete up to *limit* old records; how many went."""
         ages = (
@@ -207,6 +213,7 @@ class MemoryStore:
             (REPLAYS.name, "created_at", replays_before),
             (SESSIONS.name, "created_at", sessions_before),
             (LOGINS.name, "last_failure_at", sessions_before),
+            (DELIVERIES.name, "at", deliveries_before),
         )
 
         def trim() -> int:

@@ -16,7 +16,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
-from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
 R = TypeVar("R")
@@ -37,6 +37,7 @@ ARTIFACTS = Kind[Artifact]("artifact")
 CALLBACKS = Kind[Callback]("callback")
 WEBHOOKS = Kind[Webhook]("webhook")
 TALLIES = Kind[Tally]("tally")
+DELIVERIES = Kind[Delivery]("delivery")
 LIMITS = Kind[int]("limit")
 TRIGGERS = Kind[Trigger]("trigger")
 TIMERS = Kind[Timer]("timer")

@@ -1,11 +1,12 @@
-"""Webhooks and what is counted of them. Contract §6."""
+"""Webhooks, what is counted of them, and their last deliveries. Contract §6, §11."""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.instants import EpochMs
+from wfcore.model.json import JsonObject
 
 
 class WebhookStatus(StrEnum):
@@ -26,9 +27,22 @@ class AuthMode(StrEnum):
     NONE = "NONE"
 
 
+class Scheme(StrEnum):
+    """Whose headers sign a webhook's requests. WH-17."""
+
+    WFCORE = "wfcore"
+    STANDARD = "standard"
+    GITHUB = "github"
+    STRIPE = "stripe"
+    SLACK = "slack"
+
+
 @frozen
 class Webhook:
-    """A trigger URL for one workflow. `secret_key` counts only without a bound key."""
+    """
+    A trigger URL for one workflow. `secret_key` counts only without a bound key; `old_secret`,
+    which it replaced, beside it until `old_secret_until`. WH-19.
+    """
 
     id: str
     owner_id: str
@@ -37,11 +51,14 @@ class Webhook:
     created_at: EpochMs
     updated_at: EpochMs
     api_key_id: str | None = None
-    secret_key: str | None = None
+    secret_key: str | None = field(default=None, repr=False)
     variable_mapping: Mapping[str, str] | None = None
     status: WebhookStatus = WebhookStatus.ACTIVE
     disabled_reason: DisabledReason | None = None
     version: int = 0
+    scheme: Scheme = Scheme.WFCORE
+    old_secret: str | None = field(default=None, repr=False)
+    old_secret_until: EpochMs | None = None
 
     @property
     def auth_mode(self) -> AuthMode:
@@ -64,3 +81,31 @@ class Tally:
     status: int
     count: int
     last_at: EpochMs
+
+
+class DeliveryKind(StrEnum):
+    SENDER = "sender"
+    TEST = "test"
+    REPLAY = "replay"
+
+
+@frozen
+class Delivery:
+    """
+    One answered request to a webhook's URL. WH-20 to WH-22.
+
+    `status`: what was answered; `reason`: why it was refused, in words for the owner.
+    `authenticated`: its credentials were good. `payload`: what it carried, kept only of an
+    authenticated delivery that was refused. `replay_of`: the delivery that this one repeats.
+    """
+
+    id: str
+    webhook_id: str
+    at: EpochMs
+    kind: DeliveryKind
+    status: int
+    authenticated: bool
+    reason: str | None = None
+    execution_id: str | None = None
+    payload: JsonObject | None = field(default=None, repr=False)
+    replay_of: str | None = None

@@ -27,7 +27,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
-from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
 
@@ -251,14 +251,23 @@ class WebhooksView(Protocol):
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
         """By date, then status."""
 
+    async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
+        """The last ones, newest first."""
+
 
 class Webhooks(WebhooksView, Protocol):
     def put(self, record: Webhook) -> None: ...
     def delete(self, record: Webhook) -> None:
-        """Delete it and its tallies (compare-and-set)."""
+        """Delete it, its tallies and its deliveries (compare-and-set)."""
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         """Count one answer. Adds without compare-and-set: units never collide over it."""
+
+    def deliver(self, record: Delivery) -> None:
+        """
+        Add a delivery (its id is new). Of each webhook the newest `DELIVERIES_KEPT` by id stay of
+        those that are `authenticated`, and as many of the others. Units never collide over it.
+        """
 
 
 class TriggersView(Protocol):

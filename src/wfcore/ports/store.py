@@ -182,12 +182,17 @@ class Store(Protocol):
         """Read and write reachable? Raises `StoreUnavailable`."""
 
     async def trim(
-        self, audit_before: EpochMs, replays_before: EpochMs, sessions_before: EpochMs, limit: int
+        self,
+        audit_before: EpochMs,
+        replays_before: EpochMs,
+        sessions_before: EpochMs,
+        deliveries_before: EpochMs,
+        limit: int,
     ) -> int:
         """
         Delete up to *limit* old records, the oldest of a kind first; how many went: audit
-        entries, idempotency records, and, by *sessions_before*, sessions (when they began) and
-        logins (their last failure).
+        entries, idempotency records, deliveries of webhooks, and, by *sessions_before*, sessions
+        (when they began) and logins (their last failure).
         """
 
     async def release(self, limit: int) -> int:

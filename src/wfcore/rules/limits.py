@@ -102,5 +102,15 @@ DOWNLOAD_LINK = DurationMs(15 * MINUTE)
 """How long a signed link opens its artifact. AR-2."""
 ROTATION_OVERLAP = DurationMs(24 * HOUR)
 """How long the old secret of a key stays good after a rotation, unless said otherwise. AU-7."""
+WEBHOOK_TOLERANCE = DurationMs(5 * MINUTE)
+"""How far a sender's timestamp may be from our clock, in either direction. SG-5."""
+MAX_SECRET_OVERLAP = DurationMs(30 * DAY)
+"""How long a webhook's old secret may stay good beside the new one. WH-19."""
+DELIVERIES_KEPT = 50
+"""Last deliveries kept of each webhook, of those with good credentials and of the others. WH-20."""
+DELIVERIES_KEPT_FOR = DurationMs(7 * DAY)
+"""How long a delivery is listed, and its payload kept. WH-20, WH-21."""
+DELIVERY_PAYLOAD = 64 * KIB
+"""The largest body of a refused delivery that is kept to be replayed. WH-21."""
 REPLAY_WINDOW = DurationMs(24 * HOUR)
 """How long an `Idempotency-Key` gives the first answer again. IK-1."""

@@ -4,7 +4,6 @@ import hmac
 import re
 from hashlib import sha256
 
-from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.instants import EpochMs
 
 _HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -23,7 +22,7 @@ def sign(secret: str, body: bytes) -> str:
 
 def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     """
-    Whether *header* (`sha256=<hex>`, the prefix is optional) signs exactly *body*. SG-1, SG-2.
+    Whether *header* (`sha256=<hex>`, the prefix is optional) signs exactly *body*. SG-1 to SG-3.
 
     Length and alphabet are checked first, so nothing odd reaches the comparison. An empty
     secret signs nothing.
@@ -34,12 +33,6 @@ def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     if _HEX_DIGEST.fullmatch(digest) is None:
         return False
     return same_bytes(sign(secret, body).encode(), digest.lower().encode())
-
-
-def require_signature(secret: str, body: bytes, header: str | None) -> None:
-    """Raises `Unauthenticated` unless the signature fits. SG-3."""
-    if not signature_fits(secret, body, header):
-        raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
 
 
 def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:

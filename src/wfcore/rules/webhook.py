@@ -10,12 +10,43 @@ from itertools import takewhile
 from attrs import evolve
 
 from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthenticated
-from wfcore.instants import EpochMs
+from wfcore.instants import DurationMs, EpochMs, later
 from wfcore.model.access import Account, ApiKey, Plan, Principal
-from wfcore.model.webhook import AuthMode, DisabledReason, Webhook, WebhookStatus
-from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
+from wfcore.model.webhook import (
+    AuthMode,
+    Delivery,
+    DisabledReason,
+    Scheme,
+    Webhook,
+    WebhookStatus,
+)
+from wfcore.model.workflow import Definition
+from wfcore.rules.limits import (
+    DELIVERY_PAYLOAD,
+    MAX_NAME,
+    MAX_SECRET_OVERLAP,
+    WEBHOOKS_PER_ACCOUNT,
+)
 from wfcore.rules.variables import check_printable
 from wfcore.rules.webhook_machine import BECAUSE, REASON, WEBHOOK, Enabled, Fact
+from wfcore.rules.webhook_scheme import check_secret
+
+MAX_REASON = 500
+"""Characters of the reason that is kept of a refused delivery."""
+
+_KEY_WORDS: Mapping[AuthReason, str] = {
+    AuthReason.MISSING: "the request carries no API key",
+    AuthReason.MALFORMED: "what stands where a key should be is no API key",
+    AuthReason.UNKNOWN_KEY: "there is no such API key",
+    AuthReason.BAD_SECRET: "the secret part of the API key is wrong",
+    AuthReason.REVOKED: "the API key is revoked",
+    AuthReason.EXPIRED: "the API key is expired",
+    AuthReason.SCOPE_MISSING: "the API key lacks the scope WEBHOOK_TRIGGER",
+    AuthReason.NOT_BOUND_KEY: "the API key is not the one that the webhook is bound to",
+    AuthReason.WRONG_ACCOUNT: "the API key belongs to another account than the webhook",
+    AuthReason.SIGNATURE_MISMATCH: "the signature does not fit",
+    AuthReason.SESSION_INVALID: "the session is over",
+}
 
 
 def require_bound_key(webhook: Webhook, who: Principal) -> None:
@@ -124,7 +155,58 @@ def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
         if webhook.auth_mode is AuthMode.API_KEY:
             raise Conflict("A webhook bound to a key cannot go back to another mode")
         return webhook
-    return evolve(webhook, api_key_id=api_key_id)
+    return evolve(webhook, api_key_id=api_key_id, old_secret=None, old_secret_until=None)
+
+
+def current_secrets(webhook: Webhook, now: EpochMs) -> tuple[str, ...]:
+    """The secrets that are good at *now*: the one before too, as long as both are. WH-19."""
+    new, old, until = webhook.secret_key, webhook.old_secret, webhook.old_secret_until
+    overlaps = old is not None and until is not None and now < until
+    return tuple(secret for secret in (new, old if overlaps else None) if secret)
+
+
+def rekeyed(
+    webhook: Webhook, scheme: Scheme, secret: str | None, overlap: DurationMs, now: EpochMs
+) -> Webhook:
+    """
+    The webhook signed by *scheme* with *secret* (None: the one it has). The secret before stays
+    good for *overlap* beside a new one of the same scheme. WH-17 to WH-19.
+
+    Raises `Conflict` in key mode, `InvalidInput`.
+    """
+    if webhook.auth_mode is AuthMode.API_KEY:
+        raise Conflict("A webhook bound to a key takes no signatures")
+    if not 0 <= overlap <= MAX_SECRET_OVERLAP:
+        raise InvalidInput("overlap", f"must be 0 to {MAX_SECRET_OVERLAP} milliseconds (30 days)")
+    if secret is None and webhook.secret_key is None:
+        raise InvalidInput("secret", "is required: this webhook has none")
+    chosen = check_secret(scheme, secret or webhook.secret_key or "")
+    changed = evolve(webhook, scheme=scheme, secret_key=chosen)
+    if scheme is not webhook.scheme:
+        return evolve(changed, old_secret=None, old_secret_until=None)
+    if webhook.secret_key in (None, chosen):
+        return changed
+    until = later(now, overlap)
+    return evolve(changed, old_secret=webhook.secret_key, old_secret_until=until)
+
+
+def refusal_in_words(error: Unauthenticated) -> str:
+    """Why the credentials of a delivery were not good, for the webhook's owner alone. WH-20."""
+    return error.detail or _KEY_WORDS[error.reason]
+
+
+def keeps_payload(definition: Definition, size: int) -> bool:
+    """
+    Whether what a refused delivery of *size* bytes carried is kept to be replayed: not where the
+    workflow takes secrets, as one may be in it. WH-21.
+    """
+    takes_secrets = any(one.secret for one in definition.variables.values())
+    return size <= DELIVERY_PAYLOAD and not takes_secrets
+
+
+def may_be_replayed(delivery: Delivery) -> bool:
+    """Whether something of it was kept: its payload, or the execution that it started. WH-22."""
+    return delivery.execution_id is not None or delivery.payload is not None
 
 
 def check_mapping(mapping: object) -> Mapping[str, str] | None:

@@ -31,7 +31,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Schedule, Timer, Trigger
-from wfcore.model.webhook import Webhook
+from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
 
 NOW = EpochMs(1_700_000_000_000)
@@ -233,6 +233,21 @@ def webhook(id: str = "wh_1", **fields: Any) -> Webhook:
             "created_at": NOW,
             "updated_at": NOW,
             "api_key_id": "key_1",
+            **fields,
+        }
+    )
+
+
+def delivery(id: str = "dlv_1", **fields: Any) -> Delivery:
+    """An accepted delivery to `wh_1`."""
+    return Delivery(
+        **{
+            "id": id,
+            "webhook_id": "wh_1",
+            "at": NOW,
+            "kind": DeliveryKind.SENDER,
+            "status": 202,
+            "authenticated": True,
             **fields,
         }
     )

@@ -15,8 +15,8 @@ from wfcore.rules import api_key
 from wfcore.rules.access import require_active, require_scope
 from wfcore.rules.credentials import bears_key, presented_key
 from wfcore.rules.rate import Quota, verdict, windows
-from wfcore.rules.signature import require_signature
-from wfcore.rules.webhook import require_bound_key, require_triggerable
+from wfcore.rules.webhook import current_secrets, require_bound_key, require_triggerable
+from wfcore.rules.webhook_scheme import Headers, require_signed
 from wfcore.usecases.auditing import Origin, note_denial
 from wfcore.usecases.services import Services
 
@@ -132,43 +132,63 @@ async def find_webhook(services: Services, webhook_id: str) -> Webhook:
     return webhook
 
 
-async def admit_trigger(
+@frozen
+class Sender:
+    """Whoever may trigger a webhook: `subject` is who the requests are counted for."""
+
+    subject: str
+    account: Account
+
+
+async def identify_sender(
     services: Services,
     webhook: Webhook,
     carried: Carried,
-    signature: str | None,
+    headers: Headers,
     body: bytes,
     origin: Origin,
-) -> Quota:
+) -> Sender:
     """
-    Whether this request may trigger *webhook*: credentials, rate, active, in this order.
+    Whether the credentials of a request are good for *webhook*. WH-1, WH-11, SG-3, SG-4.
 
-    A webhook without a bound key has its owner's quota to itself. WH-1, WH-2, SG-3, RL-5.
-
-    Raises `Unauthenticated`, `AccountBlocked`, `RateLimited`, `Conflict`.
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log).
     """
     try:
-        subject, account = await _trigger_credentials(services, webhook, carried, signature, body)
+        if webhook.auth_mode is AuthMode.API_KEY:
+            who = await authenticate(services, carried, Scope.WEBHOOK_TRIGGER)
+            require_bound_key(webhook, who)
+            return Sender(f"key:{webhook.api_key_id}", who.account)
+        if webhook.auth_mode is AuthMode.SIGNATURE:
+            now = services.clock.now()
+            secrets = current_secrets(webhook, now)
+            require_signed(webhook.scheme, secrets, headers, body, now)
+        return await owner_as_sender(services, webhook)
     except (Unauthenticated, AccountBlocked) as refusal:
         await note_denial(services, "webhook.trigger", refusal, origin, webhook.id)
         raise
-    quota = await take(services, subject, account)
-    require_triggerable(webhook)
-    return quota
 
 
-async def _trigger_credentials(
-    services: Services, webhook: Webhook, carried: Carried, signature: str | None, body: bytes
-) -> tuple[str, Account]:
-    if webhook.auth_mode is AuthMode.API_KEY:
-        who = await authenticate(services, carried, Scope.WEBHOOK_TRIGGER)
-        require_bound_key(webhook, who)
-        return f"key:{webhook.api_key_id}", who.account
-    if webhook.auth_mode is AuthMode.SIGNATURE:
-        require_signature(webhook.secret_key or "", body, signature)
+async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
+    """
+    A webhook without a bound key has its owner's quota to itself. RL-5.
+
+    Raises `AccountBlocked`.
+    """
     async with services.store.view() as view:
         owner = await view.accounts.get(webhook.owner_id)
     if owner is None:
         raise NotFound("Webhook")
     require_active(owner)
-    return f"webhook:{webhook.id}", owner
+    subject = f"key:{webhook.api_key_id}" if webhook.api_key_id else f"webhook:{webhook.id}"
+    return Sender(subject, owner)
+
+
+async def admit_sender(services: Services, webhook: Webhook, sender: Sender) -> Quota:
+    """
+    Whether *sender* may trigger *webhook* now: rate, then active. WH-2, RL-5.
+
+    Raises `RateLimited`, `Conflict`.
+    """
+    quota = await take(services, sender.subject, sender.account)
+    require_triggerable(webhook)
+    return quota

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Sequence
 from attrs import frozen
 
 from wfcore.instants import DAY, later
-from wfcore.rules.limits import REPLAY_WINDOW, SESSION_MAX
+from wfcore.rules.limits import DELIVERIES_KEPT_FOR, REPLAY_WINDOW, SESSION_MAX
 from wfcore.usecases._retry import Report, Unswept, at_once
 from wfcore.usecases.firing import plan_anew
 from wfcore.usecases.preparing import prune_packages
@@ -53,7 +53,8 @@ async def retain(
 ) -> Retained:
     """
     One piece of deleting what is over its time: ended executions with artifacts and events,
-    audit entries, idempotency records, sessions, logins.
+    audit entries, idempotency records, sessions, logins,
+    deliveries of webhooks.
 
     What fails is told to *report*, which by default ends the piece with it. *left_out*: executions
     whose files could not be deleted; they are passed over, and those of this piece are added.
@@ -116,6 +117,7 @@ async def _trim_some(services: Services) -> int:
         later(now, -services.policy.keep_audit_ms),
         later(now, -REPLAY_WINDOW),
         later(now, -SESSION_MAX),
+        later(now, -DELIVERIES_KEPT_FOR),
         RECORDS,
     )
 

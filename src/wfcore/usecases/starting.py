@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.effects import Effect
 from wfcore.errors import Conflict, InvalidInput, NotFound
@@ -11,7 +11,7 @@ from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import ACCEPTED, Webhook
+from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.callback import FIELD, check_url
@@ -102,12 +102,17 @@ def _callback(services: Services, who: Principal, url: str | None) -> str | None
 async def trigger_webhook(
     services: Services,
     webhook_id: str,
-    payload: JsonObject,
+    payload: JsonObject | None,
     *,
     idempotency: Idempotency | None = None,
+    kind: DeliveryKind = DeliveryKind.SENDER,
+    replay_of: Delivery | None = None,
 ) -> Started:
     """
-    Accept an execution for an admitted trigger; it belongs to the webhook's owner.
+    Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
+
+    *replay_of*: the delivery that this one repeats; one that started an execution gives that
+    one's variables, and *payload* is not looked at. WH-22.
 
     Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
     `InvalidInput` (the payload breaks a declaration), `LimitReached`.
@@ -121,30 +126,48 @@ async def trigger_webhook(
         require_triggerable(webhook)
         asked = await _asked(unit, f"webhook:{webhook_id}", idempotency)
         first = asked.answer(now) if asked else None
-        if first is not None:
-            return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
         wall = services.clock.now()
+        delivery = Delivery(
+            id=services.ids.new("dlv", wall),
+            webhook_id=webhook_id,
+            at=wall,
+            kind=kind,
+            status=ACCEPTED,
+            authenticated=True,
+            replay_of=replay_of.id if replay_of else None,
+        )
+        if first is not None:
+            again = evolve(delivery, execution_id=first.execution_id, reason=REPEATED)
+            unit.webhooks.deliver(again)
+            await unit.commit()
+            return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
         unit.webhooks.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
-        start = _from_webhook(webhook, payload)
-        return await _accept(services, unit, workflow, start, now, asked)
+        start = Start(
+            webhook.owner_id,
+            TriggerSource.WEBHOOK,
+            await _inputs(unit, webhook, payload, replay_of),
+            key_id=webhook.api_key_id,
+            webhook_id=webhook.id,
+        )
+        return await _accept(services, unit, workflow, start, now, asked, delivery=delivery)
 
 
-def _from_webhook(webhook: Webhook, payload: JsonObject) -> Start:
-    return Start(
-        webhook.owner_id,
-        TriggerSource.WEBHOOK,
-        map_payload(payload, webhook.variable_mapping),
-        key_id=webhook.api_key_id,
-        webhook_id=webhook.id,
-    )
+REPEATED = "repeats a delivery: the first answer was given again, nothing was started"
+GONE = "What the delivery carried is not kept, so it cannot be replayed"
 
 
-async def tally_rejection(services: Services, webhook_id: str, status: int) -> None:
-    """Count a refused trigger in the webhook's statistics."""
-    now = services.clock.now()
-    async with services.store.unit() as unit:
-        unit.webhooks.tally(webhook_id, utc_date(now), status, now)
-        await unit.commit()
+async def _inputs(
+    unit: Unit, webhook: Webhook, payload: JsonObject | None, replay_of: Delivery | None
+) -> JsonObject:
+    """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
+    if replay_of is not None and replay_of.execution_id is not None:
+        first = await unit.executions.get(replay_of.execution_id)
+        if first is None:
+            raise Conflict(GONE)
+        return first.variables
+    if payload is None:
+        raise Conflict(GONE)
+    return map_payload(payload, webhook.variable_mapping)
 
 
 @retried
@@ -232,11 +255,14 @@ async def _accept(
     now: EpochMs,
     asked: _Asked | None,
     revision: int | None = None,
+    delivery: Delivery | None = None,
 ) -> Started:
     outcome = await accepted(services, unit, workflow, start, now, revision=revision)
     run = outcome.record
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))
+    if delivery is not None:
+        unit.webhooks.deliver(evolve(delivery, execution_id=run.id))
     await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return Started(run.id, workflow.id, now)

@@ -1,16 +1,19 @@
-"""Managing webhooks: creation, change, deletion, statistics. Spec: webhook management."""
+"""Managing webhooks: creation, change, deletion, statistics. Spec: webhook management; §11."""
 
 from attrs import evolve, field, frozen
 
-from wfcore.errors import NotFound
-from wfcore.instants import EpochMs
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import Account, Permission, Principal
 from wfcore.model.json import Json
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.webhook import DisabledReason, Webhook, WebhookStatus
+from wfcore.model.webhook import DisabledReason, Scheme, Webhook, WebhookStatus
 from wfcore.ports.store import Unit
 from wfcore.rules import webhook as rules
+from wfcore.rules.callback import SECRET_LENGTH
+from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.tally import Stats, stats
+from wfcore.rules.webhook_scheme import check_secret, made_secret
 from wfcore.usecases._looking import workflow_for
 from wfcore.usecases._retry import retried
 from wfcore.usecases.auditing import UNKNOWN, Origin, note
@@ -20,7 +23,8 @@ from wfcore.usecases.services import Services
 @frozen
 class NewWebhook:
     """
-    What a new webhook shall be. Without a key (`secret`, or open) only the operator makes one.
+    What a new webhook shall be: bound to a key, signed (`secret`, or `makes_secret`: a new one of
+    ours), or open, which only the operator makes.
     """
 
     workflow_id: str
@@ -28,6 +32,8 @@ class NewWebhook:
     api_key_id: str | None = None
     variable_mapping: Json = None
     secret: str | None = field(default=None, repr=False)
+    scheme: Scheme = Scheme.WFCORE
+    makes_secret: bool = False
 
 
 class Unchanged:
@@ -39,12 +45,18 @@ UNCHANGED = Unchanged()
 
 @frozen
 class Change:
-    """Which fields of a webhook change."""
+    """
+    Which fields of a webhook change. `secret` None: a new one of ours; the one before stays good
+    for `overlap` milliseconds.
+    """
 
     name: str | Unchanged = UNCHANGED
     api_key_id: str | None | Unchanged = UNCHANGED
     variable_mapping: Json | Unchanged = UNCHANGED
     status: WebhookStatus | Unchanged = UNCHANGED
+    scheme: Scheme | Unchanged = UNCHANGED
+    secret: str | None | Unchanged = field(default=UNCHANGED, repr=False)
+    overlap: int | Unchanged = UNCHANGED
 
 
 @retried
@@ -54,8 +66,8 @@ async def create_webhook(
     """
     A new active webhook of *who*, who must be able to EDIT the workflow. WH-3, WH-4, WH-6, WH-12.
 
-    Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name),
-    `Conflict` (over the plan's number).
+    Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name,
+    secret), `Conflict` (over the plan's number).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -71,7 +83,8 @@ async def create_webhook(
             created_at=now,
             updated_at=now,
             api_key_id=new.api_key_id,
-            secret_key=new.secret,
+            secret_key=_secret(services, new.scheme, new.secret, new.makes_secret),
+            scheme=new.scheme,
             variable_mapping=rules.check_mapping(new.variable_mapping),
         )
         await _claim_room(unit, who.account, webhook.id)
@@ -79,6 +92,13 @@ async def create_webhook(
         note(services, unit, "webhook.create", who, webhook.id, origin)
         await unit.commit()
     return webhook
+
+
+def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) -> str | None:
+    """The secret that was given, or a new one of ours. Raises `InvalidInput`. SG-7."""
+    if given is not None:
+        return check_secret(scheme, given)
+    return made_secret(scheme, services.tokens.text(SECRET_LENGTH)) if makes else None
 
 
 async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
@@ -129,6 +149,7 @@ async def update_webhook(
         if owner is None:
             raise NotFound("Webhook")
         changed = await _changed(unit, webhook, owner, change, now)
+        changed = _resigned(services, changed, change, now)
         unit.webhooks.put(evolve(changed, updated_at=now))
         note(services, unit, "webhook.update", who, webhook_id, origin)
         await unit.commit()
@@ -157,11 +178,25 @@ async def _changed(
     return rules.enabled(webhook, now)
 
 
+def _resigned(services: Services, webhook: Webhook, change: Change, now: EpochMs) -> Webhook:
+    """The webhook with its scheme and secret changed. Raises `InvalidInput`, `Conflict`."""
+    scheme = webhook.scheme if isinstance(change.scheme, Unchanged) else change.scheme
+    overlap = ROTATION_OVERLAP if isinstance(change.overlap, Unchanged) else change.overlap
+    if isinstance(change.secret, Unchanged):
+        if not isinstance(change.overlap, Unchanged):
+            raise InvalidInput("overlap", "needs a new secret beside it")
+        if isinstance(change.scheme, Unchanged):
+            return webhook
+        return rules.rekeyed(webhook, scheme, None, DurationMs(0), now)
+    secret = _secret(services, scheme, change.secret, makes=True)
+    return rules.rekeyed(webhook, scheme, secret, DurationMs(overlap), now)
+
+
 @retried
 async def delete_webhook(
     services: Services, who: Principal | None, webhook_id: str, origin: Origin = UNKNOWN
 ) -> None:
-    """Delete it with its statistics. Raises `NotFound`."""
+    """Delete it with its statistics and deliveries. Raises `NotFound`."""
     async with services.store.unit() as unit:
         webhook = _own(await unit.webhooks.get(webhook_id), who)
         unit.webhooks.delete(webhook)

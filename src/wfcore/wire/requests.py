@@ -9,7 +9,7 @@ from attrs import Factory, field, frozen
 
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
-from wfcore.model.webhook import WebhookStatus
+from wfcore.model.webhook import Scheme, WebhookStatus
 
 Comment = NewType("Comment", str)
 """Words of a reviewer, limited in length."""
@@ -70,22 +70,42 @@ class DecisionBody:
 
 @frozen
 class WebhookBody:
-    """A new webhook, bound to one of the caller's own keys."""
+    """
+    A new webhook: bound to one of the caller's own keys (`apiKeyId`), or signed by a `scheme`.
+    Without `secret` one is made, for a scheme whose sender does not make it, and shown once.
+    """
 
     workflow_id: str
     name: str
-    api_key_id: str
+    api_key_id: str | None = field(default=None, metadata=NOT_NULL)
     variable_mapping: JsonObject | None = None
+    scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
+    secret: str | None = field(default=None, metadata=NOT_NULL, repr=False)
 
 
 @frozen
 class WebhookChangeBody:
-    """What of a webhook changes; a field that is not sent stays as it is."""
+    """
+    What of a webhook changes; a field that is not sent stays as it is. `secret` null: make a new
+    one and show it once. The one before stays good for `overlap` milliseconds (default 24 h).
+    """
 
     name: str | None = field(default=None, metadata=NOT_NULL)
     api_key_id: str | None = None
     variable_mapping: JsonObject | None = None
     status: WebhookStatus | None = field(default=None, metadata=NOT_NULL)
+    scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
+    secret: str | None = field(default=None, repr=False)
+    overlap: int | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class TestBody:
+    """A delivery to try a webhook with; without `payload` a small sample."""
+
+    __test__ = False
+
+    payload: JsonObject | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen

@@ -15,7 +15,6 @@ from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
-from wfcore.model.webhook import AuthMode, DisabledReason, WebhookStatus
 from wfcore.model.workflow import ColumnType, VariableType
 from wfcore.wire.results import StepView, UsageView
 from wfcore.wire.starts import ConcurrencyView, StarterView, WorkflowTriggerView
@@ -284,59 +283,6 @@ class ArtifactView:
 class ArtifactList:
     artifacts: Sequence[ArtifactView]
     total: int
-
-
-@define(eq=False)
-class WebhookView:
-    """A webhook. `secretKey` is there once, when it is made."""
-
-    id: str
-    webhook_id: str
-    workflow_id: str
-    name: str
-    api_key_id: str | None
-    variable_mapping: Mapping[str, str] | None
-    status: WebhookStatus
-    disabled_reason: DisabledReason | None
-    auth_mode: AuthMode
-    trigger_url: str
-    created_at: int
-    updated_at: int
-    last_triggered_at: int | None
-    secret_key: str | None = field(default=None, metadata=ABSENT, repr=False)
-
-
-@define(eq=False)
-class WebhookPage:
-    webhooks: Sequence[WebhookView]
-    total: int
-    page: int
-    size: int
-
-
-@define(eq=False)
-class WebhookDeleted:
-    ok: bool
-    webhook_id: str
-
-
-@define(eq=False)
-class DayView:
-    date: str
-    accepted: int
-    rejected: int
-
-
-@define(eq=False)
-class StatsView:
-    """How often a webhook was triggered. `rejected` maps a status to its number."""
-
-    webhook_id: str
-    total: int
-    accepted: int
-    rejected: Mapping[str, int]
-    last_triggered_at: int | None
-    daily: Sequence[DayView]
 
 
 @define(eq=False)

@@ -19,12 +19,10 @@ from wfcore.model.execution import (
 from wfcore.model.page import Page
 from wfcore.model.trigger import Shown
 from wfcore.model.usage import Usage
-from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
 from wfcore.rules.quorum import items_hash
 from wfcore.rules.secrecy import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.spending import total
-from wfcore.rules.tally import Stats
 from wfcore.wire import shapes
 from wfcore.wire.results import RefusedFileView, StepView, UsageView
 from wfcore.wire.starts import StarterView, concurrency_view, trigger_view
@@ -318,36 +316,6 @@ def artifact_view(artifact: Artifact, download_url: str) -> shapes.ArtifactView:
         content_type=artifact.content_type,
         sha256=artifact.sha256,
         created_at=artifact.created_at,
-    )
-
-
-def webhook_view(
-    webhook: Webhook, trigger_url: str, last_triggered_at: int | None, secret: str | None = None
-) -> shapes.WebhookView:
-    """A webhook; *secret* only in the answer that makes it."""
-    return shapes.WebhookView(
-        id=webhook.id,
-        webhook_id=webhook.id,
-        workflow_id=webhook.workflow_id,
-        name=webhook.name,
-        api_key_id=webhook.api_key_id,
-        variable_mapping=webhook.variable_mapping,
-        status=webhook.status,
-        disabled_reason=webhook.disabled_reason,
-        auth_mode=webhook.auth_mode,
-        trigger_url=trigger_url,
-        created_at=webhook.created_at,
-        updated_at=webhook.updated_at,
-        last_triggered_at=last_triggered_at,
-        secret_key=secret,
-    )
-
-
-def stats_view(webhook_id: str, stats: Stats) -> shapes.StatsView:
-    """The statistics of a webhook."""
-    daily = [shapes.DayView(day.date, day.accepted, day.rejected) for day in stats.daily]
-    return shapes.StatsView(
-        webhook_id, stats.total, stats.accepted, stats.rejected, stats.last_triggered_at, daily
     )
 
 

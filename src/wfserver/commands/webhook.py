@@ -1,5 +1,6 @@
 """`wfcore webhook`: URLs that start workflows. Those without a key are made only here."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -7,18 +8,20 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.instants import EpochMs
+from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
-from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
-from wfcore.usecases import webhooks
+from wfcore.model.webhook import AuthMode, Scheme, Webhook, WebhookStatus
+from wfcore.usecases import deliveries, webhooks
 from wfcore.usecases.keys import find_key
 from wfcore.usecases.services import Services
+from wfcore.usecases.starting import Started
 from wfcore.usecases.webhooks import Change, NewWebhook
 from wfcore.wire.converter import plain
-from wfcore.wire.views import webhook_view
+from wfcore.wire.webhooks import delivery_view, trigger_view, webhook_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, Pair, limit, pass_session
+from wfserver.params import Duration, Group, Member, Pair, limit, pass_session
 from wfserver.presence import base_url
 from wfserver.session import Session
 
@@ -37,7 +40,12 @@ def webhook_command() -> None:
 @click.option("--workflow", required=True, metavar="ID-or-NAME", help="What it starts.")
 @click.option("--name", required=True)
 @click.option("--key", metavar="KEYID", help="Only this API key opens it; its account owns it.")
-@click.option("--secret", help="Requests are signed with this secret (the old way).")
+@click.option("--secret", help="Requests are signed with this secret.")
+@click.option(
+    "--scheme",
+    type=Member(Scheme),
+    help="Whose headers sign requests.  [default: wfcore]  Without --secret one is made.",
+)
 @click.option("--open", "open_", is_flag=True, help="No credential: whoever knows the URL.")
 @click.option(
     "--map",
@@ -54,12 +62,14 @@ def create(
     name: str,
     key: str | None,
     secret: str | None,
+    scheme: Scheme | None,
     open_: bool,
     mapping: tuple[tuple[str, str], ...],
 ) -> None:
-    """A new active webhook, with exactly one of --key, --secret and --open."""
-    if sum((key is not None, secret is not None, open_)) != 1:
-        raise click.UsageError("Give exactly one of --key, --secret and --open")
+    """A new active webhook, with exactly one of --key, --secret or --scheme, and --open."""
+    signed = secret is not None or scheme is not None
+    if sum((key is not None, signed, open_)) != 1:
+        raise click.UsageError("Give exactly one of --key, --secret (or --scheme) and --open")
     if secret == "":
         raise click.UsageError("--secret must not be empty; --open makes a webhook without one")
 
@@ -67,27 +77,135 @@ def create(
         found = (await finding.workflow(services, workflow)).workflow
         owner = await _key_owner(services, key) if key else found.owner_id
         who = await finding.owner_of(services, owner)
-        new = NewWebhook(found.id, name, key, dict(mapping) or None, secret)
+        new = NewWebhook(
+            found.id,
+            name,
+            key,
+            dict(mapping) or None,
+            secret,
+            scheme or Scheme.WFCORE,
+            makes_secret=signed,
+        )
         return await webhooks.create_webhook(services, who, new, origin=AT_THE_COMMAND_LINE)
 
     made = session.work(job)
-    _show(session, _json(session, made, None, secret))
+    _show(session, _json(session, made, None, made.secret_key), made=secret is None)
 
 
 @webhook_command.command("set")
 @click.argument("id")
-@click.option("--status", type=Member(WebhookStatus), required=True)
+@click.option("--status", type=Member(WebhookStatus), help="Disable it, or make it active again.")
+@click.option("--scheme", type=Member(Scheme), help="Whose headers sign its requests.")
+@click.option("--secret", help="From now on requests are signed with this secret.")
+@click.option("--new-secret", is_flag=True, help="The same with a new one, which is shown once.")
+@click.option(
+    "--overlap",
+    type=Duration(),
+    help="How long the secret before stays good, too.  [default: 24h]",
+)
 @pass_session
-def set_(session: Session, id: str, status: WebhookStatus) -> None:
-    """Disable a webhook, or make it active again within the plan's number."""
+def set_(
+    session: Session,
+    id: str,
+    status: WebhookStatus | None,
+    scheme: Scheme | None,
+    secret: str | None,
+    new_secret: bool,
+    overlap: int | None,
+) -> None:
+    """Change a webhook's status, scheme or secret."""
+    if secret is not None and new_secret:
+        raise click.UsageError("Give --secret or --new-secret, not both")
+    given = {"status": status, "scheme": scheme, "secret": secret, "overlap": overlap}
+    fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if new_secret:
+        fields["secret"] = None
+    if not fields:
+        raise click.UsageError("Say what changes: --status, --scheme, --secret, --new-secret")
 
     async def job(services: Services) -> tuple[Webhook, int | None]:
         changed = await webhooks.update_webhook(
-            services, None, id, Change(status=status), origin=AT_THE_COMMAND_LINE
+            services, None, id, Change(**fields), origin=AT_THE_COMMAND_LINE
         )
         return changed, await webhooks.last_triggered(services, id)
 
-    _show(session, _json(session, *session.work(job)))
+    changed, last = session.work(job)
+    shown = changed.secret_key if "secret" in fields else None
+    _show(session, _json(session, changed, last, shown), made=new_secret)
+
+
+@webhook_command.command("deliveries")
+@click.argument("id")
+@limit
+@pass_session
+def deliveries_(session: Session, id: str, limit: int) -> None:
+    """The last deliveries to a webhook, and why some were refused."""
+    page = session.work(
+        lambda services: deliveries.list_deliveries(services, None, id, PageRequest(1, limit))
+    )
+    if session.json:
+        put_list([plain(delivery_view(one)) for one in page.rows], page.total)
+        return
+    heads = ("id", "at", "status", "from", "execution", "reason")
+    rows = [
+        (one.id, instant(one.at), one.status, one.kind, one.execution_id, one.reason)
+        for one in page.rows
+    ]
+    put_table(heads, rows, page.total)
+
+
+@webhook_command.command("replay")
+@click.argument("id")
+@click.argument("delivery")
+@pass_session
+def replay(session: Session, id: str, delivery: str) -> None:
+    """Start a new execution from what a delivery carried."""
+    _put_started(
+        session,
+        id,
+        session.work(
+            lambda services: deliveries.replay_delivery(
+                services, None, id, delivery, AT_THE_COMMAND_LINE
+            )
+        ),
+    )
+
+
+@webhook_command.command("test")
+@click.argument("id")
+@click.option("--payload", metavar="JSON", help="The object to deliver, instead of a sample.")
+@pass_session
+def test(session: Session, id: str, payload: str | None) -> None:
+    """Deliver a sample, signed as the sender would, through every check."""
+    content = _object(payload) if payload is not None else None
+    _put_started(
+        session,
+        id,
+        session.work(
+            lambda services: deliveries.deliver_test(
+                services, None, id, content, AT_THE_COMMAND_LINE
+            )
+        ),
+    )
+
+
+def _object(text: str) -> JsonObject:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput("--payload", f"not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("--payload", "must be a JSON object")
+    return value
+
+
+def _put_started(session: Session, id: str, started: Started) -> None:
+    if session.json:
+        put_json(
+            plain(trigger_view(id, started.execution_id, started.workflow_id, started.started_at))
+        )
+    else:
+        put_fields({"execution": started.execution_id, "webhook": id})
 
 
 @webhook_command.command("list")
@@ -141,7 +259,7 @@ def _json(
     return plain(webhook_view(webhook, url, last_at, secret))
 
 
-def _show(session: Session, document: Any) -> None:
+def _show(session: Session, document: Any, made: bool = False) -> None:
     if session.json:
         put_json(document)
         return
@@ -154,11 +272,18 @@ def _show(session: Session, document: Any) -> None:
             "status": document["status"],
             "disabled": document["disabledReason"],
             "opened by": MODES[document["authMode"]],
+            "scheme": document["scheme"],
             "key": document["apiKeyId"],
+            "secret (shown once)": document.get("secretKey") if made else None,
+            "old secret until": _until(document["oldSecretUntil"]),
         }
     )
     if document["authMode"] == AuthMode.NONE:
         click.secho(OPEN_WARNING, fg="red", bold=True, err=True)
+
+
+def _until(at: int | None) -> str | None:
+    return None if at is None else instant(at)
 
 
 def _row(webhook: Webhook, last_at: int | None, names: Mapping[str, str]) -> tuple[object, ...]:

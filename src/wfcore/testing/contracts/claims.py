@@ -301,12 +301,18 @@ class ClaimContract:
             *(make.session(f"s{n}", created_at=at(n)) for n in range(5)),
             *(make.login(f"l{n}", last_failure_at=at(n)) for n in range(5)),
         )
-        assert [await store.trim(at(2), at(3), at(4), 4) for _ in range(5)] == [4, 4, 4, 1, 0]
+        async with store.unit() as unit:
+            for n in range(5):
+                unit.webhooks.deliver(make.delivery(f"dlv_{n}", at=at(n)))
+            await unit.commit()
+        gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(5)]
+        assert gone == [4, 4, 4, 3, 0]
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(5)]
             sessions = [await view.sessions.get(f"s{n}") for n in range(5)]
             logins = [await view.logins.get(f"l{n}") for n in range(5)]
+            assert ids(await view.webhooks.deliveries("wh_1")) == ["dlv_4", "dlv_3", "dlv_2"]
         assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
         assert [session is not None for session in sessions] == [False] * 4 + [True]
         assert [login is not None for login in logins] == [False] * 4 + [True]
@@ -314,7 +320,7 @@ class ClaimContract:
     async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
         """A batch that is not all takes what is oldest of its kind."""
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(9 - n)) for n in range(4)))
-        assert await store.trim(at(20), at(0), at(0), 3) == 3
+        assert await store.trim(at(20), at(0), at(0), at(0), 3) == 3
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_0"]
 

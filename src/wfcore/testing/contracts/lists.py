@@ -318,3 +318,28 @@ class ListContract:
         assert [tally.last_at for tally in found] == [at(39), at(36)]
         assert webhook is not None
         assert webhook.version == 1
+
+    async def test_the_last_deliveries_are_kept_by_their_credentials(self, store: Store) -> None:
+        """The newest 50 with good credentials and the newest 50 without, as they were given."""
+        last = make.delivery("dlv_200", status=409, payload={"a": [1, {"b": None}]}, reason="full")
+
+        async def deliver(number: int) -> None:
+            async with store.unit() as unit:
+                for good in (True, False):
+                    id = f"dlv_{number:03}{'g' if good else 'b'}"
+                    unit.webhooks.deliver(make.delivery(id, authenticated=good, at=at(number)))
+                await asyncio.sleep(0)
+                await unit.commit()
+
+        await asyncio.gather(*(deliver(number) for number in range(60)))
+        async with store.unit() as unit:
+            unit.webhooks.deliver(last)
+            assert (await unit.webhooks.deliveries("wh_1"))[0] == last
+            await unit.commit()
+        async with store.view() as view:
+            found = await view.webhooks.deliveries("wh_1")
+        assert found[0] == last
+        assert [one.id for one in found[1:]] == sorted(
+            [*(f"dlv_{n:03}g" for n in range(11, 60)), *(f"dlv_{n:03}b" for n in range(10, 60))],
+            reverse=True,
+        )

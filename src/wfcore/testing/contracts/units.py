@@ -271,10 +271,12 @@ class UnitContract:
             assert share.permission is Permission.VIEW
 
     async def test_deleting_a_webhook_takes_its_tallies(self, store: Store) -> None:
-        """Deleting compares the version and takes the counts along."""
+        """Deleting compares the version and takes the counts and the deliveries along."""
         await keep(store, make.webhook())
         async with store.unit() as unit:
             unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
+            unit.webhooks.deliver(make.delivery())
+            unit.webhooks.deliver(make.delivery("dlv_2", webhook_id="wh_2"))
             await unit.commit()
         async with store.unit() as unit:
             unit.webhooks.delete(make.webhook(version=2))
@@ -286,6 +288,8 @@ class UnitContract:
         async with store.view() as view:
             assert await view.webhooks.get("wh_1") is None
             assert list(await view.webhooks.tallies("wh_1")) == []
+            assert list(await view.webhooks.deliveries("wh_1")) == []
+            assert list(await view.webhooks.deliveries("wh_2")) != []
 
     async def test_an_event_number_is_given_once(self, store: Store) -> None:
         """A number that exists makes the unit stale; the log comes back in order."""

@@ -1,0 +1,160 @@
+"""How the wire shows webhooks, their deliveries and what is counted of them. Contract §6, §11."""
+
+from collections.abc import Mapping, Sequence
+
+from attrs import define, field
+
+from wfcore.instants import EpochMs
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.webhook import (
+    AuthMode,
+    Delivery,
+    DeliveryKind,
+    DisabledReason,
+    Scheme,
+    Webhook,
+    WebhookStatus,
+)
+from wfcore.rules.tally import Stats
+from wfcore.rules.webhook import may_be_replayed
+from wfcore.wire.shapes import ABSENT, TriggerView
+
+
+@define(eq=False)
+class WebhookView:
+    """
+    A webhook. `secretKey` is there once, when it is made. `scheme`: whose headers sign its
+    requests, null where none do; `oldSecretUntil`: until when the secret before is good, too.
+    """
+
+    id: str
+    webhook_id: str
+    workflow_id: str
+    name: str
+    api_key_id: str | None
+    variable_mapping: Mapping[str, str] | None
+    status: WebhookStatus
+    disabled_reason: DisabledReason | None
+    auth_mode: AuthMode
+    trigger_url: str
+    created_at: int
+    updated_at: int
+    last_triggered_at: int | None
+    scheme: Scheme | None
+    old_secret_until: int | None
+    secret_key: str | None = field(default=None, metadata=ABSENT, repr=False)
+
+
+@define(eq=False)
+class WebhookPage:
+    webhooks: Sequence[WebhookView]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class DeliveryView:
+    """
+    One answered request to a webhook. `status`: what was answered; `reason`: why it was refused;
+    `canReplay`: whether what it carried is still known.
+    """
+
+    id: str
+    webhook_id: str
+    at: int
+    kind: DeliveryKind
+    status: int
+    authenticated: bool
+    reason: str | None
+    execution_id: str | None
+    replay_of: str | None
+    can_replay: bool
+
+
+@define(eq=False)
+class DeliveryPage:
+    deliveries: Sequence[DeliveryView]
+    total: int
+    page: int
+    size: int
+
+
+@define(eq=False)
+class WebhookDeleted:
+    ok: bool
+    webhook_id: str
+
+
+@define(eq=False)
+class DayView:
+    date: str
+    accepted: int
+    rejected: int
+
+
+@define(eq=False)
+class StatsView:
+    """How often a webhook was triggered. `rejected` maps a status to its number."""
+
+    webhook_id: str
+    total: int
+    accepted: int
+    rejected: Mapping[str, int]
+    last_triggered_at: int | None
+    daily: Sequence[DayView]
+
+
+def trigger_view(
+    webhook_id: str, execution_id: str, workflow_id: str, started_at: EpochMs
+) -> TriggerView:
+    """An accepted trigger."""
+    return TriggerView(execution_id, webhook_id, workflow_id, ExecutionStatus.PENDING, started_at)
+
+
+def webhook_view(
+    webhook: Webhook, trigger_url: str, last_triggered_at: int | None, secret: str | None = None
+) -> WebhookView:
+    """A webhook; *secret* only in the answer that makes it."""
+    return WebhookView(
+        id=webhook.id,
+        webhook_id=webhook.id,
+        workflow_id=webhook.workflow_id,
+        name=webhook.name,
+        api_key_id=webhook.api_key_id,
+        variable_mapping=webhook.variable_mapping,
+        status=webhook.status,
+        disabled_reason=webhook.disabled_reason,
+        auth_mode=webhook.auth_mode,
+        trigger_url=trigger_url,
+        created_at=webhook.created_at,
+        updated_at=webhook.updated_at,
+        last_triggered_at=last_triggered_at,
+        scheme=webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else None,
+        old_secret_until=webhook.old_secret_until,
+        secret_key=secret,
+    )
+
+
+def delivery_view(delivery: Delivery) -> DeliveryView:
+    """A delivery, without what it carried."""
+    return DeliveryView(
+        id=delivery.id,
+        webhook_id=delivery.webhook_id,
+        at=delivery.at,
+        kind=delivery.kind,
+        status=delivery.status,
+        authenticated=delivery.authenticated,
+        reason=delivery.reason,
+        execution_id=delivery.execution_id,
+        replay_of=delivery.replay_of,
+        can_replay=may_be_replayed(delivery),
+    )
+
+
+def stats_view(webhook_id: str, stats: Stats) -> StatsView:
+    """The statistics of a webhook."""
+    daily = [DayView(day.date, day.accepted, day.rejected) for day in stats.daily]
+    return StatsView(
+        webhook_id, stats.total, stats.accepted, stats.rejected, stats.last_triggered_at, daily
+    )
