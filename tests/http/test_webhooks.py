@@ -174,6 +174,7 @@ async def test_every_answer_is_in_the_statistics(world: World):
 RECORD = {
     "id", "webhookId", "workflowId", "name", "apiKeyId", "variableMapping", "status",
     "disabledReason", "authMode", "triggerUrl", "createdAt", "updatedAt", "lastTriggeredAt",
+    "scheme", "oldSecretUntil",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from wfcore.errors import (
 from wfcore.instants import EpochMs, later
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.approval import ApprovalStatus, Assent, Group
-from wfcore.model.webhook import WebhookStatus
+from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.window import Taken
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Concurrency, GroupSpec
 from wfcore.rules.access import require_active, require_permission, require_scope
@@ -40,7 +40,6 @@ from wfcore.rules.rate import verdict, windows
 from wfcore.rules.redrive import kept_results
 from wfcore.rules.release import released_rows
 from wfcore.rules.session import require_alive, require_unlocked
-from wfcore.rules.signature import require_signature
 from wfcore.rules.webhook import (
     bound,
     check_mapping,
@@ -51,6 +50,7 @@ from wfcore.rules.webhook import (
     require_room,
     require_triggerable,
 )
+from wfcore.rules.webhook_scheme import require_signed
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
@@ -290,8 +290,10 @@ DOORS: list[Case] = [
     (lambda: presented_key(["a", "b"], [], []), Unauthenticated(AuthReason.MALFORMED)),
     (lambda: presented_key([], ["a", "b"], []), Unauthenticated(AuthReason.MALFORMED)),
     (
-        lambda: require_signature("s", b"", None),
-        Unauthenticated(AuthReason.SIGNATURE_MISMATCH),
+        lambda: require_signed(Scheme.WFCORE, ["s"], {}, b"", NOW),
+        Unauthenticated(
+            AuthReason.SIGNATURE_MISMATCH, detail="the header x-webhook-signature is missing"
+        ),
     ),
     (
         lambda: require_alive(make.session(account_id="acc_7", created_at=EpochMs(0)), NOW),

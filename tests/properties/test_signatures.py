@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.instants import EpochMs
+from wfcore.model.webhook import Scheme
 from wfcore.rules.signature import (
     download_fits,
-    require_signature,
     same_bytes,
     sign,
     sign_download,
     signature_fits,
 )
+from wfcore.rules.webhook_scheme import require_signed
 from wfcore.testing.strategies import instants, texts
 
 secrets = texts(1)
@@ -32,7 +33,6 @@ def test_a_signed_body_passes(secret, body, prefix, upper, blanks):
     digest = sign(secret, body).upper() if upper else sign(secret, body)
     header = f" {prefix}{digest} " if blanks else f"{prefix}{digest}"
     assert signature_fits(secret, body, header)
-    require_signature(secret, body, header)
 
 
 @given(secrets, bodies.filter(bool), st.data())
@@ -71,8 +71,9 @@ def test_any_changed_digit_fails(secret, body, place, digit):
 def test_odd_headers_are_mismatches_and_nothing_else(secret, body, header):
     """SG-3: missing, short, not hexadecimal, not even ASCII: 401, never a crash."""
     assert not signature_fits(secret, body, header)
+    headers = {} if header is None else {"x-webhook-signature": [header]}
     with pytest.raises(Unauthenticated) as refused:
-        require_signature(secret, body, header)
+        require_signed(Scheme.WFCORE, [secret], headers, body, EpochMs(0))
     assert refused.value.reason is AuthReason.SIGNATURE_MISMATCH
 
 

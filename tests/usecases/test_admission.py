@@ -16,7 +16,7 @@ from wfcore.errors import (
 )
 from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
 from wfcore.model.access import AccountStatus, Plan, Scope
-from wfcore.model.webhook import AuthMode
+from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.signature import sign
 from wfcore.usecases import accounts, admission, keys, sessions, starting, webhooks
 from wfcore.usecases.admission import Carried
@@ -147,6 +147,15 @@ async def test_a_rotated_key_overlaps_for_a_day(world: World) -> None:
     await enter(world, rotated.text)
 
 
+async def knock_at(
+    world: World, webhook: Webhook, carried: Carried, signature: str | None, body: bytes
+) -> None:
+    headers = {} if signature is None else {"x-webhook-signature": [signature]}
+    services = world.services
+    sender = await admission.identify_sender(services, webhook, carried, headers, body, HERE)
+    await admission.admit_sender(services, webhook, sender)
+
+
 async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:
     """Another key of the same account is refused, a signature too. WH-1."""
     ann = await world.account()
@@ -156,7 +165,7 @@ async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:
     webhook = await webhooks.create_webhook(world.services, ann, new)
 
     async def knock(carried: Carried, signature: str | None = None) -> None:
-        await admission.admit_trigger(world.services, webhook, carried, signature, b"{}", HERE)
+        await knock_at(world, webhook, carried, signature, b"{}")
 
     await knock(bearer(issued.text))
     with pytest.raises(Unauthenticated):
@@ -176,16 +185,16 @@ async def test_a_signed_webhook_opens_for_its_signature_alone(world: World) -> N
     body = b'{"a": 1}'
     good = sign("s3cret", body)
     for header in (good, f"sha256={good}", f"sha256={good.upper()}"):
-        await admission.admit_trigger(world.services, webhook, Carried(), header, body, HERE)
+        await knock_at(world, webhook, Carried(), header, body)
     for header in (None, "", "sha256=", good[:-1], sign("s3cret", body + b" ")):
         with pytest.raises(Unauthenticated):
-            await admission.admit_trigger(world.services, webhook, Carried(), header, body, HERE)
+            await knock_at(world, webhook, Carried(), header, body)
     issued = await keys.create_key(world.services, ann.account.id, "k", [Scope.WEBHOOK_TRIGGER])
     bound = await webhooks.update_webhook(
         world.services, ann, webhook.id, Change(api_key_id=issued.key.id)
     )
     with pytest.raises(Unauthenticated):
-        await admission.admit_trigger(world.services, bound, Carried(), good, body, HERE)
+        await knock_at(world, bound, Carried(), good, body)
     with pytest.raises(Conflict):
         await webhooks.update_webhook(world.services, ann, webhook.id, Change(api_key_id=None))
 

@@ -19,7 +19,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
-from wfcore.model.webhook import WebhookStatus
+from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.variables import NO_NUL
 from wfcore.wire.requests import Comment
@@ -183,7 +183,9 @@ _IN = Converter(detailed_validation=True)
 _IN.register_structure_hook_factory(attrs.has, _reader)
 _IN.register_structure_hook(str, _strict(str, "a string"))
 _IN.register_structure_hook(bool, _strict(bool, "true or false"))
+_IN.register_structure_hook(int, _strict(int, "a whole number"))
 _IN.register_structure_hook(Comment, _comment)
-_IN.register_structure_hook(WebhookStatus, _member)
+for _kind in (WebhookStatus, Scheme):  # by name: a text enum counts as `str` otherwise
+    _IN.register_structure_hook(_kind, _member)
 _IN.register_structure_hook(Verdict, _verdict)
 _IN.register_structure_hook_func(_is_object, _object)
