@@ -192,17 +192,20 @@ def test_a_nightly_report_and_what_follows(site: Site, ann: Caller, chat: Receiv
     assert chat.url not in ann.get(f"/api/v1/executions/{last}/result").text
 
 
+def github_hook(ann: Caller, flow: str) -> Webhook:
+    return ann.webhook(flow, secret=SECRET, scheme=Scheme.GITHUB, variable_mapping=MAPPING)
+
+
 def delivered(ann: Caller, hook_id: str, payload: dict[str, Any]) -> httpx.Response:
-    """A delivery of GitHub behind a proxy that copies its signature to the service's header."""
+    """A delivery of GitHub, with the header that it signs with."""
     body = json.dumps(payload, indent=1).encode()
-    theirs = signed(SECRET, body)
-    copied = {**theirs, "X-Hub-Signature-256": theirs["X-Webhook-Signature"]}
-    return ann.site.http.post(f"/api/webhooks/{hook_id}/trigger", content=body, headers=copied)
+    headers = {"X-Hub-Signature-256": signed(SECRET, body)["X-Webhook-Signature"]}
+    return ann.site.http.post(f"/api/webhooks/{hook_id}/trigger", content=body, headers=headers)
 
 
 def test_triage_of_a_new_issue(ann: Caller, provider: ModelServer) -> None:
-    """A delivery, a proposal of the model, a correction by a person, the call. SG-1, VM-2, AI-2."""
-    hook = ann.webhook(applied(ann, "issue-triage.yaml"), secret=SECRET, variable_mapping=MAPPING)
+    """A delivery, a proposal of the model, a correction by a person, the call. SG-4, VM-2, AI-2."""
+    hook = github_hook(ann, applied(ann, "issue-triage.yaml"))
     provider.will(says(PROPOSED))
     answer = delivered(ann, hook.id, OPENED)
     assert answer.status_code == 202, answer.text
@@ -228,9 +231,9 @@ def test_triage_of_a_new_issue(ann: Caller, provider: ModelServer) -> None:
 
 
 def test_triage_leaves_other_events_alone(ann: Caller, provider: ModelServer) -> None:
-    """An edited issue asks nobody; a ping and a forged delivery start nothing. VM-5, SG-2."""
+    """An edited issue asks nobody; a ping and a forged delivery start nothing. VM-5, SG-4."""
     flow = applied(ann, "issue-triage.yaml")
-    hook = ann.webhook(flow, secret=SECRET, variable_mapping=MAPPING)
+    hook = github_hook(ann, flow)
     before = len(provider.asked)
     id = delivered(ann, hook.id, {**OPENED, "action": "edited"}).json()["executionId"]
     result = completed(ann, id)
@@ -241,8 +244,8 @@ def test_triage_leaves_other_events_alone(ann: Caller, provider: ModelServer) ->
     assert (ping.status_code, "action" in ping.json()["error"]) == (400, True)
     path = f"/api/webhooks/{hook.id}/trigger"
     body = json.dumps(OPENED).encode()
-    github_alone = {"X-Hub-Signature-256": signed(SECRET, body)["X-Webhook-Signature"]}
-    assert ann.site.http.post(path, content=body, headers=github_alone).status_code == 401
+    forged = {"X-Hub-Signature-256": signed("another", body)["X-Webhook-Signature"]}
+    assert ann.site.http.post(path, content=body, headers=forged).status_code == 401
     assert len(runs(ann, flow)) == 1
 
 

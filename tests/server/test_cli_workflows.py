@@ -143,16 +143,16 @@ def test_an_open_webhook_is_marked_loudly(wfcore: Call, applied: str) -> None:
 
 
 def test_plan_limits_hold_here_too(wfcore: Call, applied: str) -> None:
-    """On PRO a fourth webhook is refused, and one that was disabled cannot come back over it."""
+    """On PRO a fourth webhook is refused, disabled ones count, and come back."""
     create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--secret", "s", "--json")
     ids = [wfcore(*create).json["id"] for _ in range(3)]
     refused = wfcore(*create)
     assert refused.status == 1
-    assert "3 active webhooks" in refused.err
+    assert "allows 3 webhooks" in refused.err
     disabled = wfcore("webhook", "set", ids[0], "--status", "disabled", "--json").json
     assert (disabled["status"], disabled["disabledReason"]) == ("DISABLED", "MANUAL")
-    assert wfcore(*create).status == 0
-    assert wfcore("webhook", "set", ids[0], "--status", "active").status == 1
+    assert wfcore(*create).status == 1
+    assert wfcore("webhook", "set", ids[0], "--status", "active").status == 0
 
 
 def test_plan_free_has_no_webhooks(wfcore: Call, applied: str) -> None:
@@ -195,3 +195,38 @@ def test_the_sample_can_be_applied(wfcore: Call) -> None:
         "workflow", "apply", "-", "--owner", "ann@example.org", stdin=sample.text().decode()
     )
     assert said.status == 0, said.err
+
+
+def test_a_webhook_of_a_sender_with_a_scheme(wfcore: Call, applied: str) -> None:
+    """A secret is made or given, shown once, and rotated; what cannot be is said. SG-7, WH-19."""
+    create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--scheme")
+    made = wfcore(*create, "standard", "--json").json
+    assert made["scheme"] == "standard"
+    assert made["secretKey"].startswith("whsec_")
+    turned = wfcore("webhook", "set", made["id"], "--new-secret", "--overlap", "1h", "--json").json
+    assert turned["secretKey"] not in (made["secretKey"], None)
+    assert turned["oldSecretUntil"] == turned["updatedAt"] + 3_600_000
+    again = wfcore("webhook", "set", made["id"], "--scheme", "github", "--secret", "s", "--json")
+    assert (again.json["scheme"], again.json["oldSecretUntil"]) == ("github", None)
+    shown = wfcore("webhook", "create", "--workflow", "Greet", "--name", "w", "--scheme", "github")
+    assert "whsec_" in shown.out
+    assert "whsec_" not in wfcore("webhook", "list", "--json").out
+    assert "secret" in wfcore(*create, "stripe").err
+    assert wfcore("webhook", "set", made["id"]).status == 2
+    assert wfcore("webhook", "set", made["id"], "--secret", "s", "--new-secret").status == 2
+
+
+def test_deliveries_are_listed_tried_and_replayed(wfcore: Call, applied: str) -> None:
+    """A test, its row, its replay; a payload that is no object is told. WH-20, WH-22, WH-23."""
+    create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--scheme", "slack")
+    id = wfcore(*create, "--secret", "s", "--json").json["id"]
+    tried = wfcore("webhook", "test", id, "--payload", '{"name": "Bob"}', "--json").json
+    first = wfcore("webhook", "deliveries", id, "--json").json["items"][0]
+    assert (first["kind"], first["executionId"]) == ("test", tried["executionId"])
+    again = wfcore("webhook", "replay", id, first["id"], "--json").json
+    assert again["executionId"] != tried["executionId"]
+    listed = wfcore("webhook", "deliveries", id).out
+    assert all(word in listed for word in ("test", "replay", again["executionId"]))
+    assert "--payload" in wfcore("webhook", "test", id, "--payload", "[1").err
+    assert "--payload" in wfcore("webhook", "test", id, "--payload", "[1]").err
+    assert wfcore("webhook", "replay", id, "dlv_0").err == "error: Delivery not found\n"
