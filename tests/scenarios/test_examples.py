@@ -21,6 +21,7 @@ from scenarios.process import until
 from scenarios.site import Caller, Site, signed
 from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
+from wfcore.model.webhook import Scheme, Webhook
 from wfcore.usecases.services import Services
 from wfcore.usecases.triggers import list_triggers
 from wfcore.usecases.workflows import apply_workflow
