@@ -28,8 +28,8 @@ from adapters_http.doors import DOORS
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.json_text import dump_json
 from adapters_http.lookup import Lookup
-from adapters_http.proxies import Proxies
 from adapters_http.payloads import payload_of
+from adapters_http.proxies import Proxies
 from adapters_http.route import Route
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.rate import Quota
