@@ -15,6 +15,7 @@ PUBLISHED = {
     7: "02d5f1b63e18e74cc6ac6e0d6715ae0ff630a9ca4213e7fb0bd7817ddacea6e3",
     8: "db3e890dd94221fce8fb8bdf38d9c463623e880891eb9090fd990a0cb3cf1d58",
     9: "591855b13a12210eb88c72e61db185c2794e90721a8daf2c9181cb8a30881256",
+    10: "16c563041417cd377b7875d6889476045522a2743fdae3cfa1f3e48110314fab",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 
