@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from scenarios import process as processes
 from scenarios.flows import REVIEW, SLOW
 from scenarios.process import until
 from scenarios.site import Caller, Site, told
@@ -210,3 +211,46 @@ def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
 
 def metrics(site: Site) -> str:
     return httpx.get(f"{site.server.url}/metrics").text
+
+
+TAKES_NOTHING = """
+import sys
+from adapters_store.sqlite import SqliteStore
+from wfserver.cli import main
+
+async def claim(self, *_):
+    return []
+
+SqliteStore.claim = claim
+sys.exit(main(["serve", "--port", "0"]))
+"""
+
+
+def test_a_dispatcher_that_takes_nothing_is_seen(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where due executions are left although there is room, readiness is 503 and names it."""
+    monkeypatch.setattr(processes, "SERVE", (sys.executable, "-c", TAKES_NOTHING))
+    site = begin({"WFCORE_STALLED_AFTER": "1s", "WFCORE_DRAIN": "0s"})
+    ann = site.caller()
+    assert readiness(site) == 200
+    ann.start(ann.workflow(SLOW))
+    until(lambda: readiness(site) == 503, 20)
+    said = httpx.get(f"{site.server.url}/readyz").json()["error"]
+    assert said.startswith("the dispatcher leaves executions that were due ")
+
+
+def test_a_full_server_is_ready(begin: Begin) -> None:
+    """However long executions wait for a place, a server whose places are used is well."""
+    site = begin({"WFCORE_STALLED_AFTER": "1s", "WFCORE_CONCURRENCY": "1", "WFCORE_DRAIN": "0s"})
+    ann = site.caller()
+    running(ann)
+    ann.start(ann.workflow(SLOW))
+
+    def waited_s() -> float:
+        line = 'wfcore_oldest_due_seconds{loop="dispatcher"} '
+        found = [row for row in metrics(site).splitlines() if row.startswith(line)]
+        return float(found[0].removeprefix(line))
+
+    until(lambda: waited_s() > 2, 30)
+    assert readiness(site) == 200
