@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from adapters_store.sqlite import SqliteStore
 from wfcore.testing import builders as make
@@ -84,3 +85,27 @@ async def test_the_bound_holds_however_much_is_read_and_written(tmp_path: Path) 
     assert ("executions", ("large",)) not in cache.entries
     assert cache.entries
     await store.close()
+
+
+async def test_an_execution_that_changes_often_counts_once(tmp_path: Path) -> None:
+    """After many changes an entry counts about what it does for who reads it anew."""
+    path = tmp_path / "wfcore.db"
+    store = await SqliteStore.open(path)
+    await keep(store, make.execution("e1", events=0, variables={"x": "y" * 2_000}))
+    for number in range(60):
+        async with store.unit() as unit:
+            run = await unit.executions.get("e1")
+            assert run is not None
+            steps = {"a": make.step_result(output=["x" * 1_000] * (number % 3 + 1))}
+            if number % 5:
+                steps = {**steps, f"s{number % 5}": make.step_result()}
+            run = evolve(run, step_results=steps, events=number, variables={"x": [number] * 99})
+            unit.executions.put(run)
+            await unit.commit()
+    fresh = await SqliteStore.open(path)
+    async with fresh.view() as view:
+        assert await view.executions.get("e1") is not None
+    one, other = (s._reads.cache.entries["executions", ("e1",)].size for s in (store, fresh))
+    assert other * 0.8 < one < other * 1.2
+    await store.close()
+    await fresh.close()

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 
 import attrs
 import orjson
@@ -84,6 +84,13 @@ OBJECT, LIST, MEMBER, NAME, WIDE = 192, 64, 40, 32, 4
 Bytes that an object, a list, what follows a comma and what follows a colon take up, and how many a
 character does where one is not ASCII: measured with `tracemalloc`, rounded up.
 """
+
+
+class Size(NamedTuple):
+    """About how many bytes a record takes up: what each change writes anew, and the rest."""
+
+    head: int
+    rest: int
 
 
 def cost_of(text: str) -> int:

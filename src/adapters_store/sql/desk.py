@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
+from adapters_store.sql.bodies import Size
 from adapters_store.sql.connection import Cursor
 from adapters_store.sql.kinds import Fetch, Key, Kind, Row
 from adapters_store.sql.queries import Query
@@ -50,7 +51,7 @@ class Desk:
     reads: Reads
     writer: Writer
     writes: list[Write] = field(factory=list)
-    drafts: dict[tuple[str, Key], tuple[Any, int]] = field(factory=dict)
+    drafts: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
@@ -125,8 +126,8 @@ class Desk:
         self.writes.extend(writes)
         self.changed.add(table)
 
-    def draft(self, table: str, key: Key, record: Any, size: int = 0) -> None:
-        """What a read of *key* shows from now on. *size* > 0: worth remembering after commit."""
+    def draft(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
+        """What a read of *key* shows from now on. With a *size*: worth remembering after commit."""
         self.drafts[table, key] = record, size
 
     def put(self, kind: Kind[R], record: R) -> None:

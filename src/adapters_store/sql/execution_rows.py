@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sql.bodies import cost_of, reader_of, text_of, value_of, writer_of
+from adapters_store.sql.bodies import Size, cost_of, reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row
 from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.evolving import evolve
@@ -105,22 +105,21 @@ def bumped(run: Execution) -> Execution:
     return evolve(run, version=run.version + 1)
 
 
-def writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
+def writes(run: Execution, base: Execution | None) -> tuple[list[Write], Size]:
     """
     The writes that store *run* over *base* (what is stored at its version, None: unknown), and
-    about how many bytes their values take up in memory.
+    its size, of which `rest` is how much more that is than the rest of *base*.
     """
     body = text_of(write_head(run))
     output = None if run.output is None else text_of(run.output)
-    found, size = _step_writes(run, base)
+    found, more = _step_writes(run, base)
     found.insert(0, _head(run, base, body, output))
-    size += cost_of(body) + cost_of(output or "")
     if _has_new_variables(run, base):
         variables = text_of(run.variables)
         found.append((PUT_VARIABLES, (run.id, variables), None))
-        size += cost_of(variables)
+        more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
     found += _lane_writes(run)
-    return found, size
+    return found, Size(cost_of(body) + cost_of(output or ""), more)
 
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
@@ -157,19 +156,33 @@ _place = attrgetter(*_PLACE, "secrets")
 
 
 def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
-    """Write the step results that differ; all anew where the order does not go on."""
-    known: Mapping[str, StepResult] = {} if base is None else base.step_results
+    """
+    Write the step results that differ; all anew where the order does not go on. With how many
+    bytes more they take up than those of *base*.
+    """
+    before: Mapping[str, StepResult] = {} if base is None else base.step_results
+    known = before
     found: list[Write] = []
-    size = 0
     if run.version and (base is None or not _goes_on(known, run.step_results)):
         found.append((DROP_STEPS, (run.id,), None))
         known = {}
+    gone = (
+        _texts(name, old)
+        for name, old in before.items()
+        if known.get(name) is not old or run.step_results.get(name) is not old
+    )
+    more = -sum(cost_of(body) + cost_of(output) for body, output in gone)
     for position, (name, result) in enumerate(run.step_results.items()):
         if known.get(name) is not result:
-            body, output = text_of({"name": name, **_write_step(result)}), text_of(result.output)
+            body, output = _texts(name, result)
             found.append((PUT_STEP, (run.id, position, body, output), None))
-            size += cost_of(body) + cost_of(output)
-    return found, size
+            more += cost_of(body) + cost_of(output)
+    return found, more
+
+
+def _texts(name: str, result: StepResult) -> tuple[str, str]:
+    """A step result as body and output."""
+    return text_of({"name": name, **_write_step(result)}), text_of(result.output)
 
 
 def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:

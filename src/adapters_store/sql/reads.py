@@ -50,6 +50,7 @@ class Known:
     A decoded record, its row where that is what is compared, and about how many bytes both are.
 
     `seen`: the state of the database (see `Reads.state`) in which it was last found to hold.
+    `head`: what of `size` the next change replaces; 0 where it was read, and nobody knows.
     """
 
     version: int
@@ -57,6 +58,7 @@ class Known:
     size: int
     row: Row | None = None
     seen: int | None = None
+    head: int = 0
 
 
 @define(eq=False)
@@ -226,8 +228,10 @@ class Reads:
         for unit in units:
             for (table, key), (record, size) in unit.drafts.items():
                 self.cache.forget(table, key)
-                if size:
-                    known = Known(record.version, record, size, seen=self._state[0])
+                if size is not None:
+                    known = Known(
+                        record.version, record, sum(size), seen=self._state[0], head=size.head
+                    )
                     self.cache.keep(table, key, known)
 
     def _next_turn(self) -> None:

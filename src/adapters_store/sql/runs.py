@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define
 
 from adapters_store.sql import execution_rows
-from adapters_store.sql.bodies import text_of, value_of
+from adapters_store.sql.bodies import Size, text_of, value_of
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
@@ -108,23 +108,27 @@ class Executions:
 
     def put(self, record: Execution) -> None:
         key = (record.id,)
-        base = self._base(record)
+        base, rest = self._base(record)
         writes, size = execution_rows.writes(record, base)
         self.desk.write("executions", *writes)
         if len(writes) > 1:
             self.desk.changed.add("step_results")
-        known = self.desk.reads.cache.get("executions", key) if base is not None else None
-        size += known.size if known else ENTRY_BYTES
+        size = Size(size.head, size.rest + rest)
         self.desk.draft("executions", key, bumped(record), size)
 
-    def _base(self, record: Execution) -> Execution | None:
-        """What is stored at the record's version, where that is known."""
+    def _base(self, record: Execution) -> tuple[Execution | None, int]:
+        """
+        What is stored at the record's version, where that is known; and about how many bytes all
+        but its head takes up.
+        """
         key = (record.id,)
-        base: Execution | None = self.desk.drafts.get(("executions", key), (None, 0))[0]
-        if base is None:
-            known = self.desk.reads.cache.get("executions", key)
-            base = known.record if known is not None else None
-        return base if base is not None and base.version == record.version else None
+        base, size = self.desk.drafts.get(("executions", key), (None, None))
+        rest = size.rest if size is not None else 0
+        if base is None and (known := self.desk.reads.cache.get("executions", key)):
+            base, rest = known.record, known.size - known.head
+        if base is None or base.version != record.version:
+            return None, ENTRY_BYTES
+        return base, rest
 
     def require_abandoned(self, record: Execution, now: EpochMs) -> None:
         ended = bool(record.worker and self.ended((record.worker,)))

@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from adapters_store.sql.bodies import Size
 from adapters_store.sql.connection import Cursor
 from wfcore.errors import Stale
 
@@ -113,7 +114,7 @@ class Writes:
     """
 
     writes: Sequence[Write]
-    drafts: Mapping[tuple[str, Values], tuple[Any, int]] = field(factory=dict)
+    drafts: Mapping[tuple[str, Values], tuple[Any, Size | None]] = field(factory=dict)
 
     def __call__(self, cursor: Cursor) -> None:
         perform(cursor, self.writes)
