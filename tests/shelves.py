@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 import threading
 import zipfile
@@ -62,6 +63,42 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
     return path
 
 
+def spy(folder: Path, name: str, code: str) -> Path:
+    """
+    A source archive whose build runs *code*, a function body that returns something to be
+    printed: what it returned is `found` of the module that is built.
+    """
+    body = "".join(f"    {line}\n" for line in code.splitlines())
+    backend = f"""import io, os, zipfile
+def look():
+{body}
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    info = "{name}-1.0.dist-info"
+    files = {{"{name}.py": f"found = {{look()!r}}\\n",
+             f"{{info}}/METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n",
+             f"{{info}}/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\n"
+                               "Tag: py3-none-any\\n"}}
+    listed = (*files, f"{{info}}/RECORD")
+    files[f"{{info}}/RECORD"] = "".join(f"{{path}},,\\n" for path in listed)
+    with zipfile.ZipFile(directory + "/{name}-1.0-py3-none-any.whl", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return "{name}-1.0-py3-none-any.whl"
+"""
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    info = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for file, text in {
+            "pyproject.toml": project,
+            "PKG-INFO": info,
+            "backend.py": backend,
+        }.items():
+            _add(archive, f"{name}-1.0/{file}", text)
+    return path
+
+
 def _base64(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
@@ -101,6 +138,19 @@ class Registry:
         self._tarballs[path] = content
         self._versions.setdefault(name, {})[version] = {**whole, "dist": dist}
 
+    def put(self, path: str, content: bytes) -> str:
+        """Have *content* at a path that belongs to no package; its address."""
+        self._tarballs[path] = content
+        return f"{self.url}{path}"
+
+    def put_wheel(self, wheel: Path) -> None:
+        """Publish a wheel, or a source archive, in the index for pip, which is below `/simple`."""
+        content = wheel.read_bytes()
+        file = self.put(f"/files/{wheel.name}", content)
+        page = f"/simple/{re.split('-[0-9]', wheel.name)[0].replace('_', '-')}/"
+        link = f'<a href="{file}#sha256={hashlib.sha256(content).hexdigest()}">{wheel.name}</a>'
+        self._tarballs[page] = self._tarballs.get(page, b"<!DOCTYPE html>") + link.encode()
+
     def answer(self, path: str) -> bytes | None:
         """What is at *path*; None: nothing."""
         self.asked.append(path)
@@ -127,6 +177,8 @@ def registry() -> Iterator[Registry]:
             answer = shelf.answer(unquote(self.path))
             self.send_response(200 if answer is not None else 404)
             body = answer if answer is not None else b'{"error": "Not found"}'
+            if self.path.startswith("/simple/"):
+                self.send_header("content-type", "text/html")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -162,6 +214,13 @@ def operator(home: Path, wheels: Path | None = None, npm: str | None = None) -> 
         "npm_config_cache": str(home / "npm"),
         "npm_config_fetch_retries": "0",
     }
+
+
+def by_index(environment: Mapping[str, str], url: str) -> dict[str, str]:
+    """The same operator with an index for pip, at the registry with that address, alone."""
+    away = ("PIP_NO_INDEX", "PIP_FIND_LINKS")
+    kept = {name: value for name, value in environment.items() if name not in away}
+    return {**kept, "PIP_INDEX_URL": f"{url}/simple/"}
 
 
 class Shelf:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from wfcore.model.workflow import Needs
+from wfserver.isolation import step_isolation
 from wfserver.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ class Environments:
             lambda: _interpreters(settings),
             builds=settings.build_packages,
             pruned=settings.prune_packages,
+            isolation=step_isolation(settings, settings.port),
+            work=settings.data / "steps",
         )
 
-    async def prepare(self, needs: Needs) -> None:
-        """Install, unless it is there."""
-        await self.here.prepare(needs)
+    async def prepare(self, needs: Needs) -> Needs:
+        """Install what the lock says, unless it is there; the needs with their lock."""
+        return await self.here.prepare(needs)
 
     def find(self, needs: Needs) -> str | None:
         """The folder in which the modules lie."""

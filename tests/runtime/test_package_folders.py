@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime.packages import environments as module
+from adapters_runtime.packages import sandbox
 from adapters_runtime.packages.cache import Cache
 from adapters_runtime.packages.environments import PackageEnvironments
 from adapters_runtime.packages.program import Ran, passed_on, run, words
+from adapters_runtime.packages.sandbox import Sandbox
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.environments import Environments
@@ -41,14 +43,22 @@ class Notes:
     def __init__(self, size: int = 1) -> None:
         self.size, self.runs = size, 0
 
-    async def install(self, folder: Path, packages: Collection[str], state: LanguageState) -> None:
+    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        return " ".join(packages)
+
+    async def install(
+        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+    ) -> None:
         self.runs += 1
         await asyncio.sleep(0)
-        os.mkdir(folder / "site")
+        (folder / "site").mkdir(parents=True)
         for name in packages:
             if name.startswith("nowhere"):
                 raise PackagesUnavailable(f"there is no {name}")
             (folder / "site" / name).write_bytes(b"x" * self.size)
+
+    def fits(self, lock: str, state: LanguageState) -> bool:
+        return True
 
     async def version(self, state: LanguageState) -> str | None:
         return None
@@ -99,9 +109,8 @@ async def test_of_many_at_once_one_installs(tmp_path: Path) -> None:
     both = folders(tmp_path, notes), folders(tmp_path, notes)
     await asyncio.gather(*(both[n % 2].prepare(python("a==1")) for n in range(10)))
     assert notes.runs == 1
-    assert sorted(os.listdir(tmp_path)) == [
-        Path(both[0].find(python("a==1")) or "").parents[1].name
-    ]
+    needs = await both[0].prepare(python("a==1"))
+    assert sorted(os.listdir(tmp_path)) == [Path(both[0].find(needs) or "").parents[1].name]
 
 
 MAKE = f"""
@@ -181,10 +190,15 @@ async def test_a_cancelled_making_leaves_nothing(tmp_path: Path) -> None:
 
     class Slow(Notes):
         async def install(
-            self, folder: Path, packages: Collection[str], state: LanguageState
+            self,
+            box: Sandbox,
+            folder: Path,
+            packages: Collection[str],
+            lock: str,
+            state: LanguageState,
         ) -> None:
             script = f"echo $$ > {tmp_path}/pid; sleep 600 & wait"
-            await run(("/bin/sh", "-c", script), folder, PATH)
+            await run(("/bin/sh", "-c", script), tmp_path, PATH)
 
     root = tmp_path / "root"
     making = asyncio.create_task(folders(root, Slow()).prepare(python("a==1")))
@@ -237,24 +251,23 @@ async def test_an_environment_is_for_all_to_read(tmp_path: Path) -> None:
     kept = folders(tmp_path)
     before = os.umask(0o077)
     try:
-        await kept.prepare(python("a==1", "b==1"))
+        needs = await kept.prepare(python("a==1", "b==1"))
     finally:
         os.umask(before)
-    found = os.walk(kept.find(python("a==1", "b==1")) or "")
+    found = os.walk(kept.find(needs) or "")
     modes = {
         os.stat(os.path.join(path, name)).st_mode & 0o777
         for path, _, names in found
         for name in (".", *names)
     }
     assert modes == {0o755, 0o644}
-    shutil.rmtree(Path(kept.find(python("a==1", "b==1")) or "").parents[1])
+    shutil.rmtree(Path(kept.find(needs) or "").parents[1])
 
 
 async def test_what_was_installed_is_on_record(tmp_path: Path) -> None:
     """Beside the modules stands what was asked for and what is there; doctor counts it."""
     kept = folders(tmp_path, Notes(1_000))
-    await kept.prepare(python("a==1", "b==1"))
-    modules = kept.find(python("a==1", "b==1")) or ""
+    modules = kept.find(await kept.prepare(python("a==1", "b==1"))) or ""
     about = json.loads((Path(modules).parents[1] / "about.json").read_text())
     assert about["packages"] == about["installed"] == ["a==1", "b==1"]
     assert kept.usage() == module.Usage(1, 2_000)
@@ -265,11 +278,11 @@ async def test_a_deleted_environment_is_made_again(tmp_path: Path) -> None:
     notes = Notes()
     kept = folders(tmp_path, notes)
     for runs in (1, 2):
-        await kept.prepare(python("a==1"))
-        found = kept.find(python("a==1"))
+        needs = await kept.prepare(python("a==1"))
+        found = kept.find(needs)
         assert (notes.runs, found is None) == (runs, False)
         shutil.rmtree(Path(found or "").parents[1])
-        assert kept.find(python("a==1")) is None
+        assert kept.find(needs) is None
 
 
 async def test_a_full_or_closed_disk_is_an_error_of_its_own(tmp_path: Path) -> None:
@@ -279,12 +292,84 @@ async def test_a_full_or_closed_disk_is_an_error_of_its_own(tmp_path: Path) -> N
         await folders(tmp_path / "file").prepare(python("a==1"))
 
 
-async def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packages over the limit are not kept. PK-6."""
-    monkeypatch.setattr(module, "LARGEST", 2 << 20)
-    with pytest.raises(PackagesUnavailable, match="they take 3 MiB; at most 2 MiB"):
-        await folders(tmp_path, Notes(3 << 20)).prepare(python("a==1"))
-    assert os.listdir(tmp_path) == []
+def test_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what an installer left, more than the limit is not kept. PK-6."""
+    monkeypatch.setattr(sandbox, "LARGEST", 2 << 20)
+    (tmp_path / "left").mkdir()
+    (tmp_path / "left" / "module").write_bytes(b"x" * (3 << 20))
+    with pytest.raises(PackagesUnavailable, match="they take more than 2 MiB"):
+        copied(tmp_path)
+
+
+def copied(root: Path) -> None:
+    """Copy what is in `left` to `kept`."""
+    left = os.open(root / "left", os.O_RDONLY)
+    try:
+        sandbox.copy(left, root / "kept")
+    finally:
+        os.close(left)
+
+
+@pytest.mark.parametrize("trick", ["link", "pipe", "second name", "depth"])
+def test_only_files_and_folders_are_taken_from_an_installer(tmp_path: Path, trick: str) -> None:
+    """Links, pipes, files with two names and endless folders are refused, not followed. PK-11."""
+    (left := tmp_path / "left").mkdir()
+    (secret := tmp_path / "secret").write_text("s3cret")
+    match trick:
+        case "link":
+            (left / "module").symlink_to(secret)
+        case "pipe":
+            os.mkfifo(left / "module")
+        case "second name":
+            (left / "module").hardlink_to(secret)
+        case _:
+            left.joinpath(*"x" * 102).mkdir(parents=True)
+    with pytest.raises((PackagesUnavailable, OSError)):
+        copied(tmp_path)
+    assert not any("s3cret" in path.read_text() for path in (tmp_path / "kept").glob("m*"))
+
+
+def spoil_content(modules: Path) -> None:
+    (modules / "a==1").write_bytes(b"evil")
+
+
+def spoil_mode(modules: Path) -> None:
+    (modules / "a==1").chmod(0)
+
+
+def spoil_folder(modules: Path) -> None:
+    modules.chmod(0o777)
+
+
+def add_one(modules: Path) -> None:
+    (modules / "evil.py").write_text("")
+
+
+def remove_one(modules: Path) -> None:
+    (modules / "a==1").unlink()
+
+
+def content_of(folder: str) -> list[tuple[str, bytes]]:
+    return [(path.name, path.read_bytes()) for path in Path(folder).iterdir()]
+
+
+@pytest.mark.parametrize("deed", [spoil_content, spoil_mode, spoil_folder, add_one, remove_one])
+async def test_a_damaged_environment_is_made_anew(
+    tmp_path: Path, deed: Callable[[Path], None]
+) -> None:
+    """Whatever was done to it, applying again repairs it, in a place nobody has seen. PK-12."""
+    notes = Notes()
+    kept = folders(tmp_path, notes)
+    needs = await kept.prepare(python("a==1"))
+    damaged = Path(kept.find(needs) or "")
+    await kept.prepare(needs)
+    assert notes.runs == 1
+    deed(damaged)
+    await kept.prepare(needs)
+    repaired = kept.find(needs) or ""
+    assert (notes.runs, repaired != str(damaged)) == (2, True)
+    assert len(os.listdir(tmp_path)) == 1
+    assert content_of(repaired) == [("a==1", b"x")]
 
 
 def asking(*needs: Needs) -> Callable[[], Awaitable[Collection[Needs]]]:
@@ -300,9 +385,8 @@ async def test_unused_ones_go_after_a_week_or_when_they_are_too_much(
     """The longest idle go first; what was used within the hour stays in any case. PK-6."""
     monkeypatch.setattr(module, "MOST_UNUSED", 150)
     kept = folders(tmp_path, Notes(100))
-    needs = [python(f"p{n}==1") for n in range(6)]
+    needs = [await kept.prepare(python(f"p{n}==1")) for n in range(6)]
     for one, days in zip(needs, (8, 5, 3, 2, 1, 0), strict=True):
-        await kept.prepare(one)
         path = Path(kept.find(one) or "").parents[1] / "about.json"
         os.utime(path, (time.time() - days * 86_400,) * 2)
     assert await kept.prune(asking(needs[2])) == 3

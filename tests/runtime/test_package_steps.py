@@ -65,8 +65,14 @@ def bringing(source: str, language: Language, *packages: str, **more: bool) -> S
 
 async def ran(runner: CodeStepRunner, environments: PackageEnvironments, asked: StepJob) -> StepEnd:
     assert asked.step.needs is not None
-    await environments.prepare(asked.step.needs)
-    return await runner.run(asked, silent)
+    return await runner.run(await pinned(environments, asked), silent)
+
+
+async def pinned(environments: PackageEnvironments, asked: StepJob) -> StepJob:
+    """The same job with its packages installed, and their lock."""
+    assert asked.step.needs is not None
+    lock = (await environments.prepare(asked.step.needs)).lock
+    return evolve(asked, step=evolve(asked.step, lock=lock))
 
 
 PYTHON = {
@@ -154,7 +160,7 @@ async def test_a_step_whose_packages_are_gone_says_what_to_do(
     """A deleted cache fails the step for good, with the cure; applying again heals it. PK-5."""
     packages = ("tiny==1.0",) if language is Language.PYTHON else ("common@1.0.0",)
     source = "import tiny" if language is Language.PYTHON else "require('common')"
-    asked = bringing(source, language, *packages)
+    asked = await pinned(environments, bringing(source, language, *packages))
     assert (await ran(runner, environments, asked)).error is None
     assert asked.step.needs is not None
     shutil.rmtree(Path(environments.find(asked.step.needs) or "").parents[1])
@@ -203,7 +209,7 @@ async def test_at_every_level_packages_are_found_and_kept(
             return
         end = await ran(runner, environments, bringing(TRY_TO_WRITE, Language.PYTHON, *TINY))
         assert (end.output, end.error) == (" ".join(["refused"] * 4), None)
-        found = environments.find(Needs(Language.PYTHON, TINY))
+        found = environments.find(await environments.prepare(Needs(Language.PYTHON, TINY)))
         for secret in (f"{found}/tiny.py", f"{data}/secret"):
             end = await runner.run(job(f"print(open({secret!r}).read())"), silent)
             assert "Error" in (end.error or "")
@@ -214,6 +220,7 @@ async def test_a_step_finds_what_was_installed_again(
 ) -> None:
     """What was deleted and installed again is seen at once, by steps made ready before too."""
     asked = bringing("import tiny; print('there')", Language.PYTHON, "tiny==1.0")
+    asked = await pinned(environments, asked)
     assert asked.step.needs is not None
     for _ in range(2):
         assert (await ran(runner, environments, asked)).output == "there"

@@ -6,11 +6,14 @@ from attrs import evolve
 from usecases.conftest import World, code
 from wfcore.errors import InvalidDefinition
 from wfcore.model.page import PageRequest
-from wfcore.model.workflow import CodeStep, Language, Needs
+from wfcore.model.workflow import CodeStep, Language, LoopStep, Needs
+from wfcore.testing import builders as make
 from wfcore.testing.fakes import NotedEnvironments
 from wfcore.usecases import preparing, retention, workflows
+from wfcore.usecases.auditing import UNKNOWN
 
-ONE, TWO = Needs(Language.PYTHON, ("one==1",)), Needs(Language.PYTHON, ("two==1",))
+ONE = Needs(Language.PYTHON, ("one==1",), lock="release 1")
+TWO = Needs(Language.PYTHON, ("two==1",), lock="release 1")
 
 
 @pytest.fixture
@@ -99,3 +102,41 @@ async def test_packages_stay_while_somebody_needs_them(
     await workflows.delete_workflow(bringing.services, id)
     assert await preparing.prune_packages(bringing.services) == 1
     assert noted.idle == {}
+
+
+async def locks(world: World, id: str) -> list[str | None]:
+    """The locks of a workflow's steps as they are now."""
+    defined = await workflows.read_workflow(world.services, None, id)
+    return [step.lock for step in defined.definition.walk() if isinstance(step, CodeStep)]
+
+
+async def test_what_packages_were_resolved_to_is_kept_with_the_definition(
+    bringing: World, noted: NotedEnvironments
+) -> None:
+    """
+    Each step has its lock, nested ones too, which stays while its packages do, whatever else
+    changes; other packages are resolved anew. PK-9.
+    """
+    ann = await bringing.account()
+    loop = LoopStep("l", [1], "one", (python("b", "one==1"),))
+    id = await bringing.workflow(ann, python("a", "one==1"), loop)
+    assert await locks(bringing, id) == ["release 1", "release 1"]
+    noted.release = 2
+    assert await bringing.workflow(ann, python("a", "one==1"), loop) == id
+    assert (await workflows.read_workflow(bringing.services, None, id)).workflow.revision == 1
+    await bringing.workflow(ann, python("a", "one==1"), python("new", "two==1"))
+    assert await locks(bringing, id) == ["release 1", "release 2"]
+
+
+async def test_what_was_applied_before_there_were_locks_gets_one_when_applied_again(
+    bringing: World, noted: NotedEnvironments
+) -> None:
+    """The same text again is a new revision then, and only then. PK-9."""
+    ann = await bringing.account()
+    definition = make.definition(python("a", "one==1"))
+    before = await workflows._apply(bringing.services, ann.account.id, definition, UNKNOWN)
+    assert await locks(bringing, before.id) == [None]
+    for _ in range(2):
+        now = await workflows.apply_workflow(bringing.services, ann.account.id, definition)
+        assert (now.id, now.revision) == (before.id, 2)
+    assert await locks(bringing, before.id) == ["release 1"]

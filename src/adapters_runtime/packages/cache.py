@@ -9,6 +9,7 @@ of one entry apart; the operating system gives a dead process's lock back.
 import asyncio
 import ctypes
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -32,7 +33,7 @@ _TOUCH_S = 3_600.0
 
 @frozen
 class Entry:
-    """A complete folder. `idle_s`: how long ago it was last used."""
+    """A complete folder. `idle_s`: how long ago it was last used. `about.tree`: its digest."""
 
     key: str
     about: Mapping[str, Any]
@@ -75,19 +76,28 @@ class Cache:
         except (OSError, ValueError, KeyError):
             return None
 
+    def _is_whole(self, key: str) -> bool:
+        """Whether the entry is there, and all of it still what it was when it was made. PK-12."""
+        entry = self.find(key)
+        try:
+            return entry is not None and entry.about.get("tree") in (None, _tree(self.path(key)))
+        except OSError:
+            return False
+
     @asynccontextmanager
     async def making(self, key: str) -> AsyncIterator[Path | None]:
         """
-        A new folder to be filled; None where the entry is there, made by somebody else.
+        A new folder to be filled; None where the entry is there. One that was damaged goes first.
 
         On leaving without an error it must hold `complete`; then it becomes the entry. Else
         nothing of it is left.
         """
         self._root.mkdir(0o755, parents=True, exist_ok=True)
         async with self._locked(key):
-            if self.find(key):
+            if await asyncio.to_thread(self._is_whole, key):
                 yield None
                 return
+            await asyncio.to_thread(remove_tree, self.path(key))
             fresh = self._root / f"{_NEW}{key}"
             await asyncio.to_thread(remove_tree, fresh)  # of somebody who died over it
             fresh.mkdir(0o755)
@@ -102,7 +112,8 @@ class Cache:
     def complete(self, fresh: Path, about: Mapping[str, Any]) -> None:
         """Make a filled folder fit to be an entry: counted, readable, and on the disk."""
         size = _open(fresh)
-        (fresh / _ABOUT).write_text(json.dumps({**about, "bytes": size}), "utf-8")
+        kept = {**about, "bytes": size, "tree": _tree(fresh)}
+        (fresh / _ABOUT).write_text(json.dumps(kept), "utf-8")
         _sync(fresh)
 
     async def remove(self, key: str, idle_s: float) -> bool:
@@ -184,6 +195,28 @@ def _open(folder: Path) -> int:
                 os.chmod(file, 0o755 if found.st_mode & 0o100 else 0o644)
         os.chmod(path, 0o755)  # noqa: S103 - steps may run as another user
     return size
+
+
+def _tree(folder: Path) -> str:
+    """A digest of all that lies in *folder* but the record of it: names, kinds, modes, content."""
+    whole = hashlib.sha256()
+
+    def note(path: str) -> None:
+        facts = os.lstat(path)
+        whole.update(f"{os.path.relpath(path, folder)}\0{facts.st_mode:o}\0".encode())
+        if stat.S_ISREG(facts.st_mode):
+            with open(path, "rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+
+    def fail(trouble: OSError) -> None:
+        raise trouble
+
+    for path, folders, names in os.walk(folder, onerror=fail):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            if (path, name) != (str(folder), _ABOUT):
+                note(os.path.join(path, name))
+    return whole.hexdigest()
 
 
 def _sync(folder: Path) -> None:

@@ -1,8 +1,10 @@
 """
-Package environments on this machine: a folder for each set of packages. PK-3 to PK-6.
+Package environments on this machine: a folder for each set of packages. PK-3 to PK-6, PK-9, PK-12.
 
-The key of an environment is a digest of its packages, the interpreter's version and the platform:
+The key of an environment is a digest of its lock, the interpreter's version and the platform:
 after an upgrade of the interpreter the packages are installed anew, when the workflow is applied.
+Steps of definitions that were applied before there were locks go on with the environment that was
+made for them then, and get a lock when they are applied again. Decision 81.
 """
 
 import asyncio
@@ -16,11 +18,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from adapters_runtime.ladder import Isolation
 from adapters_runtime.languages import Interpreters
 from adapters_runtime.packages.cache import Cache, Entry
 from adapters_runtime.packages.installers import Installer, Npm, Pip
+from adapters_runtime.packages.sandbox import Sandbox
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import LanguageState
@@ -28,8 +32,7 @@ from wfcore.ports.runtime import LanguageState
 KEEP_UNUSED_S = 7 * 86_400.0
 SPARE_S = 3_600.0
 MOST_UNUSED = 4 << 30
-LARGEST = 2 << 30
-_FORMAT = 1
+_BEFORE_LOCKS, _FORMAT = 1, 2
 
 
 @frozen
@@ -54,7 +57,8 @@ class PackageEnvironments:
 
     *environment*: the operator's, where the installers' configuration comes from.
     *interpreters* gives those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*:
-    whether `prune` removes anything.
+    whether `prune` removes anything. *isolation*: what the operator says of code steps, which
+    holds for installers, too; *work*: where their folders lie while they run.
     """
 
     def __init__(
@@ -66,49 +70,61 @@ class PackageEnvironments:
         builds: bool = False,
         pruned: bool = True,
         installers: Mapping[Language, Installer] | None = None,
+        isolation: Isolation = Isolation(),  # noqa: B008 - frozen
+        work: Path | None = None,
     ) -> None:
         self.root = root
         self._cache = Cache(root)
         path = environment.get("PATH") or os.defpath
         self._make_interpreters = interpreters or (lambda: Interpreters(path))
         self._pruned = pruned
+        self._box = Sandbox(isolation, work or root / ".steps")
         self._installers: Mapping[Language, Installer] = installers or {
             Language.PYTHON: Pip(environment, builds),
             Language.JAVASCRIPT: Npm(environment),
         }
 
-    async def prepare(self, needs: Needs) -> None:
-        """Install, unless it is there."""
+    async def prepare(self, needs: Needs) -> Needs:
+        """Install what the lock says, unless it is there; the needs with their lock."""
         state = await asyncio.to_thread(self._state, needs.language)
         if not state.available:
             raise PackagesUnavailable(f"{needs.language} cannot run here: {state.cure}")
-        key = _key(needs, state)
-        if self._cache.find(key):
-            return
         try:
-            async with self._cache.making(key) as fresh:
+            needs = await self._locked(needs, state)
+            async with self._cache.making(_key(needs, state)) as fresh:
                 if fresh is not None:
-                    await self._fill(fresh, needs, state)
+                    await self._fill(fresh, needs, needs.lock or "", state)
         except OSError as trouble:
             where = f"{trouble.filename}: " if trouble.filename else ""
             raise PackagesUnavailable(f"{where}{trouble.strerror or trouble}") from None
+        except ValueError as mistake:
+            raise PackagesUnavailable(f"what was resolved cannot be read: {mistake}") from None
+        return needs
 
-    async def _fill(self, fresh: Path, needs: Needs, state: LanguageState) -> None:
+    async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
+        """Needs without a lock of their own share the environment that is here already. PK-4."""
+        installer = self._installers[needs.language]
+        if needs.lock is not None and installer.fits(needs.lock, state):
+            return needs
+        for entry in reversed(await asyncio.to_thread(self._cache.entries)):
+            lock, known = entry.about.get("lock"), entry.about.get("packages")
+            same = (entry.about.get("language"), known) == (needs.language, [*needs.packages])
+            if same and lock is not None and installer.fits(lock, state):
+                return evolve(needs, lock=lock)
+        return evolve(needs, lock=await installer.lock(self._box, needs.packages, state))
+
+    async def _fill(self, fresh: Path, needs: Needs, lock: str, state: LanguageState) -> None:
         installer = self._installers[needs.language]
         inner = fresh / secrets.token_hex(4)  # never a place that a step has seen before
-        inner.mkdir()
-        await installer.install(inner, needs.packages, state)
+        await installer.install(self._box, inner, needs.packages, lock, state)
         about = {
             "modules": f"{inner.name}/{installer.modules}",
             "language": needs.language.value,
             "packages": needs.packages,
             "interpreter": state.version,
             "installed": installer.installed(inner),
+            "lock": lock,
         }
-        size = await asyncio.to_thread(_size, fresh)
-        if size > LARGEST:
-            most = f"at most {LARGEST >> 20:,} MiB"
-            raise PackagesUnavailable(f"they take {size >> 20:,} MiB; {most}")
         await asyncio.to_thread(self._cache.complete, fresh, about)
 
     @cached_property
@@ -172,9 +188,6 @@ def _may_go(idle: Collection[Entry]) -> list[Entry]:
 
 def _key(needs: Needs, state: LanguageState) -> str:
     machine = (sysconfig.get_platform(), *platform.libc_ver())
-    whole = (_FORMAT, needs.language.value, needs.packages, state.version, machine)
+    known = (needs.language.value, needs.packages, state.version, machine)
+    whole = (_BEFORE_LOCKS, *known) if needs.lock is None else (_FORMAT, *known, needs.lock)
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:32]
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*"))

@@ -104,11 +104,13 @@ class Needs:
     Packages that a step imports, beside what its language brings: sorted, each once, pinned.
 
     TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs are served by
-    one environment.
+    one environment. `lock`: everything that is installed for them, at every depth, with hashes,
+    as the installer wrote it; None: not resolved yet, or applied before there were locks. PK-9.
     """
 
     language: Language
     packages: tuple[str, ...]
+    lock: str | None = field(default=None, repr=False)
 
 
 @frozen
@@ -118,6 +120,7 @@ class CodeStep:
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
     `name@1.2.3`. `javascript` is TypeScript without its types, where it was made beforehand.
+    `lock`: what these were resolved to when the definition was applied; see `Needs`.
     """
 
     name: str
@@ -129,6 +132,7 @@ class CodeStep:
     requirements: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     javascript: str | None = None
+    lock: str | None = field(default=None, repr=False)
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
@@ -138,9 +142,9 @@ class CodeStep:
     def needs(self) -> Needs | None:
         """What must be installed for it; None: nothing."""
         if self.requirements:
-            return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))))
+            return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))), self.lock)
         if self.packages:
-            return Needs(Language.JAVASCRIPT, tuple(sorted(set(self.packages))))
+            return Needs(Language.JAVASCRIPT, tuple(sorted(set(self.packages))), self.lock)
         return None
 
 

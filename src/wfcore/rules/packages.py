@@ -9,7 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from attrs import evolve
+
 from wfcore.model.json import Json
+from wfcore.model.replacing import replaced
 from wfcore.model.workflow import CodeStep, Definition, Language, Needs, walk
 from wfcore.rules.definition_checks import Findings
 from wfcore.rules.field_paths import below
@@ -128,6 +131,23 @@ def package_problems(language: Language, values: Mapping[str, Any]) -> Iterator[
     for field, languages in _FIELDS.items():
         if values.get(field) and language not in languages:
             yield field, f"is for language {' and '.join(languages)} only"
+
+
+def with_locks_of(definition: Definition, before: Definition | None) -> Definition:
+    """*definition* with the locks that *before* has for the same packages. PK-9."""
+    if before is None:
+        return definition
+    return locked(definition, {evolve(needs, lock=None): needs for needs in needs_of(before)})
+
+
+def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
+    """*definition* with the locks of what its needs are mapped to."""
+
+    def change(path: str, step: CodeStep) -> CodeStep:
+        now = found.get(step.needs) if step.needs else None
+        return evolve(step, lock=now.lock) if now else step
+
+    return evolve(definition, steps=replaced(definition.steps, change)) if found else definition
 
 
 def needs_of(definition: Definition) -> Mapping[Needs, str]:

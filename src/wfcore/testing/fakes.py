@@ -13,6 +13,8 @@ from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from attrs import evolve
+
 from wfcore.errors import PackagesUnavailable, TemplateFailed
 from wfcore.instants import EpochMs
 from wfcore.model.json import Json
@@ -126,23 +128,29 @@ _TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 
 
 class NotedEnvironments:
-    """`Environments` that only remember. What has a name among *missing* cannot be installed."""
+    """
+    `Environments` that only remember. What has a name among *missing* cannot be installed. Each
+    resolving is another `release` of the index, which its lock names.
+    """
 
     def __init__(self, *missing: str) -> None:
         self.missing = missing
         self.idle: dict[Needs, bool] = {}
+        self.release = 1
 
-    async def prepare(self, needs: Needs) -> None:
+    async def prepare(self, needs: Needs) -> Needs:
         for package in needs.packages:
             if package.startswith(self.missing or "\0"):
                 raise PackagesUnavailable(f"there is no {package}")
-        self.idle[needs] = False
+        locked = evolve(needs, lock=needs.lock or f"release {self.release}")
+        self.idle[locked] = False
+        return locked
 
     def find(self, needs: Needs) -> str | None:
         if needs not in self.idle:
             return None
         self.idle[needs] = False
-        return f"/packages/{'+'.join(needs.packages)}"
+        return f"/packages/{'+'.join(needs.packages)}/{needs.lock}"
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         if not any(self.idle.values()):

@@ -13,6 +13,7 @@ from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import View
 from wfcore.rules.access import includes
+from wfcore.rules.packages import needs_of
 from wfcore.rules.webhook import disabled
 from wfcore.usecases._looking import definition_of, workflow_for
 from wfcore.usecases._retry import retried
@@ -65,13 +66,18 @@ async def apply_workflow(
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
-    The same definition again changes nothing, but that packages which are no longer there are
-    installed again. Running executions keep theirs. Its triggers are in force from then on.
+    The same definition again changes nothing, but that packages which are no longer there, or
+    damaged, are installed again, as their locks say. Running executions keep theirs. Its triggers
+    are in force from then on.
 
     Raises `NotFound` for the account, `InvalidDefinition` for triggers that the account cannot
     have and for packages of a step that cannot be installed (PK-3); nothing is stored then.
     """
-    await prepare_packages(services, definition)
+    if needs_of(definition):
+        async with services.store.view() as view:
+            old = await view.workflows.by_name(owner_id, definition.name)
+            before = await definition_of(view, old.id, old.revision) if old else None
+        definition = await prepare_packages(services, definition, before)
     return await _apply(services, owner_id, definition, origin)
 
 

@@ -44,21 +44,27 @@ class EnvironmentsContract(Awaited):
     async def test_what_was_prepared_is_found(self, environments: Environments) -> None:
         """Before there is nothing, afterwards always the same place, another for other needs."""
         assert environments.find(self.GOOD) is None
-        await environments.prepare(self.GOOD)
-        place = environments.find(self.GOOD)
+        good = await environments.prepare(self.GOOD)
+        place = environments.find(good)
         assert place is not None
-        await environments.prepare(self.GOOD)
-        assert environments.find(self.GOOD) == place
-        assert environments.find(self.OTHER) is None
-        await environments.prepare(self.OTHER)
-        assert environments.find(self.OTHER) not in (None, place)
+        assert await environments.prepare(good) == good
+        assert environments.find(good) == place
+        other = await environments.prepare(self.OTHER)
+        assert environments.find(other) not in (None, place)
+
+    async def test_the_lock_is_given_and_kept(self, environments: Environments) -> None:
+        """Needs come back with a lock, the same for the same; what has one keeps it. PK-9."""
+        good = await environments.prepare(self.GOOD)
+        assert good.lock is not None
+        assert (good.language, good.packages) == (self.GOOD.language, self.GOOD.packages)
+        assert await environments.prepare(self.GOOD) == good
+        assert await environments.prepare(good) == good
 
     async def test_many_may_prepare_the_same_at_once(self, environments: Environments) -> None:
         """All return when it is there."""
 
         async def prepare() -> str | None:
-            await environments.prepare(self.GOOD)
-            return environments.find(self.GOOD)
+            return environments.find(await environments.prepare(self.GOOD))
 
         places = await asyncio.gather(*(prepare() for _ in range(6)))
         assert len(set(places)) == 1
@@ -74,23 +80,23 @@ class EnvironmentsContract(Awaited):
 
     async def test_only_what_is_idle_and_unused_goes(self, environments: Environments) -> None:
         """What is in use stays however old, and what is fresh stays though nobody needs it."""
-        await environments.prepare(self.GOOD)
+        good = await environments.prepare(self.GOOD)
         assert await environments.prune(never_asked) == 0
         self.grow_old(environments)
         await environments.prepare(self.OTHER)
 
         async def good_only() -> Collection[Needs]:
-            return {self.GOOD}
+            return {good}
 
         async def nothing() -> Collection[Needs]:
             return ()
 
         assert await environments.prune(good_only) == 0
-        assert environments.find(self.GOOD) is not None  # which makes it young again
+        assert environments.find(good) is not None  # which makes it young again
         self.grow_old(environments)
-        await environments.prepare(self.OTHER)
+        other = await environments.prepare(self.OTHER)
         assert await environments.prune(nothing) == 1
-        assert environments.find(self.GOOD) is None
-        assert environments.find(self.OTHER) is not None
-        await environments.prepare(self.GOOD)
-        assert environments.find(self.GOOD) is not None
+        assert environments.find(good) is None
+        assert environments.find(other) is not None
+        await environments.prepare(good)
+        assert environments.find(good) is not None

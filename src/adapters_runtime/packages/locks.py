@@ -1,0 +1,146 @@
+"""
+Locks: all that is installed for some packages, at every depth, each with its hash. PK-9, PK-10.
+
+A lock is made from what an installer resolved in its sandbox, which is looked at here: only what
+the operator's index or registry has is taken, never what a package names by address, repository or
+path. It is JSON without addresses, so that it says what is installed and nobody's host or token.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from wfcore.errors import PackagesUnavailable
+
+LONGEST = 1 << 20
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_INTEGRITY = re.compile(r"sha(?:256|384|512)-[A-Za-z0-9+/]+={0,2}")
+_RANGE = re.compile(r"(?:npm:(?:@[^/@:]+/)?[^/@:.][^/@:]*@)?(?![.~]/|\.\.?$)[^:/]*")
+_FILE = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
+_DEPENDENCIES = ("dependencies", "optionalDependencies", "peerDependencies")
+_KEPT = ("name", "version", "integrity", "dependencies", "optionalDependencies", "os", "cpu",
+         "libc", "engines", "optional", "peer", "inBundle", "bundleDependencies",
+         "peerDependencies", "peerDependenciesMeta", "devOptional")  # fmt: skip
+_ELSEWHERE = "only what the index itself has is installed, not what is named by address or path"
+
+
+def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
+    """
+    The lock of what pip would install. *report*: as `pip install --report` writes it.
+
+    Raises `PackagesUnavailable` naming the package that is not of the index, has no hash, or (with
+    *wheels_only*) no wheel.
+    """
+    pinned = {}
+    for one in _list(report, "install"):
+        name, version, url = _text(one, "metadata", "name"), _text(one, "metadata", "version"), ""
+        url = _text(one, "download_info", "url")
+        if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version):
+            raise PackagesUnavailable("pip resolved a package whose name or version is none")
+        if one.get("is_direct") is not False or "archive_info" not in one["download_info"]:
+            raise PackagesUnavailable(f"{name} is named by address or path; {_ELSEWHERE}")
+        if wheels_only and not urlsplit(url).path.endswith(".whl"):
+            raise PackagesUnavailable(f"{name}=={version} is there as source only, without a wheel")
+        digest = one["download_info"]["archive_info"].get("hashes", {}).get("sha256", "")
+        if not _SHA256.fullmatch(str(digest)):
+            raise PackagesUnavailable(f"the index gives no sha256 of {name}=={version}")
+        pinned[f"{name}=={version}"] = digest
+    return _written({"platform": platform, "packages": pinned})
+
+
+def requirements(lock: str) -> str:
+    """The lock as a requirements file with hashes."""
+    packages = json.loads(lock)["packages"]
+    return "".join(f"{one} --hash=sha256:{digest}\n" for one, digest in packages.items())
+
+
+def platform_of(lock: str) -> str | None:
+    """For which platform a lock was made; None: for all."""
+    platform = json.loads(lock).get("platform")
+    return None if platform is None else str(platform)
+
+
+def from_npm(lockfile: Any, origins: Collection[str]) -> str:
+    """
+    The lock of what npm would install. *lockfile*: `package-lock.json`, of version 3. *origins*:
+    where the operator's registries are.
+
+    Raises `PackagesUnavailable` naming the package that is not of a registry or has no hash.
+    """
+    packages = {}
+    for path, entry in sorted(_mapping(lockfile, "packages").items()):
+        name = path.rpartition("node_modules/")[2] or "the workflow"
+        for wanted, spec in _specs(entry):
+            if not isinstance(spec, str) or not _RANGE.fullmatch(spec) or _FILE.search(spec):
+                asked = f"{name} asks for {wanted} by address or path"
+                raise PackagesUnavailable(f"{asked}; {_ELSEWHERE}")
+        if path:
+            _check_origin(name, path, entry, origins)
+            packages[path] = {key: entry[key] for key in _KEPT if key in entry}
+    return _written({"packages": packages})
+
+
+def _specs(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for field in _DEPENDENCIES:
+        yield from _mapping(entry, field, {}).items()
+
+
+def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Collection[str]) -> None:
+    """What is bundled lies in a package that has a hash; everything else has its own."""
+    if entry.get("link") or not path.startswith("node_modules/") or "/../" in f"/{path}/":
+        raise PackagesUnavailable(f"{name} is a path; {_ELSEWHERE}")
+    if entry.get("inBundle"):
+        return
+    if origin_of(str(entry.get("resolved", ""))) not in origins:
+        raise PackagesUnavailable(f"{name} does not come from the registry; {_ELSEWHERE}")
+    if not _INTEGRITY.fullmatch(str(entry.get("integrity", ""))):
+        raise PackagesUnavailable(f"the registry gives no sha512 of {name}")
+
+
+def origin_of(url: str) -> str | None:
+    """Scheme, host and port of an address of the web, in one form; None: it is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        return None
+    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname else None
+
+
+def lockfile(lock: str, wanted: Mapping[str, str]) -> str:
+    """The lock as `package-lock.json` for a project that has these *wanted* dependencies."""
+    packages = {"": {"dependencies": dict(wanted)}, **json.loads(lock)["packages"]}
+    return json.dumps({"lockfileVersion": 3, "requires": True, "packages": packages})
+
+
+def _written(lock: Mapping[str, Any]) -> str:
+    text = json.dumps(lock, sort_keys=True, separators=(",", ":"))
+    if len(text) > LONGEST:
+        raise PackagesUnavailable(
+            f"they need too many others: their lock is over {LONGEST:,} bytes"
+        )
+    return text
+
+
+def _list(document: Any, key: str) -> list[Any]:
+    found = document.get(key) if isinstance(document, Mapping) else None
+    if not isinstance(found, list):
+        raise PackagesUnavailable(f"what was resolved cannot be read: it has no {key!r}")
+    return found
+
+
+def _mapping(document: Any, key: str, default: Any = None) -> Mapping[str, Any]:
+    found = document.get(key, default) if isinstance(document, Mapping) else None
+    if not isinstance(found, Mapping):
+        raise PackagesUnavailable(f"what was resolved cannot be read: it has no {key!r}")
+    return found
+
+
+def _text(document: Any, *keys: str) -> str:
+    for key in keys[:-1]:
+        document = _mapping(document, key)
+    return str(document.get(keys[-1], ""))
