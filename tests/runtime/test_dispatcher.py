@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
+from adapters_runtime import dispatcher
 from adapters_runtime.dispatcher import Dispatcher
 from adapters_runtime.system import SystemClock, SystemIds
 from adapters_runtime.wakeups import Wakeups
@@ -19,7 +20,7 @@ from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Branch, CodeStep, Definition, Language, ParallelStep
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd, StepJob
-from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
+from wfcore.testing.fakes import CountingTokens, NotedHints, PathTemplates, PlainPasswords
 from wfcore.testing.fakes_running import ScriptedRunner
 from wfcore.usecases import accounts, executions, running, starting, sweeping, workflows
 from wfcore.usecases.services import Policy, Services
@@ -229,15 +230,26 @@ async def test_output_lines_wait_for_the_store(
         assert [e.data["text"] for e in events if e.kind == "step.log"] == ["working\n"]
 
 
-async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(tmp_path: Path) -> None:
-    """Claimed again while its old step still ends: one is stopped, the other runs. EX-16."""
+@pytest.mark.parametrize("heard", [True, False], ids=["heard", "unheard"])
+async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
+) -> None:
+    """
+    Claimed again while its old step runs: that one is stopped, the other runs. EX-16.
+
+    Also where it was taken away by another process, whose hints are not heard here, between two
+    heartbeats: the next of these finds it among what this process holds.
+    """
+    monkeypatch.setattr(dispatcher, "HEARTBEAT_S", LONG_S)
     async with a_scene(tmp_path) as scene:
+        services = scene.services if heard else evolve(scene.services, wakeup=NotedHints())
         run_id = await scene.start(await scene.account("ann"), source=TriggerSource.MANUAL)
         await scene.until(lambda: len(scene.runner.started) == 1)
         scene.runner.dying.clear()
         lease = running.Lease("w1", run_id, 1)
-        await running.hand_back(scene.services, lease)
-        await sweeping.sweep(scene.services)
+        await running.hand_back(services, lease)
+        await sweeping.sweep(services)
+        scene.wakeups.runner()
         await scene.until(lambda: len(scene.runner.started) == 2)
         scene.runner.dying.set()
         await scene.until(lambda: scene.runner.ended == [run_id])
