@@ -16,7 +16,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Step,
 )
-from wfcore.rules.limits import MAX_IN_FLIGHT
+from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT
 from wfcore.rules.moves import (
     Begin,
     Break,
@@ -317,8 +317,9 @@ def test_the_output_is_the_definition_s_or_that_of_the_last_step_that_completed(
     assert output_of(builders.definition(A, B, C), run, render) == "it"
     assert output_of(builders.definition(B, C), run, render) is None
     said = builders.definition(A, output="{{ all }}", has_output=True)
-    names = output_of(said, run, lambda template, names: (template, names["steps"]))
-    assert names == ("{{ all }}", {"a": {"status": "COMPLETED", "output": "it"}})
+    names = output_of(said, run, lambda template, names, most: (template, names["steps"], most))
+    seen = {"a": {"status": "COMPLETED", "output": "it"}}
+    assert names == ("{{ all }}", seen, DATA_RESULT)
 
 
 @pytest.mark.parametrize("value", [False, None, 0, 0.0, "", [], {}])
