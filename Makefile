@@ -15,7 +15,7 @@ define install
 endef
 
 .PHONY: up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: lowest newest lock release
+.PHONY: lowest newest lock release mutation-adapters
 
 up: .venv/.server          ## install and run the server with a sample
 	$(BIN)/wfcore up --port $(PORT)
@@ -69,11 +69,15 @@ power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); P
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
-	$(INSTALL) '.[mutation]'
+	$(PIP) install -e '.[mutation]'
 	rm -rf mutants
 	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.field_paths*'  # makes all, tries some
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
 	PYTHONPATH=tests $(BIN)/python -m mutation.page
+
+mutation-adapters: .venv/.dev  ## the same for a sample of the adapters' mutants (long)
+	$(PIP) install -e '.[mutation]'
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.adapters
 
 docs: .venv/.dev           ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
@@ -84,7 +88,7 @@ tables: .venv/.dev         ## write afresh what the documentation shows of the t
 	cd tests && ../$(BIN)/python -m escapes.page
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants mutants-adapters
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

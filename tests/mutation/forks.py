@@ -6,7 +6,9 @@ test comes to what function): `mutmut` itself starts a session for each mutant, 
 this takes minutes, on all processors. The statuses go where `mutmut` keeps its own; a
 mutant that has one is not tried again.
 
-    python -m mutation.forks
+    python -m mutation.forks [module ...]
+
+Modules that are named (`held_time`) are tried alone.
 """
 
 import gc
@@ -43,7 +45,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         usual_s = sum(seconds.get(name, 0) for name in names)
         return [items[name] for name in in_order], int(PATIENCE_S + 3 * usual_s)
 
-    files = sorted(RESULTS.glob("*.meta"), key=lambda file: file.stat().st_size)
+    chosen = {f"{name}.py.meta" for name in sys.argv[1:]}
+    files = [file for file in RESULTS.glob("*.meta") if file.name in chosen or not chosen]
+    files.sort(key=lambda file: file.stat().st_size)
     gc.collect()
     gc.freeze()
     count = os.cpu_count() or 1
