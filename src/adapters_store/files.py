@@ -61,7 +61,8 @@ class LocalFiles:
             flush_folder(folder)
             flush_folder(self.root)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # it may not be there, nor its folder
+                part.unlink()
             raise StoreUnavailable(detail=f"artifact: {error}") from error
         return StoredFile(f"{execution_id}/{artifact_id}", size, sha256)
 

@@ -54,7 +54,7 @@ async def test_the_rest_of_a_body_over_its_limit_is_not_read():
 async def test_a_declared_length_over_the_limit_is_refused_unread(length):
     """With Content-Length, nothing at all is read."""
     sender = Sender([b""])
-    with pytest.raises(TooLarge, match="^Request body is over its limit of 10 bytes$"):
+    with pytest.raises(TooLarge, match=r"^Request body is over its limit of 10 bytes$"):
         await read_body(sender, Headers({"Content-Length": length}), 10)
     assert sender.asked == 0
 
@@ -68,7 +68,7 @@ async def test_a_declared_length_is_not_believed():
 @pytest.mark.parametrize("length", ["", "-1", "1.5", "0x10", "²", "1 2"])
 async def test_a_length_that_is_no_number_is_refused(length):
     """A Content-Length that is no decimal number is a client error."""
-    with pytest.raises(InvalidInput, match="^Content-Length: must be a number$"):
+    with pytest.raises(InvalidInput, match=r"^Content-Length: must be a number$"):
         await read_body(Sender([b""]), {"content-length": length}, 10)
 
 
@@ -76,7 +76,7 @@ async def test_a_length_that_is_no_number_is_refused(length):
 async def test_a_compressed_body_is_refused(encoding):
     """Compressed bodies are refused before they are read."""
     sender = Sender([b"{}"])
-    with pytest.raises(InvalidInput, match="^Content-Encoding: compressed bodies are not "):
+    with pytest.raises(InvalidInput, match=r"^Content-Encoding: compressed bodies are not "):
         await read_body(sender, {"content-encoding": encoding}, 10)
     assert sender.asked == 0
 

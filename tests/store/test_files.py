@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC240 - nothing else runs in the loop of a test
 
 import stat
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from adapters_store.files import LocalFiles
 from wfcore.errors import NotFound, StoreUnavailable
+from wfcore.ports.files import StoredFile
 
 
 async def content(files: LocalFiles, key: str) -> bytes:
@@ -61,8 +63,9 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
     await files.store("exec_1", "a", BytesIO(b"a"))
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "artifacts" / "exec_1" / "b").symlink_to(tmp_path / "secret")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable) as refused:
         await content(files, "exec_1/b")
+    assert str(refused.value.detail).startswith("artifact: [Errno ")
 
 
 async def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
@@ -88,7 +91,41 @@ async def test_a_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """A half file never gets its name, and what was there before stays."""
     files = LocalFiles(tmp_path / "artifacts")
     await files.store("exec_1", "a", BytesIO(b"before"))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable) as refused:
         await files.store("exec_1", "a", Broken(b"x" * 100))
+    assert refused.value.detail == "artifact: [Errno 28] No space left on device"
     assert await content(files, "exec_1/a") == b"before"
     assert [path.name for path in (files.root / "exec_1").iterdir()] == ["a"]
+
+
+async def test_what_is_stored_is_told_by_its_size_and_hash(tmp_path: Path) -> None:
+    """The record of an artifact says what was written, however many reads that took."""
+    written = b"0123456789" * 10_000
+    stored = await LocalFiles(tmp_path).store("exec_1", "a", BytesIO(written))
+    assert stored == StoredFile("exec_1/a", len(written), sha256(written).hexdigest())
+
+
+@pytest.mark.parametrize("at", ["artifacts", "artifacts/exec_1"])
+async def test_where_no_folder_can_be_made_the_store_is_unavailable(
+    tmp_path: Path, at: str
+) -> None:
+    """Whatever stands in the way is an unavailable store, also to the half file's deletion."""
+    (tmp_path / at).parent.mkdir(exist_ok=True)
+    (tmp_path / at).write_text("in the way")
+    with pytest.raises(StoreUnavailable) as refused:
+        await LocalFiles(tmp_path / "artifacts").store("exec_1", "a", BytesIO(b"a"))
+    assert at in str(refused.value.detail)
+
+
+async def test_a_folder_that_cannot_be_made_leaves_no_half_file_to_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk without room for a folder is an unavailable store, too."""
+
+    def full(folder: Path) -> None:
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr("adapters_store.files.make_private", full)
+    with pytest.raises(StoreUnavailable) as refused:
+        await LocalFiles(tmp_path / "artifacts").store("exec_1", "a", BytesIO(b"a"))
+    assert "No space left on device" in str(refused.value.detail)
