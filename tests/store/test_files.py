@@ -129,3 +129,13 @@ async def test_a_folder_that_cannot_be_made_leaves_no_half_file_to_delete(
     with pytest.raises(StoreUnavailable) as refused:
         await LocalFiles(tmp_path / "artifacts").store("exec_1", "a", BytesIO(b"a"))
     assert "No space left on device" in str(refused.value.detail)
+
+
+async def test_deleted_files_are_gone_and_others_stay(tmp_path: Path) -> None:
+    """All files of the executions that are named; what is not there any more is no error."""
+    files = LocalFiles(tmp_path / "artifacts")
+    for execution_id in ("exec_1", "exec_2", "exec_3"):
+        await files.store(execution_id, "a", BytesIO(b"a"))
+    for _ in range(2):
+        await files.delete_executions("exec_1", "exec_2")
+    assert [path.name for path in files.root.iterdir()] == ["exec_3"]
