@@ -113,6 +113,7 @@ HOMES = {
     "explain": "wfcore.rules.explain",
     "HeldTime": "wfcore.rules.held_time",
     "held_time": "wfcore.rules.held_time",
+    "service_time": "wfcore.rules.held_time",
     "proceed": "wfcore.rules.proceed",
     "verdict": "wfcore.rules.rate",
     "windows": "wfcore.rules.rate",

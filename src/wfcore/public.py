@@ -118,6 +118,7 @@ from wfcore.rules.explain import Around as Around
 from wfcore.rules.explain import explain as explain
 from wfcore.rules.held_time import HeldTime as HeldTime
 from wfcore.rules.held_time import held_time as held_time
+from wfcore.rules.held_time import service_time as service_time
 from wfcore.rules.proceed import proceed as proceed
 from wfcore.rules.rate import verdict as verdict
 from wfcore.rules.rate import windows as windows

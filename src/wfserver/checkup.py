@@ -15,7 +15,6 @@ from wfcore.errors import InvalidInput, WfError
 from wfcore.instants import SECOND
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.system import Clock
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import list_webhooks
@@ -173,12 +172,9 @@ async def _records(system: System) -> Check:
         await view.approvals.reminders_due(now, _PAGE)
         await view.timers.due(now, _PAGE)
         await view.callbacks.due(now, _PAGE)
-        await view.workflows.list(PageRequest(1, _PAGE))
-        await view.executions.list(ExecutionFilter(), PageRequest(1, _PAGE))
-        await view.approvals.list(ApprovalFilter(), PageRequest(1, _PAGE))
     unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
     if not unreadable:
-        return Check("records", True, "what is due, and the newest ones, can be read")
+        return Check("records", True, "what is due can be read")
     named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
     cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
     return Check("records", False, f"cannot be read, and are left alone: {named}", cure)

@@ -62,7 +62,7 @@ def test_rows_only_in_detail(ann: Caller) -> None:
         {"refund": []},
         {"refunds": [1]},
         {"refunds": [{"id": 1, "amount": "one"}]},
-        {"refunds": [{"id": 1}]},
+        {"refunds": [{"id": 1, "amonut": 1}]},
         {"refunds": [{"id": 9, "amount": 1}]},
         {"refunds": [{"id": 1, "amount": 1}, {"id": 1, "amount": 2}]},
     ],

@@ -25,6 +25,7 @@ from wfcore.testing.simulator.dispatcher import Dispatcher
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.usecases import _apply, running, sweeping
+from wfcore.usecases._retry import Report
 from wfcore.usecases.running import Lease
 from wfcore.usecases.services import Services
 
@@ -173,7 +174,7 @@ def nobody_polls(patch: pytest.MonkeyPatch) -> None:
 def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks for executions whose worker has died."""
 
-    async def recover(services: Services) -> int:
+    async def recover(services: Services, report: Report) -> int:
         return 0
 
     patch.setattr(sweeping, "recover", recover)

@@ -19,7 +19,7 @@ from kit.bugs.catching import Bug, patched, promise
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.ports.models import Answer
 from wfcore.ports.runtime import StepEnd
-from wfcore.rules import execution
+from wfcore.rules import interruption
 from wfcore.testing.contracts import (
     CallContract,
     ClockContract,
@@ -151,7 +151,7 @@ BUGS = (
     ),
     Bug(
         "an interrupted step is requeued after a restart",
-        patched(execution, "_resumable", lambda run: True),
+        patched(interruption, "obstacle", lambda run, definition: None),
         dispatching("test_what_a_dead_worker_began_is_not_begun_again"),
     ),
     Bug(
