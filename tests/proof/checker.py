@@ -75,8 +75,10 @@ def _starts(ledger: Ledger, sight: Sight) -> Iterator[str]:
             yield f"step twice: {attempt} {times} times"
         if run is None:
             yield f"ghost: {attempt.execution_id} ran, and nobody knows it"
-        elif attempt.number > 1 + (RESUMES if _is_resumed(run, sight) else 0):
-            yield f"step twice: {attempt} of {run.trigger_source}"
+        elif attempt.number > 1 + run.resumes:
+            yield f"step twice: {attempt} of {run.id}, resumed {run.resumes} times"
+        elif run.resumes > (RESUMES if _is_resumed(run, sight) else 0):
+            yield f"step twice: {run.id} of {run.trigger_source}, resumed {run.resumes} times"
     for tag, executions in ledger.executions_by_tag.items():
         if len(executions) > 1:
             yield f"start twice: {tag} is {executions}"
@@ -162,6 +164,8 @@ def not_over(sight: Sight, before: Mapping[str, str]) -> Iterator[str]:
     for id, run in sight.executions.items():
         if run.status not in ENDED:
             yield f"stuck: {id} is {run.status}"
+        elif id not in before and run.status == "COMPLETED":
+            continue  # what went on, and what a trigger started since
         elif before.get(id) in ENDED and run.status != before[id]:
             yield f"moved: {id} was {before[id]}, is {run.status}"
         elif before.get(id) not in ENDED and not _given_up(run, sight):

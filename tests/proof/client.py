@@ -20,15 +20,23 @@ RUSH_S = 0.03
 """The longest pause between two acts."""
 EDITED = 0.8
 """How many of those who say yes to rows change them."""
+CALLED_BACK = 0.7
+"""How many of those who start by API want to be called back."""
 
 
 class Client:
     """Acts by chance until the server is gone. What it was told goes into *promises*."""
 
     def __init__(
-        self, http: httpx.AsyncClient, world: World, promises: Promises, services: Services
+        self,
+        http: httpx.AsyncClient,
+        world: World,
+        promises: Promises,
+        services: Services,
+        callback_url: str,
     ) -> None:
         self._http = http
+        self._callback_url = callback_url
         self._services = services
         self._world = world
         self._promises = promises
@@ -51,7 +59,8 @@ class Client:
         if chance.random() < 0.3:
             await self._start_by_hand(flow, values)
         else:
-            await self.start(flow, values, by_webhook=chance.random() < 0.5)
+            calls_back = chance.random() < CALLED_BACK
+            await self.start(flow, values, chance.random() < 0.5, calls_back)
 
     async def _start_by_hand(self, flow: str, values: dict[str, str]) -> None:
         """What `wfcore execution start` does beside the server: durable when it returns."""
@@ -67,7 +76,9 @@ class Client:
         )
         self._promises.by_hand[tag] = started.execution_id
 
-    async def start(self, flow: str, values: dict[str, str], by_webhook: bool) -> None:
+    async def start(
+        self, flow: str, values: dict[str, str], by_webhook: bool, calls_back: bool = False
+    ) -> None:
         """Send a start that was never sent before."""
         tag = f"t{len(self._promises.sent)}"
         values = {"tag": tag, **values}
@@ -76,7 +87,8 @@ class Client:
             start = Start(tag, flow, path, values, by_webhook)
         else:
             path = f"/api/v1/workflows/{self._world.workflows[flow]}/executions"
-            start = Start(tag, flow, path, {"inputs": values})
+            callback = {"callbackUrl": self._callback_url} if calls_back else {}
+            start = Start(tag, flow, path, {"inputs": values, **callback})
         self._promises.sent[tag] = start
         await self.send(start)
 

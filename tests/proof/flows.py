@@ -13,6 +13,18 @@ from pathlib import Path
 from attrs import frozen
 
 FLOWS = ("leaf", "work", "once", "ask", "tree")
+"""Flows that somebody starts."""
+BY_THEMSELVES = ("after", "few", "tick", "skip")
+"""Flows that only their triggers start."""
+MOST_FEW = 3
+TRIGGERS = {
+    "after": "{kind: DELAYED_COMPLETION, workflow: work, delaySeconds: 1}",
+    "few": f"{{kind: DELAYED_COMPLETION, workflow: once, maxRuns: {MOST_FEW}}}",
+    "tick": '{kind: SCHEDULE, cron: "* * * * *"}',
+    "skip": '{kind: SCHEDULE, cron: "* * * * *", missed: skip}',
+}
+NOBODY = "nobody"
+"""The tag of what nobody started."""
 NEVER_AGAIN = ("once",)
 """Flows that say `onInterrupt: fail`."""
 STEPS = {
@@ -25,6 +37,10 @@ STEPS = {
         *(f"each.{index}.turn" for index in range(3)),
         "last",
     ),
+    "after": ("first", "last"),
+    "few": ("first",),
+    "tick": ("first",),
+    "skip": ("first",),
 }
 """The code steps that each flow consists of, by their keys in the execution."""
 ROWS = ("one", "two")
@@ -110,7 +126,8 @@ def flow(name: str, ledger: Path) -> bytes:
     """
     The definition of a flow: `work` (two steps, the last leaves an artifact), `ask` (rows for
     people between them), `tree` (branches with steps, a question, a delay, a loop and a child),
-    `leaf` (the child), `once` (two steps that must never begin again).
+    `leaf` (the child), `once` (two steps that must never begin again); `after` and `few` follow
+    completions, `tick` and `skip` a schedule.
     """
     steps = {
         "leaf": _code("first") + _code("last", DAEMON, NAP),
@@ -118,10 +135,18 @@ def flow(name: str, ledger: Path) -> bytes:
         "once": _code("first") + _code("last", DAEMON, NAP),
         "ask": _code("first") + ROW_REVIEW + _code("last", DAEMON, *RELEASED, NAP),
         "tree": _tree(),
-    }[name]
-    variables = "{tag: {type: string}, nap: {type: string}, ledger: {type: string, default: %s}}"
+        "after": _code("first") + _code("last", DAEMON, NAP),
+    }.get(name, _code("first", NAP))
+    defaults = {"ledger": f", default: {ledger}"}
     top = "onInterrupt: fail\n" if name in NEVER_AGAIN else ""
-    top += f"name: {name}\nvariables: {variables % ledger}\n"
+    if name in TRIGGERS:
+        defaults |= {"tag": f", default: {NOBODY}", "nap": ', default: "0.05"'}
+        top += f"triggers: [{TRIGGERS[name]}]\n"
+    variables = (
+        f"{variable}: {{type: string{defaults.get(variable, '')}}}"
+        for variable in ("tag", "nap", "ledger")
+    )
+    top += f"name: {name}\nvariables: {{{', '.join(variables)}}}\n"
     return f"{top}steps:\n{_indented(steps, 2)}".encode()
 
 
@@ -166,10 +191,11 @@ class Ledger:
 
     @property
     def executions_by_tag(self) -> dict[str, set[str]]:
-        """Who wrote under which tag."""
+        """Who wrote under the tag of a start."""
         found: dict[str, set[str]] = {}
         for line in self._at("begun"):
-            found.setdefault(line.text, set()).add(line.attempt.execution_id)
+            if line.text != NOBODY:
+                found.setdefault(line.text, set()).add(line.attempt.execution_id)
         return found
 
 

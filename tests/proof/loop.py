@@ -11,13 +11,15 @@ from time import time
 import httpx
 from attrs import Factory, define
 
-from proof import checker, records
+from proof import checker, records, triggers
+from proof.callee import Callee
 from proof.checker import under_way
 from proof.client import EDITED, Client
 from proof.flows import Attempt, Ledger
-from proof.machine import Machine
+from proof.machine import LATER_MS, Machine
 from proof.promises import Answer, Promises
-from proof.world import SIGNED, Sight, World, furnish, history, look
+from proof.world import SIGNED, Known, Sight, World, furnish, history, look
+from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
 from wfcore.usecases.services import Services
 from wfserver.compose import open_system
@@ -66,16 +68,18 @@ async def kill_loop(folder: Path, rounds: int, seed: int, plants: Sequence[str] 
             httpx.AsyncClient(timeout=20) as http,
         ):
             world = await furnish(system.services, machine.ledger)
-            promises = Promises()
-            client = Client(http, world, promises, system.services)
-            run = _Run(machine, system.services, world, http, Random(seed), promises, client)
-            run.serve()
-            for _ in range(rounds):
-                await run.round()
-                if plants and run.promises.broken:
-                    break
-            else:
-                await run.finish()
+            promises, chance = Promises(), Random(seed)
+            secret = world.callback_secret
+            async with Callee(system.services, secret, promises, Random(seed)) as callee:
+                client = Client(http, world, promises, system.services, callee.url)
+                run = _Run(machine, system.services, world, http, chance, promises, client, callee)
+                run.serve()
+                for _ in range(rounds):
+                    await run.round()
+                    if plants and run.promises.broken:
+                        break
+                else:
+                    await run.finish()
     finally:
         machine.close()
     return Report(seed, run.promises.broken, run.promises.counts)
@@ -90,6 +94,10 @@ class _Run:
     chance: Random
     promises: Promises
     client: Client
+    callee: Callee
+    known: Known = Factory(Known)
+    served_at: EpochMs = EpochMs(0)
+    seen: Sight | None = None
     resting: dict[str, str] = Factory(dict)
     cut_off: set[Attempt] = Factory(set)
 
@@ -160,14 +168,14 @@ class _Run:
         return search(r"(?m)^wfcore_executions_running 0(\.0)?$", page) is not None
 
     def serve(self, later: bool = False) -> None:
+        self.served_at = EpochMs(int(time() * 1_000) + (LATER_MS if later else 0))
         self.machine.serve(later)
         self.http.base_url = self.machine.url
 
     async def _check(self, killed_at: float) -> None:
         cut_off = self.cut_off
         await self._until(RECOVERY_S, lambda sight: not any(under_way(cut_off, sight)))
-        ledger, sight = await self._looked()
-        self.found(checker.wrong(self.promises, ledger, sight))
+        sight = await self._wrong()
         self.found(checker.not_interrupted(cut_off, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
         self.resting = checker.resting(sight)
@@ -176,10 +184,21 @@ class _Run:
             for one in sight.approvals.values()
         )
 
-    async def _looked(self) -> tuple[Ledger, Sight]:
+    async def _wrong(self) -> Sight:
         """The ledger, then what is stored: what has run by then was stored before it ran."""
         ledger = Ledger(self.machine.ledger)
-        return ledger, await look(self.services)
+        sight = await look(self.services, self.known)
+        self.found(checker.wrong(self.promises, ledger, sight))
+        self._wrong_by_itself(sight)
+        return sight
+
+    def _wrong_by_itself(self, sight: Sight) -> None:
+        """What triggers have started, and who was called back."""
+        self.found(triggers.wrong(self.world, sight))
+        self.found(triggers.missed(self.world, self.served_at, sight))
+        self.found(triggers.not_started(self.world, self.seen or sight, sight))
+        self.found(self.callee.wrong(sight))
+        self.seen = sight
 
     async def _ask_again(self) -> None:
         """
@@ -212,28 +231,33 @@ class _Run:
             for one in asked:
                 edits = one.groups and self.chance.random() < EDITED
                 await self.client.decide(one.id, Answer("approve", "late" if edits else None), key)
-        ledger, sight = await self._looked()
-        self.found(checker.wrong(self.promises, ledger, sight))
+        sight = await self._wrong()
         self.found(checker.moved(self.resting, self.promises, sight))
         self.found(checker.orphans(sight))
+        self.found(triggers.not_followed(self.world, sight))
         self.promises.counts["interrupted"] = sum(
             run.status == "INTERRUPTED" for run in sight.executions.values()
         )
-        self.promises.counts["gone on"] = sum(attempt.number > 1 for attempt in ledger.begun)
+        begun = Ledger(self.machine.ledger).begun
+        self.promises.counts["gone on"] = sum(attempt.number > 1 for attempt in begun)
         self.machine.kill()
+        self.callee.moody = False
         self.serve(later=True)
-        await self._look_back(checker.resting(sight), ledger)
+        await self._look_back(checker.resting(sight))
 
     async def _open_questions(self) -> list[Approval]:
         """The approvals that wait, once nothing else moves."""
-        sight = await self._until(DRAIN_S, _at_rest)
+        sight = await self._until(DRAIN_S, self._at_rest)
         moving = (run for run in sight.executions.values() if not checker.rests(run, sight))
         self.found(f"stuck: {run.id} is {run.status}" for run in moving)
         return [one for one in sight.approvals.values() if one.status == "PENDING"]
 
-    async def _look_back(self, before: Mapping[str, str], ledger: Ledger) -> None:
+    async def _look_back(self, before: Mapping[str, str]) -> None:
         """The grace of everything is over: all have ended, and their records are whole."""
-        sight = await self._until(DRAIN_S, _all_over)
+        sight = await self._until(DRAIN_S, self._all_over)
+        ledger = Ledger(self.machine.ledger)
+        self._wrong_by_itself(sight)
+        self.found(self.callee.undelivered(sight))
         self.found(checker.not_over(sight, before))
         for id in sight.executions:
             run, events = await history(self.services, id)
@@ -247,11 +271,19 @@ class _Run:
                 await self.client.fetch(tag, self.world.keys[0])
                 self.found([] if id in self.promises.left else [f"artifact: {id} has none"])
 
+    def _at_rest(self, sight: Sight) -> bool:
+        follows = any(triggers.not_followed(self.world, sight))
+        return not follows and all(checker.rests(run, sight) for run in sight.executions.values())
+
+    def _all_over(self, sight: Sight) -> bool:
+        owes = any(self.callee.undelivered(sight))
+        return not owes and all(run.status in checker.ENDED for run in sight.executions.values())
+
     async def _until(self, within_s: float, holds: Callable[[Sight], bool]) -> Sight:
         """Everything as soon as *holds*, or as it is after *within_s*."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
-        while not holds(sight := await look(self.services)) and loop.time() < deadline:  # noqa: ASYNC110
+        while not holds(sight := await look(self.services, self.known)) and loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         return sight
 
@@ -268,11 +300,3 @@ async def _ended(acts: Sequence[Act]) -> None:
     for act in acts:
         if not act.cancelled():
             act.result()
-
-
-def _at_rest(sight: Sight) -> bool:
-    return all(checker.rests(run, sight) for run in sight.executions.values())
-
-
-def _all_over(sight: Sight) -> bool:
-    return all(run.status in checker.ENDED for run in sight.executions.values())

@@ -12,7 +12,17 @@ from signal import SIGCONT, SIGKILL
 from proof.faults import FOLDER, Faults
 
 SCRIPT = Path(__file__).with_name("server_process.py")
-SETTINGS = {"WFCORE_INTERRUPTED_GRACE": "1h", "WFCORE_CONCURRENCY": "6"}
+LATER_MS = 2 * 3_600_000
+"""How far the clock of a server is ahead that serves later."""
+GRACE_MS = 200
+"""How long after its instant a schedule is on time."""
+SETTINGS = {
+    "WFCORE_INTERRUPTED_GRACE": "1h",
+    "WFCORE_CONCURRENCY": "6",
+    "WFCORE_ALLOW_PRIVATE_CALLBACKS": "1",
+    "WFCORE_MISSED_RUNS": "once",
+    "WFCORE_SCHEDULE_GRACE": f"{GRACE_MS}ms",
+}
 SHORT_LEASE = {"WFCORE_LEASE": "2s"}
 """So that a planted server that froze need not be waited for long."""
 TESTS = Path(__file__).parents[1]
@@ -48,7 +58,7 @@ class Machine:
         """
         assert self._source.stdin
         assert self._source.stdout
-        self._source.stdin.write(b"later\n" if later else b"serve\n")
+        self._source.stdin.write(f"{LATER_MS if later else 0}\n".encode())
         self._source.stdin.flush()
         said = self._source.stdout.readline().decode().split()
         assert said, self._log.read_text()

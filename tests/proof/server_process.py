@@ -2,7 +2,7 @@
 Where the servers of the kill loop come from: everything imported once, with a planted bug or none.
 
 For each line on stdin a server is forked, which says its process id and its URL on stdout, and
-an empty line if it ends by itself. Where the line says `later` its clock is hours ahead.
+an empty line if it ends by itself. The line says how far its clock is ahead, in ms.
 """
 
 import importlib
@@ -10,11 +10,11 @@ import os
 import signal
 import sys
 
+from adapters_runtime.cron import CronCalendar
 from adapters_runtime.system import SystemClock
+from proof.often import Often
 from wfserver.serve import ServerInfo, run
 from wfserver.settings import settings_from
-
-LATER_MS = 2 * 3_600_000
 
 
 def say(info: ServerInfo) -> None:
@@ -32,13 +32,14 @@ def serve(ahead_ms: int) -> None:
     run(settings_from(port=0), say)
 
 
+CronCalendar.next_local = Often.next_local  # type: ignore[method-assign]
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for name in sys.argv[1:]:
     importlib.import_module(f"proof.planted.{name}").plant()
 while asked := sys.stdin.readline():
     if os.fork() == 0:
         try:
-            serve(LATER_MS if asked == "later\n" else 0)
+            serve(int(asked))
         finally:
             print(flush=True)
         break

@@ -34,16 +34,23 @@ LEAST_IN_25 = {
     "ask completed": 8,
     "tree completed": 6,
     "leaf completed": 10,
+    "after completed": 15,
+    "few completed": 3,
+    "tick completed": 6,
+    "skip completed": 1,
+    "called back": 25,
 }
 """How much must have happened, or the loop proved nothing."""
 
 
 async def test_kill_loop(tmp_path: Path) -> None:
     """
-    Over any number of kills, in the middle of branches, rounds, delays and children: each 202,
-    decision, edited row, cancel, result and artifact stands, no attempt of a step starts twice,
-    what had begun is INTERRUPTED, what waits goes on waiting, nothing of a step outlives its
-    server, and all comes to an end when it is decided, or its grace is over. EX-1, EX-3, EX-7,
+    Over any number of kills, in the middle of branches, rounds, delays, children, chains and
+    callbacks: each 202, decision, edited row, cancel, result and artifact stands, no attempt of
+    a step starts twice, what had begun is INTERRUPTED, what waits goes on waiting, nothing of a
+    step outlives its server, all comes to an end when it is decided, or its grace is over; each
+    completion is followed once, each instant starts one execution at most, and who wants to hear
+    of an end is told. CB-1, CB-2, CB-3, CH-1, CH-3, SH-1, SH-3, SH-4, EX-1, EX-3, EX-7,
     EX-9, EX-11, EX-12, EX-13, EX-14, EX-15, EX-18, EX-20, EX-24, EX-25, AP-6, AP-7,
     AR-1, IK-1, CS-7, FL-1, FL-2, FL-5, FL-6, FL-10.
     """

@@ -1,0 +1,67 @@
+"""How to plant a timer that is consumed after the start it stands for, in another unit of work."""
+
+from typing import Any
+
+from attrs import define, field
+
+from proof import faults
+from wfcore.model.trigger import Trigger, TriggerSpec
+from wfcore.usecases import firing
+from wfcore.usecases.services import Services
+
+
+@define
+class _Kept:
+    """What was asked of the timers of a unit, and not done."""
+
+    timers: Any
+    asked: list[tuple[str, Any]] = field(factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.timers, name)
+
+    def put(self, record: Any) -> None:
+        self.asked.append(("put", record))
+
+    def delete(self, record: Any) -> None:
+        self.asked.append(("delete", record))
+
+
+@define
+class _Unit:
+    """A unit with other timers."""
+
+    unit: Any
+    timers: _Kept
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unit, name)
+
+
+def consume_late(kind: type[TriggerSpec]) -> None:
+    """
+    Let triggers of this kind start first. The fault: the server stops when the start is stored
+    and the timer is still there.
+    """
+    faults.expect()
+    consumed, fire = firing._consumed, firing._fire
+    kept: list[_Kept] = []
+
+    async def later(services: Services, unit: Any, timer: Any, trigger: Trigger, *more: Any) -> Any:
+        if not isinstance(trigger.spec, kind):
+            return await consumed(services, unit, timer, trigger, *more)
+        kept.append(_Kept(unit.timers))
+        return await consumed(services, _Unit(unit, kept[-1]), timer, trigger, *more)
+
+    async def start_first(services: Services, *args: Any) -> Any:
+        fired = await fire(services, *args)
+        while kept:
+            if fired.execution_id is not None:
+                faults.freeze("")
+            async with services.store.unit() as unit:
+                for verb, record in kept.pop().asked:
+                    getattr(unit.timers, verb)(record)
+                await unit.commit()
+        return fired
+
+    firing._consumed, firing._fire = later, start_first  # type: ignore[assignment]
