@@ -14,7 +14,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.usage import Usage
 from wfcore.rules.execution_machine import ChildEnded
-from wfcore.rules.family import child_end, require_finite, told_secrets, waits_for
+from wfcore.rules.family import child_end, given_up, require_finite, told_secrets, waits_for
 from wfcore.rules.limits import MAX_CHILD_DEPTH
 from wfcore.testing import builders
 
@@ -90,6 +90,15 @@ def test_a_bad_end_says_how_it_came(run: Execution, error: str) -> None:
     assert child_end(run) == ChildEnded("sub", "exec_2", error=told)
     spent = evolve(run, step_results=USED)
     assert child_end(spent) == ChildEnded("sub", "exec_2", error=told, usage=SPENT)
+
+
+@pytest.mark.parametrize("status", [S.RUNNING, S.INTERRUPTED, S.AWAITING_APPROVAL])
+def test_what_was_interrupted_too_long_is_given_up(status: S) -> None:
+    """EX-26, AI-7: to the step it has ended by a worker's death, with what it consumed."""
+    told = "execution exec_2 was interrupted and has not ended in time"
+    assert given_up(child(status)) == ChildEnded("sub", "exec_2", error=told, interrupted=True)
+    spent = given_up(child(status, step_results=USED))
+    assert spent == ChildEnded("sub", "exec_2", error=told, usage=SPENT, interrupted=True)
 
 
 def test_what_is_secret_stays_so_in_the_child() -> None:

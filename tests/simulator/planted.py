@@ -118,8 +118,8 @@ def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     async def begin(services: Services, lease: Lease) -> Any:
         async with services.store.unit() as unit:
             run, definition = await running._held(unit, lease)
-        now = services.clock.service_now()
-        outcome = running._proceed(services, run, definition, now, execution_machine.Claimed())
+            now, claimed = services.clock.service_now(), execution_machine.Claimed()
+            outcome = await running._proceed(services, unit, run, definition, now, claimed)
         if outcome.record.in_flight:
             return await running._work(services, lease, definition, outcome)
         return await record(services, lease)

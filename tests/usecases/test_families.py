@@ -6,7 +6,7 @@ from usecases.conftest import World, code
 from usecases.test_children import child_of, read, sub
 from wfcore.instants import HOUR, MINUTE, SECOND
 from wfcore.model.approval import DecisionSource
-from wfcore.model.execution import ExecutionStatus, TriggerSource
+from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, OnExceeded, ParallelStep, Retry
@@ -16,13 +16,17 @@ from wfcore.usecases import approvals, running, sweeping
 S = ExecutionStatus
 
 
-async def generations(world: World, depth: int, source: TriggerSource) -> list[str]:
-    """A family in which each execution but the last waits for its child; the root comes first."""
+async def generations(world: World, depth: int, source: TriggerSource, **root: object) -> list[str]:
+    """
+    A family in which each execution but the last waits for its child; the root comes first.
+    *root*: more of the step by which the root waits.
+    """
     ann = await world.account()
     await world.workflow(ann, code("work"), name="0")
     for number in range(1, depth):
         retry = Retry(2, SECOND)
-        above = sub(workflow=str(number - 1), retry=retry)
+        more = root if number == depth - 1 else {}
+        above = sub(workflow=str(number - 1), retry=retry, **more)
         workflow = await world.workflow(ann, above, name=str(number))
     ids = [await world.start(ann, workflow, source=source)]
     for _ in range(depth - 1):
@@ -54,6 +58,39 @@ async def test_what_a_caller_started_is_not_resumed_in_its_children(
         assert "Execution interrupted" in (run.error or "")
     world.clock.advance(HOUR)
     assert not await running.claim(world.services, "alive", 9)
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+async def test_a_timeout_begins_nothing_interrupted_again(world: World, depth: int) -> None:
+    """
+    The time of the step is up while what it started is interrupted, however deep: `retry` starts
+    nothing, and what was interrupted ends with it. EX-14, EX-26.
+    """
+    ids = await generations(world, depth, TriggerSource.OPEN_API, timeout_ms=10 * MINUTE)
+    assert (await world.take("dead"))[0].execution_id == ids[-1]
+    world.clock.advance(2 * MINUTE)
+    await sweeping.sweep(world.services)
+    assert (await read(world, ids[-1])).status is S.INTERRUPTED
+    world.clock.advance(9 * MINUTE)
+    lease, jobs = await world.take("alive")
+    assert (lease.execution_id, jobs) == (ids[0], ())
+    root = await read(world, ids[0])
+    assert (root.status, root.step_results["sub"].reason) == (S.FAILED, ReasonCode.INTERRUPTED)
+    assert "was interrupted and has not ended in time" in (root.error or "")
+    assert [(await read(world, id)).status for id in ids[1:]] == [S.CANCELLED] * (depth - 1)
+    world.clock.advance(HOUR)
+    assert not await running.claim(world.services, "alive", 9)
+
+
+async def test_a_timeout_of_what_runs_is_tried_again(world: World) -> None:
+    """A child that nothing interrupted was slow: `retry` starts another one. FL-6, FL-7."""
+    ids = await generations(world, 2, TriggerSource.OPEN_API, timeout_ms=MINUTE)
+    await world.take("slow")
+    world.clock.advance(MINUTE)
+    await world.take("alive")
+    world.clock.advance(2 * SECOND)
+    await world.take("alive")
+    assert (await child_of(world, ids[0])).id != ids[1]
 
 
 @pytest.mark.parametrize(

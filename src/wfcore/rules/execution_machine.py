@@ -60,7 +60,8 @@ class ChildStarted:
 class ChildEnded:
     """
     The execution that the step started has ended. `error` None: it COMPLETED. `usage`: what
-    it consumed in all. `interrupted`: a worker's death ended it, so it is not tried again. EX-26.
+    it consumed in all. `interrupted`: a worker's death ended it, so it is not tried again; or it
+    is interrupted, and the step's time is up. EX-26.
     """
 
     step_name: str

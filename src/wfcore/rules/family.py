@@ -50,6 +50,16 @@ def was_interrupted(run: Execution) -> bool:
     return False
 
 
+def given_up(child: Execution) -> ChildEnded:
+    """
+    What the time of a step means that is up while the execution it started, or one further down,
+    is interrupted: `retry` would begin that work again by another way. EX-26.
+    """
+    error = f"execution {child.id} was interrupted and has not ended in time"
+    step = child.parent_step or ""
+    return ChildEnded(step, child.id, error=error, usage=_usage(child), interrupted=True)
+
+
 def _usage(child: Execution) -> Usage | None:
     """What it consumed, those that it started included; None: nothing did."""
     spent = total(child.step_results.values())

@@ -12,13 +12,13 @@ from wfcore.effects import Effect, Outcome, StartChild
 from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
 from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
-from wfcore.model.execution import Execution, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.access import require_permission
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import ChildEnded
-from wfcore.rules.family import require_finite, told_secrets, waits_for
+from wfcore.rules.family import given_up, require_finite, told_secrets, waits_for
 from wfcore.rules.plan import Render
 from wfcore.rules.start import Start
 from wfcore.usecases._apply import collect
@@ -42,6 +42,29 @@ async def start_children(
                 next = await _child_or_refusal(unit, render, parent, asked, now)
                 hints += (await collect(unit, next, now)).effects
     return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
+
+
+async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildEnded]:
+    """
+    For each step of *run* whose time is up while its child, or one further down, is interrupted:
+    for it that child has ended. Whoever tells so cancels it. EX-26.
+    """
+    late: list[ChildEnded] = []
+    for result in run.step_results.values():
+        if result.open_child and result.until is not None and result.until <= now:
+            child = await unit.executions.get(result.open_child)
+            if child is not None and await _is_interrupted(unit, child):
+                late.append(given_up(child))
+    return late
+
+
+async def _is_interrupted(unit: Unit, run: Execution) -> bool:
+    """Whether *run* is, or an execution below it that has not ended."""
+    if run.status is ExecutionStatus.INTERRUPTED:
+        return True
+    ids = [one.open_child for one in run.step_results.values() if one.open_child]
+    below = [await unit.executions.get(id) for id in ids]
+    return any([await _is_interrupted(unit, one) for one in below if one is not None])
 
 
 async def _child_or_refusal(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from wfcore.effects import Outcome, StartStep
+from wfcore.effects import CancelChildren, Outcome, StartStep
 from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
 from wfcore.model.artifact import RefusedFile
@@ -30,7 +30,7 @@ from wfcore.rules.proceed import proceed
 from wfcore.rules.scope import name_of
 from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
-from wfcore.usecases._children import start_children
+from wfcore.usecases._children import interrupted_too_long, start_children
 from wfcore.usecases._jobs import NotRendered, artifact_of, created, job_for
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
@@ -132,7 +132,7 @@ async def _move(
         run, definition = await _held(unit, lease)
         if first and run.in_flight:
             return definition, _in_flight(run)
-        outcome = _proceed(services, run, definition, now, *first)
+        outcome = await _proceed(services, unit, run, definition, now, *first)
         if outcome.record is not run:
             outcome = await _collected(services, unit, outcome, now)
             await unit.commit()
@@ -188,7 +188,7 @@ async def _complete(
             unit.artifacts.put(artifact_of(run.id, step_name, file, now))
         told = announce(run, [created(step_name, file) for file in files], now)
         ended = _facts(told.record, definition, step_name, end, now)
-        outcome = _proceed(services, told.record, definition, now, *ended)
+        outcome = await _proceed(services, unit, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = _handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
@@ -290,13 +290,25 @@ async def _leased(unit: Unit, lease: Lease) -> Execution:
     return run
 
 
-def _proceed(
-    services: Services, run: Execution, definition: Definition, now: EpochMs, *first: facts.Fact
+async def _proceed(
+    services: Services,
+    unit: Unit,
+    run: Execution,
+    definition: Definition,
+    now: EpochMs,
+    *first: facts.Fact,
 ) -> Outcome[Execution]:
+    """As far as it goes by itself; children that were interrupted for too long end. EX-26."""
+
     def new_id(prefix: str) -> str:
         return services.ids.new(prefix, now)
 
-    return proceed(run, definition, now, services.templates.render, new_id, *first)
+    late = await interrupted_too_long(unit, run, now)
+    outcome = proceed(run, definition, now, services.templates.render, new_id, *first, *late)
+    if not late:
+        return outcome
+    cancelled = CancelChildren(tuple(one.child_id for one in late))
+    return evolve(outcome, effects=(*outcome.effects, cancelled))
 
 
 def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:

@@ -37,7 +37,7 @@ def began_again(run: Execution, tables: Tables) -> Iterator[str]:
         own = getattr(step, "on_interrupt", None)
         if (own or snapshot.definition.on_interrupt) is OnInterrupt.FAIL:
             yield f"began again: {run.id}/{key} says onInterrupt: fail"
-    yield from _children_again(run, runs)
+    yield from _children_again(run, tables)
 
 
 def _root(run: Execution, runs: Mapping[Any, Execution]) -> TriggerSource:
@@ -69,10 +69,14 @@ def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
             flying.discard(step)
 
 
-def _children_again(run: Execution, runs: Mapping[Any, Execution]) -> Iterator[str]:
-    """A child that a worker's death ended was the last one of its step."""
+def _children_again(run: Execution, tables: Tables) -> Iterator[str]:
+    """
+    A child that a worker's death ended was the last one of its step; and so was one that was
+    taken back while it was interrupted, or one further down.
+    """
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     for child in runs.values():
-        if child.parent_id == run.id and _is_given_up(child):
+        if child.parent_id == run.id and (_is_given_up(child) or _is_taken_back(child, tables)):
             result = run.step_results[child.parent_step or ""]
             if result.child_id != child.id:
                 yield f"began again: {run.id}/{child.parent_step} after {child.id}"
@@ -82,3 +86,16 @@ def _is_given_up(run: Execution) -> bool:
     reason = run.status_reason
     over = run.completed_at is not None and run.error == "Execution interrupted"
     return over and reason is not None and reason.code is ReasonCode.INTERRUPTED
+
+
+def _is_taken_back(run: Execution, tables: Tables) -> bool:
+    """Whether its parent cancelled it while it was interrupted, or something below it was."""
+    reason = run.status_reason
+    if reason is None or reason.code is not ReasonCode.PARENT_CANCELLED:
+        return False
+    log: tuple[Event, ...] = tables[EVENTS.name].get(run.id, ())
+    told = [event.kind for event in log if event.kind.startswith("execution.")]
+    children = (one for one in tables[EXECUTIONS.name].values() if one.parent_id == run.id)
+    return told[-2:-1] == [EventKind.EXECUTION_INTERRUPTED] or any(
+        _is_taken_back(child, tables) for child in children
+    )
