@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from wfcore import (
     Approval,
+    ApprovalFilter,
     ApprovalStatus,
     Approve,
     Decide,
@@ -52,7 +53,8 @@ def small_amounts(approval: Approval) -> Approve | Reject | None:
 async def decide_all(services: Services, who: Principal, rule: Rule) -> int:
     """One look at everything that is open; how many were decided."""
     decided, page = 0, PageRequest(1, 200)
-    for listed in (await list_approvals(services, who, page, ApprovalStatus.PENDING)).rows:
+    waiting = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
+    for listed in (await list_approvals(services, who, page, waiting)).rows:
         approval = await read_approval(services, who, listed.id)
         decision = rule(approval)
         if decision is None:

@@ -15,6 +15,7 @@ from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore import (
     Approval,
+    ApprovalFilter,
     ApprovalStatus,
     ApprovalStep,
     Approve,
@@ -78,7 +79,8 @@ async def main() -> None:
         await work(services)
         for line in (await explain_execution(services, ann, started.execution_id)).lines:
             print(line.text)
-        page = await list_approvals(services, ann, PageRequest(), ApprovalStatus.PENDING)
+        waiting = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
+        page = await list_approvals(services, ann, PageRequest(), waiting)
         for approval in page.rows:
             asked = Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
             await decide_approval(services, ann, asked)

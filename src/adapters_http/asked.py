@@ -9,6 +9,7 @@ from adapters_http.config import Stage
 from adapters_http.proxies import host_name
 from adapters_http.route import Auth, Route
 from wfcore.errors import InvalidInput, NotReady
+from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.rules.definition_checks import known_or
@@ -19,6 +20,7 @@ from wfcore.usecases.starting import Idempotency
 E = TypeVar("E", bound=StrEnum)
 KEY = "api_key"
 _NAME_SHOWN = 80
+_INSTANT_DIGITS = 15
 LONGEST_WAIT_S = 60
 LONGEST_IDEMPOTENCY_KEY = 255
 
@@ -30,11 +32,11 @@ def require_known_query(ask: Ask, route: Route) -> None:
     """
     if not ask.scope["query_string"]:
         return
-    known = [one.name for one in route.query]
+    known = {one.name: one for one in route.query}
     seen = set[str]()
     for name in ask.query_names:
         if name in known:
-            if name in seen:
+            if name in seen and not known[name].repeats:
                 raise InvalidInput(name, "stands twice; say it once")
             seen.add(name)
         elif not route.tolerant and not (name == KEY and route.auth is Auth.KEY):
@@ -65,15 +67,46 @@ def page(ask: Ask, sizes: tuple[int, int]) -> PageRequest:
     return page_request(ask.query("page"), ask.query("size"), sizes)
 
 
-def member(ask: Ask, name: str, kind: type[E]) -> E | None:
-    """A filter by an enum's value; an empty one counts as absent. Raises `InvalidInput`."""
+def members(ask: Ask, name: str, kind: type[E]) -> tuple[E, ...]:
+    """A filter by values of an enum; empty ones count as absent. PG-4. Raises `InvalidInput`."""
+    try:
+        return tuple(dict.fromkeys(kind(text) for text in ask.query_values(name) if text))
+    except ValueError:
+        several = "; for several repeat it" if "," in "".join(ask.query_values(name)) else ""
+        raise InvalidInput(name, f"must be one of {', '.join(kind)}{several}") from None
+
+
+def span(ask: Ask) -> tuple[EpochMs | None, EpochMs | None]:
+    """`from` and `to`, the latter outside. Raises `InvalidInput`."""
+    since, until = _instant(ask, "from"), _instant(ask, "to")
+    if since is not None and until is not None and until < since:
+        raise InvalidInput("to", "must not lie before from")
+    return since, until
+
+
+def _instant(ask: Ask, name: str) -> EpochMs | None:
     text = ask.query(name)
     if not text:
         return None
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidInput(name, f"must be one of {', '.join(kind)}") from None
+    if not (text.isascii() and text.isdigit() and len(text) <= _INSTANT_DIGITS):
+        raise InvalidInput(name, "must be an instant in milliseconds since 1970 (UTC)")
+    return EpochMs(int(text))
+
+
+def oldest_first(ask: Ask, field: str) -> bool:
+    """`sort`: by *field*, or by `-field`, which is how lists are. Raises `InvalidInput`."""
+    text = ask.query("sort")
+    if text and text not in (field, f"-{field}"):
+        raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
+    return text == field
+
+
+def flag(ask: Ask, name: str) -> bool:
+    """`true` or `false`; absent or empty: false. Raises `InvalidInput`."""
+    text = ask.query(name)
+    if text and text not in ("true", "false"):
+        raise InvalidInput(name, "must be true or false")
+    return text == "true"
 
 
 def wait_ms(ask: Ask) -> int | None:

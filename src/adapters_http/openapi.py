@@ -113,7 +113,8 @@ def _parameters(route: Route) -> list[Schema]:
 
 
 def _parameter(one: Query, where: str) -> Schema:
-    return {"name": one.name, "in": where, "description": one.about, "schema": dict(one.schema)}
+    schema = {"type": "array", "items": dict(one.schema)} if one.repeats else dict(one.schema)
+    return {"name": one.name, "in": where, "description": one.about, "schema": schema}
 
 
 def _body(route: Route, schemas: Schemas) -> Schema | None:

@@ -43,11 +43,16 @@ _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOA
 
 @frozen
 class Query:
-    """A query parameter or header: for the description, and so that unknown ones are refused."""
+    """
+    A query parameter or header: for the description, and so that unknown ones are refused.
+
+    `repeats`: it may stand several times, each time with one value of that schema.
+    """
 
     name: str
     about: str
     schema: Mapping[str, Any] = Factory(lambda: {"type": "string"})
+    repeats: bool = False
 
 
 @frozen

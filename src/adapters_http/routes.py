@@ -20,7 +20,7 @@ from adapters_http.route import Auth, Query, Route
 from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
 from wfcore.wire import requests, shapes
 from wfcore.wire import webhooks as hooks
@@ -38,8 +38,21 @@ PAGE = Query("page", "Page, counted from 1", _number(1))
 SIZE = Query("size", "Rows per page", _number(50, 200))
 APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
-STATUS = Query("status", "Only this status", Schemas().of(ExecutionStatus))
-APPROVAL_STATUS = Query("status", "Only this status", Schemas().of(ApprovalStatus))
+STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
+SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
+_INSTANT = {"type": "integer", "minimum": 0}
+FROM = Query("from", "Only those from this instant on, in ms since 1970", _INSTANT)
+TO = Query("to", "Only those before this instant, in ms since 1970", _INSTANT)
+SORT = Query("sort", "Oldest or newest first", {"enum": ["startedAt", "-startedAt"]})
+APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
+APPROVAL_SORT = Query("sort", "Oldest or newest first", {"enum": ["createdAt", "-createdAt"]})
+APPROVALS_OF = Query("workflowId", "Only approvals of this workflow")
+EXECUTION_ID = Query("executionId", "Only approvals of this execution")
+WAITING = Query(
+    "waitingForMe",
+    "true: only open ones that the caller may approve and has not yet",
+    {"enum": ["true", "false"]},
+)
 WAIT = Query(
     "wait",
     "Answer as soon as the execution rests, at the latest after this many seconds",
@@ -77,7 +90,8 @@ ROUTES: tuple[Route, ...] = (
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
           "List executions", Scope.EXECUTION_READ,
-          query=(WORKFLOW_ID, STATUS, PAGE, SIZE), returns=shapes.ExecutionPage),
+          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, SORT, PAGE, SIZE),
+          returns=shapes.ExecutionPage),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
           query=(WAIT, OUTPUTS), returns=shapes.StatusView, refuses=(404,)),
@@ -106,7 +120,8 @@ ROUTES: tuple[Route, ...] = (
     # Approvals
     Route("GET", "/api/v1/approvals", Auth.KEY, approvals.list_all,
           "List approvals", Scope.APPROVAL_RESPOND,
-          query=(APPROVAL_STATUS, PAGE, APPROVAL_SIZE), returns=shapes.ApprovalPage),
+          query=(APPROVAL_STATUS, APPROVALS_OF, EXECUTION_ID, WAITING, FROM, TO, APPROVAL_SORT,
+                 PAGE, APPROVAL_SIZE), returns=shapes.ApprovalPage),
     Route("GET", "/api/v1/approvals/{id}", Auth.KEY, approvals.read,
           "Read an approval", Scope.APPROVAL_RESPOND,
           returns=shapes.ApprovalDetail, refuses=(404,)),

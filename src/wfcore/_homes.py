@@ -84,6 +84,8 @@ HOMES = {
     "Models": "wfcore.ports.models",
     "Prices": "wfcore.ports.models",
     "Question": "wfcore.ports.models",
+    "ApprovalFilter": "wfcore.ports.records",
+    "ExecutionFilter": "wfcore.ports.records",
     "AiJob": "wfcore.ports.runtime",
     "Job": "wfcore.ports.runtime",
     "JobRunner": "wfcore.ports.runtime",

@@ -89,6 +89,8 @@ from wfcore.ports.models import ModelRefused as ModelRefused
 from wfcore.ports.models import Models as Models
 from wfcore.ports.models import Prices as Prices
 from wfcore.ports.models import Question as Question
+from wfcore.ports.records import ApprovalFilter as ApprovalFilter
+from wfcore.ports.records import ExecutionFilter as ExecutionFilter
 from wfcore.ports.runtime import AiJob as AiJob
 from wfcore.ports.runtime import Job as Job
 from wfcore.ports.runtime import JobRunner as JobRunner

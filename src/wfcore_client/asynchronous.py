@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx2 as httpx
 
 from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.wire import shapes
@@ -92,7 +92,7 @@ class AsyncClient:
                 await asyncio.sleep(pause)
 
     async def _send(self, call: Call[T]) -> T:
-        waited = float(call.query.get("wait", 0))
+        waited = float(str(call.query.get("wait", 0)))
         try:
             answer = await self._http.request(
                 call.method,
@@ -137,11 +137,26 @@ class AsyncClient:
     async def list_executions(
         self,
         workflow_id: str | None = None,
-        status: ExecutionStatus | None = None,
+        status: ExecutionStatus | Sequence[ExecutionStatus] | None = None,
         page: int = 1,
         size: int = 50,
+        *,
+        trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        oldest_first: bool = False,
     ) -> shapes.ExecutionPage:
-        return await self.send(calls.list_executions(workflow_id, status, page, size))
+        call = calls.list_executions(
+            workflow_id,
+            status,
+            page,
+            size,
+            trigger_source=trigger_source,
+            since=since,
+            until=until,
+            oldest_first=oldest_first,
+        )
+        return await self.send(call)
 
     async def execution(
         self, id: str, wait_s: int | None = None, *, outputs: bool = True
@@ -169,9 +184,30 @@ class AsyncClient:
         return await self.send(calls.redrive(id, wait_s))
 
     async def list_approvals(
-        self, status: ApprovalStatus | None = None, page: int = 1, size: int = 20
+        self,
+        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
+        page: int = 1,
+        size: int = 20,
+        *,
+        workflow_id: str | None = None,
+        execution_id: str | None = None,
+        waiting_for_me: bool = False,
+        since: int | None = None,
+        until: int | None = None,
+        oldest_first: bool = False,
     ) -> shapes.ApprovalPage:
-        return await self.send(calls.list_approvals(status, page, size))
+        call = calls.list_approvals(
+            status,
+            page,
+            size,
+            workflow_id=workflow_id,
+            execution_id=execution_id,
+            waiting_for_me=waiting_for_me,
+            since=since,
+            until=until,
+            oldest_first=oldest_first,
+        )
+        return await self.send(call)
 
     async def approval(self, id: str) -> shapes.ApprovalDetail:
         return await self.send(calls.approval(id))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from attrs import evolve, field, frozen
 
 from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.wire import shapes
 from wfcore.wire.explanation import ExplanationView
@@ -34,7 +34,7 @@ class Call(Generic[T]):
     path: str
     returns: type[T]
     places: Mapping[str, str] = field(factory=dict)
-    query: Mapping[str, str] = field(factory=dict)
+    query: Mapping[str, str | list[str]] = field(factory=dict)
     body: JsonObject | None = None
     headers: Mapping[str, str] = field(factory=dict)
     repeatable: bool = False
@@ -80,15 +80,30 @@ def start(
 
 def list_executions(
     workflow_id: str | None = None,
-    status: ExecutionStatus | None = None,
+    status: ExecutionStatus | Sequence[ExecutionStatus] | None = None,
     page: int = 1,
     size: int = 50,
+    *,
+    trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    oldest_first: bool = False,
 ) -> Call[shapes.ExecutionPage]:
-    """The caller's executions; all of a workflow that it owns."""
-    path = "/api/v1/executions"
-    return _get(
-        path, shapes.ExecutionPage, workflowId=workflow_id, status=status, page=page, size=size
-    )
+    """
+    The caller's executions; all of a workflow that it owns. *since* and *until*: accepted at or
+    after the one, and before the other, in ms.
+    """
+    query: dict[str, Any] = {
+        "workflowId": workflow_id,
+        "status": status,
+        "triggerSource": trigger_source,
+        "from": since,
+        "to": until,
+        "sort": "startedAt" if oldest_first else None,
+        "page": page,
+        "size": size,
+    }
+    return _get("/api/v1/executions", shapes.ExecutionPage, **query)
 
 
 def execution(
@@ -140,10 +155,33 @@ def redrive(id: str, wait_s: int | None = None) -> Call[shapes.StartView]:
 
 
 def list_approvals(
-    status: ApprovalStatus | None = None, page: int = 1, size: int = 20
+    status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
+    page: int = 1,
+    size: int = 20,
+    *,
+    workflow_id: str | None = None,
+    execution_id: str | None = None,
+    waiting_for_me: bool = False,
+    since: int | None = None,
+    until: int | None = None,
+    oldest_first: bool = False,
 ) -> Call[shapes.ApprovalPage]:
-    """The approvals that the caller may see, without their rows."""
-    return _get("/api/v1/approvals", shapes.ApprovalPage, status=status, page=page, size=size)
+    """
+    The approvals that the caller may see, without their rows. *waiting_for_me*: only open ones
+    that it may approve and has not yet. *since* and *until*: when they were opened, in ms.
+    """
+    query: dict[str, Any] = {
+        "status": status,
+        "workflowId": workflow_id,
+        "executionId": execution_id,
+        "waitingForMe": "true" if waiting_for_me else None,
+        "from": since,
+        "to": until,
+        "sort": "createdAt" if oldest_first else None,
+        "page": page,
+        "size": size,
+    }
+    return _get("/api/v1/approvals", shapes.ApprovalPage, **query)
 
 
 def approval(id: str) -> Call[shapes.ApprovalDetail]:
@@ -223,8 +261,13 @@ def _once(call: Call[T], key: str | None) -> Call[T]:
     return call if key is None else evolve(call, headers={"Idempotency-Key": key}, repeatable=True)
 
 
-def _texts(query: Mapping[str, object]) -> Mapping[str, str]:
-    return {name: str(value) for name, value in query.items() if value is not None}
+def _texts(query: Mapping[str, object]) -> Mapping[str, str | list[str]]:
+    """As the query says them: what has several values is repeated."""
+    return {
+        name: [*map(str, value)] if isinstance(value, list | tuple) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
 
 
 def _given(**fields: Any) -> JsonObject:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx2 as httpx
 
 from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.wire import shapes
@@ -81,7 +81,7 @@ class Client:
                 sleep(pause)
 
     def _send(self, call: Call[T]) -> T:
-        waited = float(call.query.get("wait", 0))
+        waited = float(str(call.query.get("wait", 0)))
         try:
             answer = self._http.request(
                 call.method,
@@ -126,11 +126,26 @@ class Client:
     def list_executions(
         self,
         workflow_id: str | None = None,
-        status: ExecutionStatus | None = None,
+        status: ExecutionStatus | Sequence[ExecutionStatus] | None = None,
         page: int = 1,
         size: int = 50,
+        *,
+        trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        oldest_first: bool = False,
     ) -> shapes.ExecutionPage:
-        return self.send(calls.list_executions(workflow_id, status, page, size))
+        call = calls.list_executions(
+            workflow_id,
+            status,
+            page,
+            size,
+            trigger_source=trigger_source,
+            since=since,
+            until=until,
+            oldest_first=oldest_first,
+        )
+        return self.send(call)
 
     def execution(
         self, id: str, wait_s: int | None = None, *, outputs: bool = True
@@ -158,9 +173,30 @@ class Client:
         return self.send(calls.redrive(id, wait_s))
 
     def list_approvals(
-        self, status: ApprovalStatus | None = None, page: int = 1, size: int = 20
+        self,
+        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
+        page: int = 1,
+        size: int = 20,
+        *,
+        workflow_id: str | None = None,
+        execution_id: str | None = None,
+        waiting_for_me: bool = False,
+        since: int | None = None,
+        until: int | None = None,
+        oldest_first: bool = False,
     ) -> shapes.ApprovalPage:
-        return self.send(calls.list_approvals(status, page, size))
+        call = calls.list_approvals(
+            status,
+            page,
+            size,
+            workflow_id=workflow_id,
+            execution_id=execution_id,
+            waiting_for_me=waiting_for_me,
+            since=since,
+            until=until,
+            oldest_first=oldest_first,
+        )
+        return self.send(call)
 
     def approval(self, id: str) -> shapes.ApprovalDetail:
         return self.send(calls.approval(id))

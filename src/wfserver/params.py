@@ -4,8 +4,10 @@ How all commands are built: the options that each one takes, and the types of ar
 `--json`, `--data` and `--store` may stand before or after the command's own arguments.
 """
 
+import re
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -110,6 +112,28 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
+class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """An instant: how long ago (1h), an ISO date and time (UTC unless it says), or epoch ms."""
+
+    name = "since"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from wfcore.rules.duration import parse_duration
+
+        text = str(value)
+        if re.fullmatch(r"[0-9]{9,16}", text):
+            return int(text)
+        try:
+            return int(datetime.now(UTC).timestamp() * 1_000) - parse_duration(text)
+        except ValueError:
+            pass
+        try:
+            at = datetime.fromisoformat(text)
+            return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+        except (ValueError, OverflowError):
+            self.fail("must be like 1h, 2026-01-31T09:00 or epoch milliseconds", param, ctx)
+
+
 class Pair(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """name=value, as a tuple."""
 
@@ -150,6 +174,13 @@ def limit(command: C) -> C:
         help="How many to show at most.",
     )
     return option(command)
+
+
+def span_of_time(command: C) -> C:
+    """The options --from and --to of lists."""
+    since = click.option("--from", "since", type=Since(), metavar="WHEN", help="From then on.")
+    until = click.option("--to", "until", type=Since(), metavar="WHEN", help="Before then.")
+    return since(until(command))
 
 
 def password(command: C) -> C:

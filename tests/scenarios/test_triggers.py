@@ -15,6 +15,7 @@ from wfcore.instants import EpochMs
 from wfcore.model.access import Plan
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
+from wfcore.ports.records import ExecutionFilter
 from wfcore.usecases.executions import list_executions
 from wfcore.usecases.services import Services
 from wfcore.usecases.triggers import list_triggers
@@ -68,7 +69,9 @@ def test_a_chain_outlives_its_server(site: Site, ann: Caller) -> None:
 
 def executions_in_store(site: Site, workflow_id: str) -> int:
     async def count(services: Services) -> int:
-        return (await list_executions(services, None, ALL, workflow_id)).total
+        return (
+            await list_executions(services, None, ALL, ExecutionFilter(workflow_id=workflow_id))
+        ).total
 
     return site.do(count)
 

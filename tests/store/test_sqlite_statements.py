@@ -11,14 +11,19 @@ from attrs import evolve
 from adapters_store.sql import claims, execution_rows, kinds, records
 from adapters_store.sql.connection import Connection, connect
 from adapters_store.sql.migrate import prepare
+from adapters_store.sql.runs import approval_page, execution_page
 from adapters_store.sql.statements import perform
 from wfcore.instants import EpochMs
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
 MANY = 5_000
+PENDING = (ExecutionStatus.PENDING,)
 
 
 class Steps:
@@ -167,3 +172,52 @@ def test_definitions_in_use_cost_what_has_not_ended(tmp_path: Path) -> None:
             taken.append(steps.taken)
             assert {row[3] for row in found} == {10, many}
     assert taken[1] <= taken[0] + 100
+
+
+@pytest.mark.parametrize(
+    ("where", "most"),
+    [
+        (ExecutionFilter("acc_2"), 3_000),
+        (ExecutionFilter("acc_2", "wf_1", PENDING, (TriggerSource.OPEN_API,)), 50_000),
+        (ExecutionFilter("acc_1", since=EpochMs(NOW + MANY - 5)), 3_000),
+        (ExecutionFilter("acc_1", until=EpochMs(NOW + 20), oldest_first=True), 3_000),
+        (ExecutionFilter(workflow_id="wf_1", until=EpochMs(NOW + 20)), 3_000),
+        (ExecutionFilter(since=EpochMs(NOW + MANY - 5), sources=(TriggerSource.OPEN_API,)), 3_000),
+        (ExecutionFilter("acc_1", statuses=(ExecutionStatus.FAILED,)), 50_000),
+        (ExecutionFilter("acc_1", sources=(TriggerSource.MANUAL,)), 50_000),
+    ],
+)
+def test_lists_are_narrowed_by_indexes(
+    database: Connection, where: ExecutionFilter, most: int
+) -> None:
+    """
+    Owner, workflow and time lead into an index; status and trigger are read from its entries,
+    twice for the total and the page, and rows are read of the page alone.
+    """
+    database.execute("UPDATE executions SET accepted_at = ? + rowid - 1", (NOW,))
+    asked = execution_page(where, PageRequest(1, 5))
+    plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
+    assert not [line for line in plan if line.startswith("SCAN r") and "INDEX" not in line], plan
+    assert any("USING COVERING INDEX executions_" in line for line in plan), plan
+    steps = Steps(database)
+    database.execute(asked.sql, asked.values).fetchall()
+    assert steps.taken <= most
+
+
+def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connection) -> None:
+    """However many approvals were decided, or wait in other executions, few are looked at."""
+    database.execute("BEGIN")
+    for number in range(MANY):
+        open_ones = number % 500 == 0
+        status = ApprovalStatus.PENDING if open_ones else ApprovalStatus.APPROVED
+        made = make.approval(f"a{number}", execution_id=f"e{number}", status=status)
+        perform(database.cursor(), [kinds.APPROVALS.put(made)])
+    database.execute("COMMIT")
+    for where in (
+        ApprovalFilter("acc_1", "a@example.org", waiting=True),
+        ApprovalFilter("acc_1", "a@example.org", execution_id="e7"),
+    ):
+        asked = approval_page(where, PageRequest(1, 5))
+        steps = Steps(database)
+        assert database.execute(asked.sql, asked.values).fetchall()
+        assert steps.taken <= 5_000

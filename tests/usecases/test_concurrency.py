@@ -235,7 +235,8 @@ async def test_redriving_an_interrupted_execution_ends_it(
     world.clock.advance(MINUTE)
     assert await sweeping.recover(world.services) == 1
     again = await starting.redrive(world.services, ann, old)
-    assert (await everything(world))[old].status is S.FAILED
+    ended = (await everything(world))[old]
+    assert (ended.status, ended.redriven_as) == (S.FAILED, again.execution_id)
     await sweeping.sweep(world.services)
     assert await claimed(world, "w2") == [again.execution_id]
 

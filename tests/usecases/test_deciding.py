@@ -12,6 +12,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import ApprovalStep, Variable
+from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval import Approve, Reject
 from wfcore.usecases import approvals, executions, sweeping, workflows
 from wfcore.usecases.approvals import Decide
@@ -123,7 +124,7 @@ async def test_lists_and_executions_show_an_expiry_too(world: World) -> None:
     approval = await waiting(world, ann)
     world.clock.advance(DAY)
     open_ones = await approvals.list_approvals(
-        world.services, ann, PageRequest(), ApprovalStatus.PENDING
+        world.services, ann, PageRequest(), ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
     )
     assert open_ones.total == 0
     listed = await executions.list_executions(world.services, ann, PageRequest())

@@ -9,6 +9,7 @@ from wfcore.model.event import AuditEntry
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Schedule, Shown
+from wfcore.ports.records import ExecutionFilter
 from wfcore.usecases import auditing, executions, workflows
 
 PAGE = PageRequest(1, 200)
@@ -19,7 +20,9 @@ NEXT_HOUR = STARTED_AT - STARTED_AT % HOUR + HOUR
 
 async def runs_of(world: World, workflow_id: str) -> Sequence[Execution]:
     """The executions of a workflow, oldest first."""
-    found = await executions.list_executions(world.services, None, PAGE, workflow_id)
+    found = await executions.list_executions(
+        world.services, None, PAGE, ExecutionFilter(workflow_id=workflow_id)
+    )
     return found.rows[::-1]
 
 

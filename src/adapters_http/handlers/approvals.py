@@ -1,8 +1,9 @@
 """Approvals: reading and deciding. Spec: v1 approvals, approval-response endpoint."""
 
 from adapters_http.ask import Ask
-from adapters_http.asked import member, page
+from adapters_http.asked import flag, members, oldest_first, page, span
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.usecases import approvals
@@ -18,8 +19,17 @@ from wfcore.wire.views import (
 
 async def list_all(ask: Ask) -> ApprovalPage:
     """The approvals that the caller may see, newest first, without their rows."""
-    status = member(ask, "status", ApprovalStatus)
-    found = await approvals.list_approvals(ask.services, ask.who, page(ask, APPROVAL_PAGE), status)
+    since, until = span(ask)
+    where = ApprovalFilter(
+        statuses=members(ask, "status", ApprovalStatus),
+        workflow_id=ask.query("workflowId") or None,
+        execution_id=ask.query("executionId") or None,
+        since=since,
+        until=until,
+        waiting=flag(ask, "waitingForMe"),
+        oldest_first=oldest_first(ask, "createdAt"),
+    )
+    found = await approvals.list_approvals(ask.services, ask.who, page(ask, APPROVAL_PAGE), where)
     return approval_page(found)
 
 

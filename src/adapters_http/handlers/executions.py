@@ -5,9 +5,18 @@ from typing import Any
 from starlette.responses import Response
 
 from adapters_http.ask import Ask
-from adapters_http.asked import member, page, rested, wait_ms, with_outputs
+from adapters_http.asked import (
+    members,
+    oldest_first,
+    page,
+    rested,
+    span,
+    wait_ms,
+    with_outputs,
+)
 from adapters_http.downloads import output_response
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases import executions
 from wfcore.usecases.explaining import explain_execution
@@ -30,10 +39,21 @@ async def list_all(ask: Ask) -> ExecutionPage:
         ask.services,
         ask.who,
         page(ask, WORKFLOW_PAGE),
-        ask.query("workflowId") or None,
-        member(ask, "status", ExecutionStatus),
+        _filter(ask),
     )
     return execution_page(found, await executions.starter_names(ask.services, found.rows))
+
+
+def _filter(ask: Ask) -> ExecutionFilter:
+    since, until = span(ask)
+    return ExecutionFilter(
+        workflow_id=ask.query("workflowId") or None,
+        statuses=members(ask, "status", ExecutionStatus),
+        sources=members(ask, "triggerSource", TriggerSource),
+        since=since,
+        until=until,
+        oldest_first=oldest_first(ask, "startedAt"),
+    )
 
 
 async def read(ask: Ask) -> object:

@@ -1,11 +1,13 @@
 """Lists and look-ups as data: text, values, and the tables they look at."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
 
 
@@ -26,6 +28,42 @@ class Query:
 def query(sql: str, *values: Any, tables: str) -> Query:
     """A query over *tables* (names, separated by blanks)."""
     return Query(sql, values, frozenset(tables.split()))
+
+
+@define
+class Where:
+    """Conditions that hold together, with their values."""
+
+    conditions: list[str] = field(factory=list)
+    values: list[Any] = field(factory=list)
+
+    def add(self, condition: str, *values: Any) -> None:
+        """*condition* must hold, with *values* for its question marks."""
+        self.conditions.append(condition)
+        self.values += values
+
+    def equal(self, column: str, value: object) -> None:
+        """The column has that value; None: whatever it has."""
+        if value is not None:
+            self.add(f"{column} = ?", value)
+
+    def among(self, column: str, members: Sequence[StrEnum]) -> None:
+        """The column has one of these values; none: whatever it has."""
+        if members:
+            marks = ", ".join("?" for _ in members)
+            self.add(f"{column} IN ({marks})", *(member.value for member in members))
+
+    def within(self, column: str, since: EpochMs | None, until: EpochMs | None) -> None:
+        """The column is at or after *since* and before *until*."""
+        if since is not None:
+            self.add(f"{column} >= ?", since)
+        if until is not None:
+            self.add(f"{column} < ?", until)
+
+    @property
+    def text(self) -> str:
+        """All of them as SQL."""
+        return " AND ".join(self.conditions) or "1 = 1"
 
 
 @frozen

@@ -4,14 +4,14 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from attrs import define
+from attrs import define, evolve
 
 from adapters_store.sql import execution_rows
 from adapters_store.sql.bodies import Size, text_of, value_of
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
-from adapters_store.sql.queries import Listing, query
+from adapters_store.sql.queries import Listing, Query, Where, query
 from adapters_store.sql.reads import ENTRY_BYTES
 from adapters_store.sql.statements import insert
 from wfcore.instants import EpochMs
@@ -37,6 +37,17 @@ MAY_SEE = """r.id IN (
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
 
+MAY_DECIDE = """CASE WHEN r.named
+    THEN EXISTS (SELECT 1 FROM approval_approvers p
+        WHERE p.approval_id = r.id AND p.approver IN (?, ?))
+    ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
+        WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
+"""The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
+UNDECIDED = """CASE WHEN json_valid(r.body)
+    THEN NOT (r.owner_id = ? AND json_extract(r.body, '$.allow_self_approval') IS 0)
+    AND NOT EXISTS (SELECT 1 FROM json_each(r.body, '$.assents') a
+        WHERE json_extract(a.value, '$.account') = ?) END"""
+
 REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
     WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
 """Touches the row exactly where the lease is over, or the worker is known to have ended."""
@@ -61,6 +72,20 @@ Ended = Callable[[Collection[str]], Sequence[str]]
 """Of these workers, those whose process has ended."""
 
 
+def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
+    """
+    The query for one page. The indexes of lists hold all that it looks at but the rows shown.
+    """
+    wanted = Where()
+    wanted.equal("r.owner_id", where.owner_id)
+    wanted.equal("r.workflow_id", where.workflow_id)
+    wanted.among("r.status", where.statuses)
+    wanted.among("r.trigger_source", where.sources)
+    wanted.within("r.accepted_at", where.since, where.until)
+    pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
+    return pages.page(wanted.text, tuple(wanted.values), page, RUN_TABLES)
+
+
 @define(eq=False)
 class Executions:
     desk: Desk
@@ -70,14 +95,7 @@ class Executions:
         return await self.desk.one(FETCH, (id,))
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
-        fields = {
-            "r.owner_id": where.owner_id,
-            "r.workflow_id": where.workflow_id,
-            "r.status": where.status and where.status.value,
-        }
-        wanted = {column: value for column, value in fields.items() if value is not None}
-        condition = " AND ".join(f"{column} = ?" for column in wanted) or "1 = 1"
-        found = EXECUTION_PAGES.page(condition, tuple(wanted.values()), page, RUN_TABLES)
+        found = execution_page(where, page)
         return await self.desk.page("executions", decode, found, page)
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -150,6 +168,38 @@ async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:
     return None if found is None else EpochMs(found)
 
 
+def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
+    """The query for one page."""
+    wanted = Where()
+    wanted.equal("r.execution_id", where.execution_id)
+    wanted.equal("r.workflow_id", where.workflow_id)
+    wanted.among("r.status", where.statuses)
+    wanted.within("r.created_at", where.since, where.until)
+    if where.waiting:
+        wanted.add("r.status = 'PENDING'")
+    if where.account_id is not None:
+        _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
+    tables = "approvals approval_approvers shares"
+    pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
+    return pages.page(wanted.text, tuple(wanted.values), page, tables)
+
+
+def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
+    """
+    Only what the account sees, or may decide. Where an index leaves few rows, each of them is
+    asked; else the account's approvals are looked up.
+    """
+    deciding = (me.lower(), email, me, me)
+    if where.waiting:
+        wanted.add(f"({MAY_DECIDE})", *deciding)
+        wanted.add(UNDECIDED, me, me)
+    elif where.execution_id is not None or where.workflow_id is not None:
+        owners = "? IN (r.owner_id, r.workflow_owner_id)"
+        wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
+    else:
+        wanted.add(MAY_SEE, me, me, me.lower(), email, me)
+
+
 @define(eq=False)
 class Approvals:
     desk: Desk
@@ -158,16 +208,7 @@ class Approvals:
         return await self.desk.one(APPROVALS.one, (id,))
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
-        conditions, values = ["1 = 1"], []
-        if where.account_id is not None:
-            me, email = where.account_id, (where.email or "").lower()
-            conditions, values = [MAY_SEE], [me, me, me.lower(), email, me]
-        if where.status is not None:
-            conditions.append("r.status = ?")
-            values.append(where.status.value)
-        tables = "approvals approval_approvers shares"
-        condition = " AND ".join(conditions)
-        found = APPROVAL_PAGES.page(condition, tuple(values), page, tables)
+        found = approval_page(where, page)
         return await self.desk.page(APPROVALS.table, APPROVALS.decode, found, page)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:

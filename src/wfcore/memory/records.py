@@ -1,6 +1,6 @@
 """What accounts own, in memory: keys, sessions, workflows, shares, webhooks, and the logs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from attrs import evolve, frozen
 
@@ -22,6 +22,7 @@ from wfcore.memory.tables import (
     WEBHOOKS,
     WORKFLOWS,
     Desk,
+    by_id,
     cut,
     newest,
 )
@@ -40,6 +41,9 @@ class Accounts:
 
     async def get(self, id: str) -> Account | None:
         return await self.desk.one(ACCOUNTS, id)
+
+    async def some(self, ids: Collection[str]) -> Sequence[Account]:
+        return by_id(await self.desk.select(ACCOUNTS, lambda a: a.id in ids))
 
     async def by_email(self, email: str) -> Account | None:
         return await self.desk.first(ACCOUNTS, lambda a: a.email == email.lower())
@@ -64,6 +68,9 @@ class Keys:
 
     async def get(self, id: str) -> ApiKey | None:
         return await self.desk.one(KEYS, id)
+
+    async def some(self, ids: Collection[str]) -> Sequence[ApiKey]:
+        return by_id(await self.desk.select(KEYS, lambda k: k.id in ids))
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         return newest(await self.desk.select(KEYS, lambda k: k.account_id == account_id))

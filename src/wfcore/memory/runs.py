@@ -1,6 +1,7 @@
 """What belongs to executions, in memory: executions, approvals, artifacts, events."""
 
 from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
@@ -48,10 +49,12 @@ class Executions:
             return (
                 where.owner_id in (None, run.owner_id)
                 and where.workflow_id in (None, run.workflow_id)
-                and where.status in (None, run.status)
+                and (not where.statuses or run.status in where.statuses)
+                and (not where.sources or run.trigger_source in where.sources)
+                and within(where, run.accepted_at)
             )
 
-        found = cut(newest(await self.desk.select(EXECUTIONS, holds), "accepted_at"), page)
+        found = cut(ordered(await self.desk.select(EXECUTIONS, holds), where, "accepted_at"), page)
         return evolve(found, rows=tuple(map(listed, found.rows)))
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -121,6 +124,23 @@ class Executions:
         self.desk.collect(change)
 
 
+R = TypeVar("R")
+
+
+def within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:
+    """Whether *at* lies in the span of the filter."""
+    late = where.since is None or at >= where.since
+    return late and (where.until is None or at < where.until)
+
+
+def ordered(
+    records: Sequence[R], where: ExecutionFilter | ApprovalFilter, at: str = "created_at"
+) -> Sequence[R]:
+    """*records* in the order of the filter."""
+    found = newest(records, at)
+    return found[::-1] if where.oldest_first else found
+
+
 def waits(run: Execution) -> bool:
     """Whether *run* is due at some time and nobody holds it."""
     return run.status in DUE and run.due_at is not None and run.worker is None
@@ -149,9 +169,16 @@ class Approvals:
         editable = {share.workflow_id for share in edits}
         found = await self.desk.select(
             APPROVALS,
-            lambda a: where.status in (None, a.status) and shown(a, where, editable),
+            lambda a: (
+                (not where.statuses or a.status in where.statuses)
+                and where.workflow_id in (None, a.workflow_id)
+                and where.execution_id in (None, a.execution_id)
+                and within(where, a.created_at)
+                and shown(a, where, editable)
+                and (not where.waiting or waits_for(a, where, editable))
+            ),
         )
-        return cut(newest(found), page)
+        return cut(ordered(found, where), page)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         return newest(await self.desk.select(APPROVALS, lambda a: a.execution_id == execution_id))
@@ -181,10 +208,24 @@ def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool
     """Whether a list with that filter shows *approval*. See `ApprovalFilter`."""
     if where.account_id is None:
         return True
-    if where.account_id in (approval.owner_id, approval.workflow_owner_id):
-        return True
+    owners = (approval.owner_id, approval.workflow_owner_id)
+    return where.account_id in owners or _may_decide(approval, where, editable)
+
+
+def waits_for(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
+    """Whether a decision on *approval* is awaited from the account of the filter."""
+    me = where.account_id
+    barred = me == approval.owner_id and not approval.allow_self_approval
+    done = barred or any(one.account == me for one in approval.assents)
+    mine = me is None or (not done and _may_decide(approval, where, editable))
+    return mine and approval.status is ApprovalStatus.PENDING
+
+
+def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
     if not approval.approvers:
-        return approval.workflow_id in editable
+        owners = (approval.owner_id, approval.workflow_owner_id)
+        return where.account_id in owners or approval.workflow_id in editable
+    assert where.account_id is not None
     names = {name.strip().lower() for name in approval.approvers if name.strip()}
     return not names.isdisjoint({where.account_id.lower(), (where.email or "").lower()})
 

@@ -111,6 +111,11 @@ def newest(records: Iterable[R], at: str = "created_at") -> list[R]:
     return sorted(records, key=lambda r: (getattr(r, at), getattr(r, "id", "")), reverse=True)
 
 
+def by_id(records: Sequence[R]) -> Sequence[R]:
+    """*records* by id."""
+    return sorted(records, key=lambda record: record.id)  # type: ignore[attr-defined]
+
+
 def cut(records: Sequence[R], page: PageRequest) -> Page[R]:
     """One page of *records*."""
     rows = tuple(records[page.offset : page.offset + page.size])

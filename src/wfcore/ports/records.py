@@ -23,7 +23,7 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
@@ -33,6 +33,9 @@ from wfcore.model.workflow import DefinitionSnapshot, Workflow
 
 class AccountsView(Protocol):
     async def get(self, id: str) -> Account | None: ...
+    async def some(self, ids: Collection[str]) -> Sequence[Account]:
+        """Those of *ids* that are there, by id, in one question."""
+
     async def by_email(self, email: str) -> Account | None:
         """The account with that email (compared in lower case)."""
 
@@ -47,6 +50,9 @@ class Accounts(AccountsView, Protocol):
 
 class KeysView(Protocol):
     async def get(self, id: str) -> ApiKey | None: ...
+    async def some(self, ids: Collection[str]) -> Sequence[ApiKey]:
+        """Those of *ids* that are there, by id, in one question."""
+
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         """All keys of an account, newest first."""
 
@@ -120,23 +126,30 @@ class Shares(SharesView, Protocol):
 @frozen
 class ExecutionFilter:
     """
-    Which executions a list shows. Every field that is set narrows.
+    Which executions a list shows, and in which order. Every field that is set narrows.
 
     `owner_id`: those that belong to the account. `workflow_id`: those of one workflow.
+    `statuses`, `sources`: those with one of them; empty: with any. `since`, `until`: accepted
+    at or after the one, and before the other.
     """
 
     owner_id: str | None = None
     workflow_id: str | None = None
-    status: ExecutionStatus | None = None
+    statuses: tuple[ExecutionStatus, ...] = ()
+    sources: tuple[TriggerSource, ...] = ()
+    since: EpochMs | None = None
+    until: EpochMs | None = None
+    oldest_first: bool = False
 
 
 class ExecutionsView(Protocol):
     async def get(self, id: str) -> Execution | None: ...
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
-        Newest first. So that a page stays small whatever went in and came out, the rows and
-        their `step_results` carry no `output` and no `items`, and no `variables` unless
-        `secrets` names some (masking needs their values). Such records must not be `put`.
+        Newest first, unless `where` says otherwise. So that a page stays small whatever went
+        in and came out, the rows and their `step_results` carry no `output` and no `items`, and
+        no `variables` unless `secrets` names some (masking needs their values). Such records
+        must not be `put`.
         """
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -185,17 +198,27 @@ class ApprovalFilter:
     Which approvals a list shows: those that *account_id* (with *email*) may see, that is
     owner of the execution, owner of the workflow, named approver, or, where no approvers
     are named, holder of an EDIT share on the workflow. `account_id` None: all.
+
+    Every other field that is set narrows, as in `ExecutionFilter`; `since` and `until` are
+    about `created_at`. `waiting`: only PENDING ones that the account may approve and has not
+    approved yet.
     """
 
     account_id: str | None = None
     email: str | None = None
-    status: ApprovalStatus | None = None
+    statuses: tuple[ApprovalStatus, ...] = ()
+    workflow_id: str | None = None
+    execution_id: str | None = None
+    since: EpochMs | None = None
+    until: EpochMs | None = None
+    waiting: bool = False
+    oldest_first: bool = False
 
 
 class ApprovalsView(Protocol):
     async def get(self, id: str) -> Approval | None: ...
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
-        """Newest first."""
+        """Newest first, unless `where` says otherwise."""
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         """Newest first."""

@@ -11,7 +11,7 @@ from wfcore.model.access import Account, ApiKey, Login, Permission, Session, Sha
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import AuditEntry, Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Tally, Webhook
@@ -96,11 +96,16 @@ def listed(state: State, where: ExecutionFilter) -> list[Execution]:
         for run in state.all(Execution)
         if where.owner_id in (None, run.owner_id)
         and where.workflow_id in (None, run.workflow_id)
-        and where.status in (None, run.status)
+        and (not where.statuses or run.status in where.statuses)
+        and (not where.sources or run.trigger_source in where.sources)
+        and _within(where, run.accepted_at)
     ]
-    return [
-        evolve(run, output=None, step_results=_bare(run)) for run in newest(runs, "accepted_at")
-    ]
+    found = newest(runs, "accepted_at")[:: -1 if where.oldest_first else 1]
+    return [evolve(run, output=None, step_results=_bare(run)) for run in found]
+
+
+def _within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:
+    return (where.since or 0) <= at and (where.until is None or at < where.until)
 
 
 def _bare(run: Execution) -> Any:
@@ -115,13 +120,30 @@ def shown(state: State, where: ApprovalFilter) -> list[Approval]:
         if share.account_id == me and share.permission is Permission.EDIT
     }
 
-    def sees(one: Approval) -> bool:
+    def decides(one: Approval) -> bool:
         names = {name.strip().lower() for name in one.approvers}
-        named = bool(names & {me, email}) if names else one.workflow_id in editable
-        return me is None or me in (one.owner_id, one.workflow_owner_id) or named
+        owners = (one.owner_id, one.workflow_owner_id)
+        return bool(names & {me, email}) if names else one.workflow_id in editable or me in owners
 
-    approvals = [one for one in state.all(Approval) if where.status in (None, one.status)]
-    return newest([one for one in approvals if sees(one)])
+    def sees(one: Approval) -> bool:
+        return me is None or me in (one.owner_id, one.workflow_owner_id) or decides(one)
+
+    def waits(one: Approval) -> bool:
+        barred = me == one.owner_id and not one.allow_self_approval
+        done = barred or me in [assent.account for assent in one.assents]
+        mine = me is None or (decides(one) and not done)
+        return not where.waiting or (mine and one.status is ApprovalStatus.PENDING)
+
+    approvals = [
+        one
+        for one in state.all(Approval)
+        if (not where.statuses or one.status in where.statuses)
+        and where.workflow_id in (None, one.workflow_id)
+        and where.execution_id in (None, one.execution_id)
+        and _within(where, one.created_at)
+    ]
+    found = newest([one for one in approvals if sees(one) and waits(one)])
+    return found[:: -1 if where.oldest_first else 1]
 
 
 def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
@@ -185,13 +207,26 @@ def counted(state: State, webhook: str) -> list[Tally]:
 _pages = st.builds(PageRequest, st.integers(1, 2), st.integers(1, 3))
 _limits = st.integers(1, 3)
 _run_filters = st.builds(
-    ExecutionFilter, st.none() | owners, st.none() | flows, st.none() | st.just("COMPLETED")
-).map(lambda one: evolve(one, status=one.status and ExecutionStatus(one.status)))
+    ExecutionFilter,
+    st.none() | owners,
+    st.none() | flows,
+    st.sampled_from(((), (ExecutionStatus.COMPLETED,), tuple(ExecutionStatus)[:3])),
+    st.sampled_from(((), tuple(TriggerSource)[:1], tuple(TriggerSource)[1:3])),
+    st.none() | moments,
+    st.none() | moments,
+    st.booleans(),
+)
 _approval_filters = st.builds(
     ApprovalFilter,
     st.none() | owners,
     st.sampled_from((None, "acc_1@example.org")),
-    st.none() | st.sampled_from(ApprovalStatus),
+    st.sampled_from(((), *((status,) for status in ApprovalStatus))),
+    st.none() | flows,
+    st.none() | runs,
+    st.none() | moments,
+    st.none() | moments,
+    st.booleans(),
+    st.booleans(),
 )
 
 

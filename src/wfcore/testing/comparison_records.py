@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Permission
-from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.approval import Approval, ApprovalStatus, Assent
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
@@ -29,6 +29,7 @@ def _executions() -> st.SearchStrategy[Execution]:
         workflow_id=flows,
         accepted_at=moments,
         status=st.sampled_from(ExecutionStatus),
+        trigger_source=st.sampled_from(tuple(TriggerSource)[:3]),
         due_at=st.none() | moments,
         worker=st.none() | workers,
         completed_at=st.none() | moments,
@@ -50,6 +51,8 @@ def _approvals() -> st.SearchStrategy[Approval]:
         created_at=moments,
         expires_at=moments,
         approvers=st.sampled_from(((), ("acc_2",), (" Acc_1@example.org",))),
+        allow_self_approval=st.booleans(),
+        assents=st.sampled_from(((), (Assent("x", "acc_1", NOW),))),
     )
 
 

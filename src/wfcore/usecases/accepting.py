@@ -23,14 +23,16 @@ async def accepted(
     now: EpochMs,
     *,
     revision: int | None = None,
+    id: str | None = None,
 ) -> Outcome[Execution]:
     """
     A new execution of the workflow, collected into *unit*; hint after the commit.
 
-    *revision*: another one than the workflow's. Raises `InvalidInput` for inputs that break the
-    declarations, `LimitReached` where the workflow says `onLimit: skip` and is full.
+    *revision*: another one than the workflow's; *id*: made before. Raises `InvalidInput` for
+    inputs that break the declarations, `LimitReached` where the workflow says `onLimit: skip`
+    and is full.
     """
-    id, render = services.ids.new("exec", now), services.templates.render
+    id, render = id or services.ids.new("exec", now), services.templates.render
     started = await prepared(unit, render, workflow, start, id, now, revision=revision)
     return await collect(unit, started, now)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound
@@ -33,18 +33,20 @@ OPERATOR = "operator"
 """Who decided, where it was done at the command line."""
 
 
+EVERY_APPROVAL = ApprovalFilter()
+
+
 async def list_approvals(
     services: Services,
     who: Principal | None,
     page: PageRequest,
-    status: ApprovalStatus | None = None,
+    where: ApprovalFilter = EVERY_APPROVAL,
 ) -> Page[Approval]:
-    """The approvals that the caller may see. AC-5."""
+    """The approvals that the caller may see, whatever *where* says of the account. AC-5."""
     await settle_all(services)
+    if who is not None:
+        where = evolve(where, account_id=who.account.id, email=who.account.email)
     async with services.store.view() as view:
-        where = ApprovalFilter(status=status)
-        if who is not None:
-            where = ApprovalFilter(who.account.id, who.account.email, status)
         return await view.approvals.list(where, page)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from attrs import evolve
+
 from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
 from wfcore.model.access import Principal
 from wfcore.model.event import Event
@@ -18,27 +20,31 @@ from wfcore.usecases.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import settle_all, settle_execution
 
+EVERY_EXECUTION = ExecutionFilter()
+
 
 async def list_executions(
     services: Services,
     who: Principal | None,
     page: PageRequest,
-    workflow_id: str | None = None,
-    status: ExecutionStatus | None = None,
+    where: ExecutionFilter = EVERY_EXECUTION,
 ) -> Page[Execution]:
     """
-    The caller's executions; with a workflow that it owns, all of that workflow's. AC-4.
+    The caller's executions; with a workflow that it owns, all of that workflow's, whatever
+    *where* says of the owner. AC-4.
 
     The rows carry no step outputs.
     """
     await settle_all(services)
     async with services.store.view() as view:
-        owner_id = who.account.id if who else None
-        if who is not None and workflow_id is not None:
-            workflow = await view.workflows.get(workflow_id)
-            if workflow is not None and workflow.owner_id == who.account.id:
-                owner_id = None
-        return await view.executions.list(ExecutionFilter(owner_id, workflow_id, status), page)
+        if who is not None:
+            owner_id: str | None = who.account.id
+            if where.workflow_id is not None:
+                workflow = await view.workflows.get(where.workflow_id)
+                if workflow is not None and workflow.owner_id == owner_id:
+                    owner_id = None
+            where = evolve(where, owner_id=owner_id)
+        return await view.executions.list(where, page)
 
 
 async def read_execution(services: Services, who: Principal | None, execution_id: str) -> Execution:
@@ -53,19 +59,14 @@ async def read_execution(services: Services, who: Principal | None, execution_id
 
 async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
     """
-    The emails of the accounts, and the names of the keys, that started *runs*, by id: each is
-    looked up once, however many rows it has started.
+    The emails of the accounts, and the names of the keys, that started *runs*, by id: two
+    questions, however many rows there are.
     """
     chosen = list(runs)
-    names: dict[str, str] = {}
     async with services.store.view() as view:
-        for account_id in {run.owner_id for run in chosen}:
-            if (account := await view.accounts.get(account_id)) is not None:
-                names[account_id] = account.email
-        for key_id in {run.key_id for run in chosen if run.key_id}:
-            if (key := await view.keys.get(key_id)) is not None:
-                names[key_id] = key.name
-    return names
+        accounts = await view.accounts.some({run.owner_id for run in chosen})
+        keys = await view.keys.some({run.key_id for run in chosen if run.key_id})
+    return {one.id: one.email for one in accounts} | {one.id: one.name for one in keys}
 
 
 async def read_definition(

@@ -83,7 +83,7 @@ async def _holders(view: View, run: Execution) -> Sequence[Execution]:
     found: list[Execution] = []
     for status in ExecutionStatus:
         if status not in EXECUTION.final:
-            where = ExecutionFilter(workflow_id=run.workflow_id, status=status)
+            where = ExecutionFilter(workflow_id=run.workflow_id, statuses=(status,))
             found += (await view.executions.list(where, PageRequest(1, _MOST_HELD))).rows
     held = (one for one in found if one.lane == run.lane and one.fence > 0)
     return sorted(held, key=lambda one: (one.accepted_at, one.id))
@@ -95,6 +95,6 @@ async def _queue(services: Services, view: View, who: Principal | None) -> Queue
 
 
 async def _held(view: View) -> Sequence[Execution]:
-    where = ExecutionFilter(status=ExecutionStatus.RUNNING)
+    where = ExecutionFilter(statuses=(ExecutionStatus.RUNNING,))
     running = await view.executions.list(where, PageRequest(1, _MOST_HELD))
     return [run for run in running.rows if run.worker is not None]

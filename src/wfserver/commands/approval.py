@@ -7,8 +7,10 @@ from typing import Any, TextIO
 import click
 
 from wfcore.errors import AlreadyDecided, InvalidInput
+from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.quorum import items_hash
 from wfcore.usecases import approvals
@@ -20,7 +22,7 @@ from wfserver import finding
 from wfserver.editing import Draft
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import console, instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, limit, pass_session
+from wfserver.params import Group, Member, limit, pass_session, span_of_time
 from wfserver.review import PAGE, Verdict, ask, put_groups
 from wfserver.review import edit as edit_rows
 from wfserver.session import Session
@@ -32,15 +34,36 @@ def approval_command() -> None:
 
 
 @approval_command.command("list")
-@click.option("--status", type=Member(ApprovalStatus), help="Only these.")
+@click.option("--status", type=Member(ApprovalStatus), multiple=True, help="Only these.")
+@click.option("--workflow", metavar="ID-or-NAME", help="Only of this workflow.")
+@click.option("--execution", metavar="ID", help="Only of this execution.")
+@span_of_time
+@click.option("--oldest", is_flag=True, help="Oldest first.")
 @limit
 @pass_session
-def list_(session: Session, status: ApprovalStatus | None, limit: int) -> None:
-    """Approvals, newest first."""
+def list_(
+    session: Session,
+    status: tuple[ApprovalStatus, ...],
+    workflow: str | None,
+    execution: str | None,
+    since: EpochMs | None,
+    until: EpochMs | None,
+    oldest: bool,
+    limit: int,
+) -> None:
+    """Approvals, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
     async def job(services: Services) -> tuple[Page[Approval], Mapping[str, str]]:
-        page = PageRequest(1, limit)
-        found = await approvals.list_approvals(services, None, page, status)
+        id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
+        where = ApprovalFilter(
+            statuses=status,
+            workflow_id=id,
+            execution_id=execution,
+            since=since,
+            until=until,
+            oldest_first=oldest,
+        )
+        found = await approvals.list_approvals(services, None, PageRequest(1, limit), where)
         ids = () if session.json else [one.workflow_id for one in found.rows]
         return found, await finding.workflow_names(services, ids)
 

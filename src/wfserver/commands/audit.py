@@ -1,7 +1,6 @@
 """`wfcore audit`: who asked for what, from where, and why it was refused."""
 
 import asyncio
-import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -11,11 +10,10 @@ import click
 
 from wfcore.instants import EpochMs
 from wfcore.model.event import AuditEntry
-from wfcore.rules.duration import parse_duration
 from wfcore.usecases.auditing import read_audit
 from wfcore.usecases.services import Services
 from wfserver.output import clean, instant, put_json, put_list, put_table
-from wfserver.params import Command, pass_session
+from wfserver.params import Command, Since, pass_session
 from wfserver.session import Session
 from wfserver.shapes import audit_json
 
@@ -23,28 +21,6 @@ _BATCH = 1_000
 _POLL_S = 0.25
 _OVERLAP_MS = 5_000
 _DEFAULT_SINCE = "24h"
-
-
-class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """An instant: how long ago (1h), an ISO date and time (UTC unless it says), or epoch ms."""
-
-    name = "since"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value)
-        if re.fullmatch(r"[0-9]{9,16}", text):
-            return int(text)
-        try:
-            return _now() - parse_duration(text)
-        except ValueError:
-            pass
-        try:
-            at = datetime.fromisoformat(text)
-            return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
-        except (ValueError, OverflowError):
-            self.fail("must be like 1h, 2026-01-31T09:00 or epoch milliseconds", param, ctx)
 
 
 @click.command("audit", cls=Command)

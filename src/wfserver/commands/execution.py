@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.page import PageRequest
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.variables import parse_text
 from wfcore.usecases import executions, starting
 from wfcore.usecases.executions import REST
@@ -17,6 +19,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import explanation_view
+from wfcore.wire.shapes import ExecutionRow
 from wfcore.wire.views import execution_row, start_view, status_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
@@ -30,7 +33,15 @@ from wfserver.output import (
     shortened,
     span,
 )
-from wfserver.params import Duration, Group, Member, inputs, limit, pass_session
+from wfserver.params import (
+    Duration,
+    Group,
+    Member,
+    inputs,
+    limit,
+    pass_session,
+    span_of_time,
+)
 from wfserver.presence import is_serving
 from wfserver.session import Session
 
@@ -75,27 +86,37 @@ def start(
 
 @execution_command.command("list")
 @click.option("--workflow", metavar="ID-or-NAME", help="Only of this workflow.")
-@click.option("--status", type=Member(ExecutionStatus), help="Only these.")
+@click.option("--status", type=Member(ExecutionStatus), multiple=True, help="Only these.")
+@click.option("--by", type=Member(TriggerSource), multiple=True, help="Only so started.")
+@span_of_time
+@click.option("--oldest", is_flag=True, help="Oldest first.")
 @limit
 @pass_session
 def list_(
-    session: Session, workflow: str | None, status: ExecutionStatus | None, limit: int
+    session: Session,
+    workflow: str | None,
+    status: tuple[ExecutionStatus, ...],
+    by: tuple[TriggerSource, ...],
+    since: EpochMs | None,
+    until: EpochMs | None,
+    oldest: bool,
+    limit: int,
 ) -> None:
-    """Executions, newest first."""
+    """Executions, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
-    async def job(services: Services) -> tuple[list[Execution], int, Mapping[str, str]]:
+    async def job(services: Services) -> tuple[Page[Execution], Mapping[str, str]]:
         id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
-        page = PageRequest(1, limit)
-        found = await executions.list_executions(services, None, page, id, status)
-        starters = () if session.json else [run.owner_id for run in found.rows]
-        return list(found.rows), found.total, await finding.emails(services, starters)
+        where = ExecutionFilter(None, id, status, by, since, until, oldest)
+        found = await executions.list_executions(services, None, PageRequest(1, limit), where)
+        return found, await executions.starter_names(services, found.rows)
 
-    rows, total, emails = session.work(job)
+    found, names = session.work(job)
+    rows = [execution_row(run, names) for run in found.rows]
     if session.json:
-        put_list([plain(execution_row(run)) for run in rows], total)
+        put_list([plain(row) for row in rows], found.total)
     else:
         heads = ("id", "status", "steps", "workflow", "took", "started", "starter", "by")
-        put_table(heads, [_row(run, emails) for run in rows], total)
+        put_table(heads, [_row(row) for row in rows], found.total)
 
 
 @execution_command.command("show")
@@ -103,7 +124,8 @@ def list_(
 @pass_session
 def show(session: Session, id: str) -> None:
     """One execution with the results of its steps."""
-    _show(session, session.work(lambda services: executions.read_execution(services, None, id)))
+    run, names = session.work(lambda services: _read(services, id))
+    _show(session, run, names)
 
 
 @execution_command.command("explain")
@@ -126,11 +148,14 @@ def explain(session: Session, id: str) -> None:
 @pass_session
 def cancel(session: Session, id: str) -> None:
     """End it at once; running steps are killed."""
-    run = session.work(
-        lambda services: executions.cancel_execution(services, None, id, origin=AT_THE_COMMAND_LINE)
-    )
+
+    async def job(services: Services) -> tuple[Execution, Mapping[str, str]]:
+        await executions.cancel_execution(services, None, id, origin=AT_THE_COMMAND_LINE)
+        return await _read(services, id)
+
+    run, names = session.work(job)
     if session.json:
-        put_json(plain(status_view(run)))
+        put_json(plain(status_view(run, names)))
     else:
         click.echo(f"{run.id} is {run.status}")
 
@@ -162,17 +187,18 @@ def _started(
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
 
-    async def job(services: Services) -> tuple[Started, Execution | None]:
+    async def job(services: Services) -> tuple[Started, Execution | None, Mapping[str, str]]:
         started = await begin(services)
         if not wait:
-            return started, None
-        return started, await _rest(session, services, started.execution_id, timeout)
+            return started, None, {}
+        run = await _rest(session, services, started.execution_id, timeout)
+        return started, run, await executions.starter_names(services, [run])
 
-    started, run = session.work(job)
+    started, run, names = session.work(job)
     if run is None:
         _show_start(session, started)
         return None
-    _show(session, run)
+    _show(session, run, names)
     return 1 if run.status in _ENDED_BADLY or run.status not in REST else 0
 
 
@@ -221,8 +247,14 @@ def _show_start(session: Session, started: Started) -> None:
         put_fields({"id": view.execution_id, "status": view.status})
 
 
-def _show(session: Session, run: Execution) -> None:
-    view = status_view(run)
+async def _read(services: Services, id: str) -> tuple[Execution, Mapping[str, str]]:
+    """The execution, and the names of who started it."""
+    run = await executions.read_execution(services, None, id)
+    return run, await executions.starter_names(services, [run])
+
+
+def _show(session: Session, run: Execution, names: Mapping[str, str]) -> None:
+    view = status_view(run, names)
     if session.json:
         put_json(plain(view))
         return
@@ -231,6 +263,9 @@ def _show(session: Session, run: Execution) -> None:
             "id": view.execution_id,
             "workflow": f"{view.workflow_name} ({view.workflow_id})",
             "by": view.trigger_source,
+            "starter": view.started_by.email or view.started_by.account_id,
+            "key": view.started_by.key_name,
+            "version": view.workflow_version,
             "status": view.status,
             "steps": f"{view.completed_steps} of {view.total_steps}",
             "at": view.current_step,
@@ -238,6 +273,7 @@ def _show(session: Session, run: Execution) -> None:
             "ended": instant(view.completed_at) if view.completed_at else None,
             "error": view.error,
             "redrive of": view.redrive_of,
+            "redriven as": view.redriven_as,
         }
     )
     rows = [
@@ -253,11 +289,10 @@ def _output(value: object) -> str:
     return "" if value is None else shortened(value, _OUTPUT)
 
 
-def _row(run: Execution, emails: Mapping[str, str]) -> tuple[object, ...]:
-    view = execution_row(run)
+def _row(view: ExecutionRow) -> tuple[object, ...]:
     took = view.completed_at - view.started_at if view.completed_at else None
     steps = f"{view.completed_steps}/{view.total_steps}"
     id, at = view.execution_id, instant(view.started_at)
-    starter = emails.get(run.owner_id, run.owner_id)
+    starter = view.started_by.email or view.started_by.account_id
     name, by = view.workflow_name, view.trigger_source
     return id, view.status, steps, name, span(took), at, starter, by

@@ -8,8 +8,8 @@ from attrs import evolve
 
 from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
-from wfcore.model.approval import ApprovalStatus
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.approval import ApprovalStatus, Assent
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store
@@ -29,6 +29,9 @@ def ids(found: Any) -> list[str]:
 def at(offset: int) -> EpochMs:
     """An instant near `NOW`."""
     return EpochMs(NOW + offset)
+
+
+FAILED = (ExecutionStatus.FAILED,)
 
 
 class ListContract:
@@ -66,23 +69,30 @@ class ListContract:
             (ExecutionFilter(), ["e5", "e4", "e3", "e2", "e1"]),
             (ExecutionFilter(owner_id="acc_1"), ["e4", "e2", "e1"]),
             (ExecutionFilter(workflow_id="wf_1"), ["e5", "e3", "e1"]),
-            (ExecutionFilter(status=ExecutionStatus.FAILED), ["e5", "e2"]),
+            (ExecutionFilter(statuses=FAILED), ["e5", "e2"]),
             (ExecutionFilter(owner_id="acc_1", workflow_id="wf_1"), ["e1"]),
-            (ExecutionFilter(owner_id="acc_1", status=ExecutionStatus.FAILED), ["e2"]),
-            (ExecutionFilter("acc_2", "wf_1", ExecutionStatus.FAILED), ["e5"]),
+            (ExecutionFilter(owner_id="acc_1", statuses=FAILED), ["e2"]),
+            (ExecutionFilter("acc_2", "wf_1", FAILED), ["e5"]),
             (ExecutionFilter(owner_id="acc_3"), []),
+            (ExecutionFilter(statuses=(*FAILED, ExecutionStatus.COMPLETED)), ["e5", "e2"]),
+            (ExecutionFilter(sources=(TriggerSource.WEBHOOK,)), ["e4", "e3"]),
+            (ExecutionFilter("acc_1", sources=(TriggerSource.WEBHOOK,)), ["e4"]),
+            (ExecutionFilter(since=at(3)), ["e5", "e4", "e3"]),
+            (ExecutionFilter(until=at(3)), ["e2", "e1"]),
+            (ExecutionFilter("acc_1", since=at(2), until=at(4)), ["e2"]),
+            (ExecutionFilter(workflow_id="wf_1", oldest_first=True), ["e1", "e3", "e5"]),
         ],
     )
     async def test_every_field_of_an_execution_filter_narrows(
         self, store: Store, where: ExecutionFilter, expected: list[str]
     ) -> None:
         """A list shows exactly the executions that fit every field that is set."""
-        failed = ExecutionStatus.FAILED
+        failed, hook = ExecutionStatus.FAILED, {"trigger_source": TriggerSource.WEBHOOK}
         rows: list[dict[str, Any]] = [
             {"owner_id": "acc_1", "workflow_id": "wf_1"},
             {"owner_id": "acc_1", "workflow_id": "wf_2", "status": failed},
-            {"owner_id": "acc_2", "workflow_id": "wf_1"},
-            {"owner_id": "acc_1", "workflow_id": "wf_2"},
+            {"owner_id": "acc_2", "workflow_id": "wf_1", **hook},
+            {"owner_id": "acc_1", "workflow_id": "wf_2", **hook},
             {"owner_id": "acc_2", "workflow_id": "wf_1", "status": failed},
         ]
         made = (
@@ -234,6 +244,43 @@ class ListContract:
             page = await view.approvals.list(ApprovalFilter("acc_1"), PageRequest(2, 2))
             assert (ids(page), page.total) == (["a1"], 3)
 
+    async def test_approvals_that_wait_for_somebody(self, store: Store) -> None:
+        """Open ones that the account may approve and has not: not its own where that is barred."""
+        barred = {"allow_self_approval": False, "required_approvals": 2}
+        said = {"assents": (Assent("ann", "acc_1", NOW),), "required_approvals": 2}
+        await keep(
+            store,
+            make.approval("a1", created_at=at(1)),
+            make.approval("a2", created_at=at(2), **barred),
+            make.approval("a3", created_at=at(3), **said),
+            make.approval("a4", created_at=at(4), status=ApprovalStatus.APPROVED),
+            make.approval("a5", created_at=at(5), owner_id="acc_2", approvers=("ANN@example.org",)),
+            make.approval("a6", created_at=at(6), approvers=("acc_2",)),
+            make.approval("a7", created_at=at(7), owner_id="acc_2", workflow_id="wf_2", **barred),
+        )
+        mine = ApprovalFilter("acc_1", "ann@example.org", waiting=True)
+        async with store.view() as view:
+            for where, shown in (
+                (mine, ["a7", "a5", "a1"]),
+                (evolve(mine, oldest_first=True), ["a1", "a5", "a7"]),
+                (evolve(mine, workflow_id="wf_2"), ["a7"]),
+                (evolve(mine, since=at(2), until=at(7)), ["a5"]),
+                (evolve(mine, waiting=False, workflow_id="wf_2"), ["a7"]),
+                (ApprovalFilter("acc_2", execution_id="exec_1"), ["a7", "a6", "a5"]),
+                (ApprovalFilter("acc_3", execution_id="exec_1"), []),
+            ):
+                assert ids(await view.approvals.list(where, ALL)) == shown
+
+    async def test_some_accounts_and_keys_are_found_at_once(self, store: Store) -> None:
+        """Those that are there, by id; what is not there is left out."""
+        accounts = [make.account(f"acc_{n}", email=f"{n}@example.org") for n in (3, 1, 2)]
+        await keep(store, *accounts, make.key("key_1"), make.key("key_2"))
+        async with store.view() as view:
+            found = await view.accounts.some({"acc_3", "acc_1", "acc_9"})
+            assert [one.id for one in found] == ["acc_1", "acc_3"]
+            assert [one.id for one in await view.keys.some(["key_2"])] == ["key_2"]
+            assert [*await view.keys.some(["key_9"]), *await view.keys.some([])] == []
+
     async def test_callbacks_that_are_due(self, store: Store) -> None:
         """Those not settled are due at their instant, earliest first, up to a limit."""
         await keep(
@@ -262,7 +309,7 @@ class ListContract:
             assert ids(await view.approvals.due(at(9), 9)) == ["a2"]
             assert ids(await view.approvals.due(at(10), 1)) == ["a2"]
             assert await view.approvals.next_deadline() == at(5)
-            pending = ApprovalFilter("acc_1", status=ApprovalStatus.PENDING)
+            pending = ApprovalFilter("acc_1", statuses=(ApprovalStatus.PENDING,))
             assert ids(await view.approvals.list(pending, ALL)) == ["a2", "a1"]
             assert ids(await view.approvals.of_execution("exec_1")) == ["a3", "a1"]
 

@@ -15,6 +15,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
+from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval import Approve, Reject
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
@@ -29,6 +30,7 @@ from wfcore.usecases.starting import Idempotency, Started
 R = TypeVar("R")
 TRIES = 4
 BACK_OFF_MS = 700
+OPEN = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
 RECENT = PageRequest(size=20)
 
 
@@ -163,7 +165,7 @@ class Client:
         who = self._who
 
         async def pending(services: Services) -> list[Approval]:
-            page = await approvals.list_approvals(services, who, RECENT, ApprovalStatus.PENDING)
+            page = await approvals.list_approvals(services, who, RECENT, OPEN)
             return list(page.rows)
 
         waiting = await self._ask(pending)

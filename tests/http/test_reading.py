@@ -1,0 +1,90 @@
+"""Reading executions: filters and order of lists, starters, inputs, definitions, outputs."""
+
+from http_world import World, bearer, code
+from wfcore.model.workflow import Variable, VariableType
+from wfcore.ports.runtime import StepEnd
+
+
+async def test_a_poll_need_not_carry_outputs(world: World):
+    """`outputs=none` leaves the output of each step out, and nothing else; the step has it."""
+    id = await world.finished({"rows": [1, 2]})
+    for path in (f"/api/v1/executions/{id}", f"/api/v1/executions/{id}/result"):
+        whole, brief = (
+            (await world.get(path)).json(),
+            (await world.get(f"{path}?outputs=none")).json(),
+        )
+        assert whole["stepResults"]["fetch"].pop("output") == {"rows": [1, 2]}
+        assert brief == whole
+        assert (await world.get(f"{path}?outputs=all")).status_code == 400
+    step = await world.get(f"/api/v1/executions/{id}/steps/fetch")
+    assert step.json()["output"] == {"rows": [1, 2]}
+    file = await world.get(f"/api/v1/executions/{id}/steps/fetch?download")
+    assert file.json() == {"rows": [1, 2]}
+    assert file.headers["content-disposition"] == 'attachment; filename="fetch.json"'
+    assert (await world.get(f"/api/v1/executions/{id}/steps/other")).status_code == 404
+
+
+async def test_lists_of_executions_are_narrowed_and_turned_round(world: World):
+    """Several statuses, what started them, a span of time, and the order; nonsense is 400. PG-4."""
+    workflow = await world.workflow()
+    ids = []
+    for _ in range(3):
+        ids.append(await world.start(workflow))
+        world.clock.advance(10)
+    await world.post(f"/api/v1/executions/{ids[1]}/cancel")
+    since = world.clock.now() - 20
+    for query, shown in (
+        ("status=CANCELLED&status=PENDING", ids[::-1]),
+        ("status=CANCELLED&status=", ids[1:2]),
+        ("triggerSource=open_api&sort=startedAt", ids),
+        ("triggerSource=webhook&triggerSource=schedule", []),
+        (f"from={since}", ids[:0:-1]),
+        (f"to={since}", ids[:1]),
+        (f"from={since}&to={since + 10}&sort=-startedAt", ids[1:2]),
+    ):
+        page = (await world.get(f"/api/v1/executions?{query}")).json()
+        assert [row["executionId"] for row in page["items"]] == shown, query
+        assert page["total"] == len(shown)
+    for query, error in (
+        ("status=PENDING,FAILED", "for several repeat it"),
+        ("triggerSource=mail", "triggerSource: must be one of"),
+        ("sort=status", "sort: must be startedAt"),
+        ("from=yesterday", "from: must be an instant"),
+        ("from=2&to=1", "to: must not lie before from"),
+        ("sort=startedAt&sort=startedAt", "sort: stands twice"),
+    ):
+        answer = await world.get(f"/api/v1/executions?{query}")
+        assert (answer.status_code, error in answer.json()["error"]) == (400, True), query
+
+
+async def test_an_execution_says_how_it_was_redriven(world: World):
+    """The old one names the last one that a redrive made, whether it had FAILED or not. EX-17."""
+    id = await world.start(await world.workflow(code("one")))
+    await world.run(StepEnd(error="no"))
+    assert (await world.get(f"/api/v1/executions/{id}")).json()["redrivenAs"] is None
+    for _ in range(2):
+        again = (await world.post(f"/api/v1/executions/{id}/redrive")).json()["executionId"]
+        assert (await world.get(f"/api/v1/executions/{id}")).json()["redrivenAs"] == again
+    assert (await world.get(f"/api/v1/executions/{again}")).json()["redriveOf"] == id
+
+
+async def test_an_execution_says_who_started_what_with_which_inputs(world: World):
+    """Version, starter and inputs with secrets masked; the definition as it runs; 404 unseen."""
+    declared = {"token": Variable("token", secret=True), "n": Variable("n", VariableType.NUMBER)}
+    workflow = await world.workflow(variables=declared)
+    id = await world.start(workflow, token="s3cret-value", n=7, note="has s3cret-value in it")
+    await world.workflow(code("other"))
+    view = (await world.get(f"/api/v1/executions/{id}")).json()
+    assert view["inputs"] == {"token": "***", "n": 7, "note": "has *** in it"}
+    starter = {
+        "accountId": world.ann.id, "email": world.ann.email,
+        "keyId": world.key.key.id, "keyName": world.key.key.name,
+    }  # fmt: skip
+    assert (view["workflowVersion"], view["startedBy"]) == (1, starter)
+    (row,) = (await world.get("/api/v1/executions")).json()["items"]
+    assert row == {k: v for k, v in view.items() if k not in ("inputs", "stepResults")}
+    url = f"/api/v1/executions/{id}/definition"
+    shown = (await world.get(url)).json()
+    assert (shown["workflowVersion"], [s["name"] for s in shown["workflow"]]) == (1, ["fetch"])
+    bob = await world.new_key(await world.account("bob"))
+    assert (await world.http.get(url, headers=bearer(bob.text))).status_code == 404
