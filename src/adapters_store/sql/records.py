@@ -80,7 +80,7 @@ read_delivery = reader_of(Delivery)
 async def _some(desk: Desk, kind: Kind[R], ids: Collection[str]) -> Sequence[R]:
     """One record alone is the point read that polls repeat, which the cache answers."""
     if len(ids) <= 1:
-        found = [desk.one(kind.one, (id,)) for id in ids]
+        found = [await desk.one(kind.one, (id,)) for id in ids]
         return [record for record in found if record is not None]
     sql = f"""SELECT version, body, id FROM {kind.table}
         WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
