@@ -80,8 +80,11 @@ read_delivery = reader_of(Delivery)
 async def _some(desk: Desk, kind: Kind[R], ids: Collection[str]) -> Sequence[R]:
     """One record alone is the point read that polls repeat, which the cache answers."""
     if len(ids) <= 1:
-        found = [await desk.one(kind.one, (id,)) for id in ids]
-        return [record for record in found if record is not None]
+        alone: list[R] = []
+        for id in ids:
+            record: R | None = await desk.one(kind.one, (id,))
+            alone += [] if record is None else [record]
+        return alone
     sql = f"""SELECT version, body, id FROM {kind.table}
         WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
     return await desk.few(kind, query(sql, text_of(list(ids)), tables=kind.table))
