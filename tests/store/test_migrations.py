@@ -16,6 +16,7 @@ PUBLISHED = {
     8: "db3e890dd94221fce8fb8bdf38d9c463623e880891eb9090fd990a0cb3cf1d58",
     9: "591855b13a12210eb88c72e61db185c2794e90721a8daf2c9181cb8a30881256",
     10: "16c563041417cd377b7875d6889476045522a2743fdae3cfa1f3e48110314fab",
+    11: "5f974fde81d4a4880c21003c662c47066665a06d00d8d5f0d1a9c24014065a6e",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 
