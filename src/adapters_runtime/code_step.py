@@ -54,7 +54,8 @@ class StepLimits:
     `memory` is a limit for each process and for all of them together. `processes` counts
     threads too; where steps run as the server's own user, the operating system counts all of
     that user's, so it is `processes_of_user` there, and root is not counted. `disk` and `inodes`
-    are the size of the step's folder where it is a file system of its own.
+    are the size of the step's folder where it is a file system of its own. `signals`: how many
+    may be pending, with the timers that send them, where they are counted for the step alone.
     """
 
     memory: int = 1 << 30
@@ -64,6 +65,7 @@ class StepLimits:
     disk: int = 512 << 20
     inodes: int = 16_384
     open_files: int = 1_024
+    signals: int = 1_024
     stdout: int = 1_048_576
     stderr: int = 65_536
     output: int = 4 * 1_048_576
@@ -73,7 +75,9 @@ class StepLimits:
     def of_process(self, level: str) -> dict[str, int]:
         """The limits that the kernel holds, by their name in a job."""
         counted_alone = level in (NAMESPACE, UID)
+        own_signals = {"signals": self.signals} if counted_alone else {}
         return {
+            **own_signals,
             "data": self.memory,
             "processes": self.processes if counted_alone else self.processes_of_user,
             "file": self.file,
@@ -204,6 +208,8 @@ class CodeStepRunner:
             writes=isolation.writes,
             hidden=isolation.hidden,
             closed=isolation.closed,
+            memory=limits.memory,
+            processes=limits.processes,
         )
         reach = Reach(folders.own / "packages" if level.name == UID else None)
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}

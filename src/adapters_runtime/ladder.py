@@ -78,10 +78,15 @@ class Isolation:
 
 @frozen
 class Level:
-    """The level found, and why each stronger one could not be had."""
+    """
+    The level found, and why each stronger one could not be had.
+
+    *uncounted*: why no control group counts what steps hold; None: one does.
+    """
 
     name: str
     missed: Mapping[str, str]
+    uncounted: str | None = None
 
     def is_below(self, other: str) -> bool:
         return LADDER.index(self.name) > LADDER.index(other)
@@ -104,16 +109,16 @@ async def find_level(forced: str | None, root: Path) -> Level:
 async def _find(forced: str | None, root: Path) -> Level:
     missed: dict[str, str] = {}
     for name in LADDER if forced is None else (forced,):
-        trouble = await _try(name, root)
-        if trouble is None:
-            return Level(name, missed)
-        missed[name] = trouble
-    return Level(PROCESS, missed)
+        found = await _try(name, root)
+        if not isinstance(found, str):
+            return Level(name, missed, found["uncounted"])
+        missed[name] = found
+    return Level(PROCESS, missed, "its probe failed")
 
 
-async def _try(name: str, root: Path) -> str | None:
+async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
     """
-    Why a step cannot have that level here; None: it can.
+    What a step sees that has that level here, or why it cannot have it.
 
     Raises `NotStarted` or `OSError` where the machine lacks what it takes to find out: a weaker
     level must not be kept for good because of a moment without processes.
@@ -136,7 +141,7 @@ async def _try(name: str, root: Path) -> str | None:
     if ended.failure or ended.exit != 0:
         return ended.failure or f"a probe ended with status {ended.exit}"
     seen = marshal.loads(ended.stdout)  # noqa: S302 - from our own probe
-    return _fault(name, seen)
+    return _fault(name, seen) or seen
 
 
 def _probe(folder: StepFolder, canary: dict[str, Any]) -> Order:

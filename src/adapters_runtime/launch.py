@@ -32,6 +32,7 @@ _LIMITS = {
     "data": resource.RLIMIT_DATA,  # RLIMIT_AS would kill Node, which reserves address space
     "processes": resource.RLIMIT_NPROC,
     "file": resource.RLIMIT_FSIZE,
+    "signals": resource.RLIMIT_SIGPENDING,
     "open_files": resource.RLIMIT_NOFILE,
     "core": resource.RLIMIT_CORE,
 }
@@ -114,7 +115,7 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
             os.chdir(job["cwd"])
             level.confine(job["folder"])
             if job["look"]:
-                look.tell(job["look"])
+                look.tell(job["look"], level.uncounted)
             if job["inside"]:
                 require_room(job["env"])
             line.sendall(_RUNS)

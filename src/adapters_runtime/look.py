@@ -14,8 +14,12 @@ from typing import Any
 from adapters_runtime.confine import syscalls
 
 
-def tell(canary: dict[str, Any]) -> None:
-    """Write what is seen of the *canary* (a file, a port and a process of the server's)."""
+def tell(canary: dict[str, Any], uncounted: str | None) -> None:
+    """
+    Write what is seen of the *canary* (a file, a port and a process of the server's).
+
+    *uncounted*: why no control group counts memory, as it was found before.
+    """
     status = _status()
     seen = {
         "file": _works(lambda: os.close(os.open(canary["file"], os.O_RDONLY))),
@@ -28,6 +32,7 @@ def tell(canary: dict[str, Any]) -> None:
         "user": os.getuid(),
         "process number": os.getpid(),
         "disk": _size_of_folder(),
+        "uncounted": uncounted,
     }
     os.write(1, marshal.dumps(seen))
 

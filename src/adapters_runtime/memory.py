@@ -2,14 +2,15 @@
 How much memory a whole process tree holds, looked at from beside it.
 
 A limit per process says nothing about a hundred of them. The kernel counts trees in control
-groups, which few servers may make; so the supervisor looks, the more often the nearer the tree
-is to its limit. Standard library only.
+groups (`confine.groups`), exactly, but not every server may make those; so the supervisor looks,
+the more often the nearer the tree is to its limit. Standard library only.
 """
 
 from collections.abc import Iterable
 
 _GROWTH = 2 << 30
 """Bytes that a tree may claim in a second, as a guess for when to look again."""
+_TABLES = b"VmPTE:"
 _SOONEST_S, _LATEST_S = 0.05, 0.5
 
 
@@ -29,13 +30,14 @@ def next_look_s(held_bytes: int, limit: int) -> float:
 
 
 def _rough(pid: int) -> int:
-    """Memory of its own and shared memory, without files; what was swapped out too."""
-    return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:"))
+    """Memory of its own, shared memory and page tables, without files; what was swapped out too."""
+    return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES))
 
 
 def _share(pid: int) -> int:
     """The same, of shared pages its share; costs a walk of its page tables."""
-    return _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
+    shared = _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
+    return shared + _sum(_read(pid, "status"), (_TABLES,))
 
 
 def _sum(text: bytes, names: tuple[bytes, ...]) -> int:

@@ -185,6 +185,8 @@ class _Spawner:
         self._spares.forget(supervisor)
         if orphaned:
             end_children_except(self._supervisors.keys())
+            if self._level.groups:
+                self._level.groups.remove(supervisor.place)
         supervisor.close()
 
 

@@ -47,6 +47,7 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
         level.prepare(kind, place)
         supervisor = _Supervisor(level, spawner)
     except (LaunchFailed, OSError) as trouble:
+        level.leave()
         if channel := _await_channel(door):
             refuse(channel, f"it could not be confined: {_words(trouble)}", trouble)
         return
@@ -54,6 +55,7 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
         supervisor.run(channel)
     level.end_all({})
     supervisor.tidy_up()
+    level.leave()
 
 
 def refuse(channel: socket.socket, failure: str, trouble: Exception) -> None:
@@ -134,6 +136,8 @@ class _Supervisor:
             self._watch()
         self._level.end_all(self._statuses)
         self._drain()
+        if self._ran_out():
+            self._reason = self._reason or frames.TOO_MUCH_MEMORY
         self._report()
 
     def tidy_up(self) -> None:
@@ -207,8 +211,12 @@ class _Supervisor:
     def _look(self, now: float) -> None:
         held = memory.held(self._level.members(), self._memory)
         self._look_at = now + memory.next_look_s(held, self._memory)
-        if held > self._memory:
+        if held > self._memory or self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
+
+    def _ran_out(self) -> bool:
+        """Whether the kernel killed something of it for want of memory, perhaps not its first."""
+        return self._level.counted is not None and self._level.counted.ran_out()
 
     def _on_child(self) -> None:
         os.read(self._wake, CHUNK)

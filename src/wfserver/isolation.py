@@ -47,6 +47,8 @@ _SWITCHES = {
     "/proc/sys/kernel/unprivileged_userns_clone": ("0", "1"),
     "/proc/sys/user/max_user_namespaces": ("0", "10000"),
 }
+COUNTING = "start the server as a systemd unit with Delegate=yes, or with /sys/fs/cgroup writable"
+"""How to get control groups for steps."""
 _POSTGRES = 5432
 _CONTAINERS = ("/.dockerenv", "/run/.containerenv")
 
@@ -59,6 +61,7 @@ class IsolationReport:
     """
     A level of isolation: what it holds, what it lacks, and how to get a better one.
 
+    `uncounted`: why no control group counts memory and processes of a step; None: one does.
     `missed` says of each stronger level why steps cannot have it. `refused`: the level is below
     `minimum`, and code steps are not run.
     """
@@ -70,6 +73,14 @@ class IsolationReport:
     missed: Mapping[str, str]
     minimum: str
     refused: bool
+    uncounted: str | None = None
+
+    @property
+    def memory(self) -> str:
+        """How the limit of memory is held, in one line."""
+        if self.uncounted is None:
+            return "counted by the kernel, in a control group for each step"
+        return f"looked at twice a second or more, not counted: {self.uncounted}"
 
     @property
     def summary(self) -> str:
@@ -120,6 +131,7 @@ def report(level: Level, isolation: Isolation) -> IsolationReport:
         missed=dict(level.missed),
         minimum=isolation.least,
         refused=level.is_below(isolation.least),
+        uncounted=level.uncounted,
     )
 
 

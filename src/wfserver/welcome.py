@@ -84,6 +84,7 @@ def _isolation_lines(isolation: "IsolationReport") -> Iterator[str]:
     yield from wrap(isolation.summary, 68)
     if isolation.cure:
         yield f"to get more: {isolation.cure}"
+    yield from wrap(f"memory of steps: {isolation.memory}", 68)
 
 
 def _language_lines(languages: Languages) -> Iterator[str]:

@@ -35,6 +35,8 @@ def _table(title: str, probes: tuple[Probe, ...]) -> Iterator[str]:
 def _verdict(probe: Probe, letter: str) -> str:
     if not probe.held:
         return "it may"
+    if letter in probe.counted:
+        return "held ²"
     if letter not in probe.held:
         return "–"
     return "held ¹" if letter == "l" and probe.since > 1 else "held"

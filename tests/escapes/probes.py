@@ -45,7 +45,7 @@ class Probe:
     """
     *name* is the function in `inside`. *since*: the version of Landlock that the level `landlock`
     needs to hold it. *alone*: it is a step of its own, judged from outside. *network*: its step
-    says `network: true`.
+    says `network: true`. *counted*: levels that hold it too, where a control group counts.
     """
 
     name: str
@@ -55,16 +55,18 @@ class Probe:
     since: int = 1
     alone: bool = False
     network: bool = False
+    counted: str = ""
 
     @property
     def key(self) -> str:
         """Some are tried with network and without."""
         return f"open.{self.name}" if self.network else self.name
 
-    def is_held_at(self, level: str) -> bool:
+    def is_held_at(self, level: str, counted: bool) -> bool:
         if level == SHORT["l"] and landlock.version() < self.since:
             return False
-        return level in {SHORT[letter] for letter in self.held}
+        letters = self.held + (self.counted if counted else "")
+        return level in {SHORT[letter] for letter in letters}
 
 
 P = Probe
@@ -173,9 +175,12 @@ AMOUNTS = (
     P("fill_disk", "write more bytes than its folder may hold", "n"),
     P("fill_folder", "make more files than its folder may hold", "n"),
     P("fill_memory", "take more memory than a process may", "nulp"),
-    P("fill_process_table", "start more processes than a step may", "nu"),
+    P("fill_process_table", "start more processes than a step may", "nu", counted="lp"),
     P("fill_memory_together", "take more memory with several processes", "nulp", alone=True),
     P("fill_shared_memory", "take more memory by sharing it", "nulp", alone=True),
+    P("drop_shared_memory", "by sharing and dropping it", "nul", alone=True, counted="p"),
+    P("drop_shared_zeros", "by sharing zeros and dropping them", "nul", alone=True, counted="p"),
+    P("fill_page_tables", "by tables of pages that are not there", "nulp", alone=True),
     P("flood", "write more output than a step may", "nulp", alone=True),
 )
 ENDS = (

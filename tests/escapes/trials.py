@@ -40,7 +40,14 @@ SETTINGS = {
     "SERVER_SECRET": "hunter2hunter2",
 }
 TIMED = ("outlive_timeout", "fork_for_ever")
-NOTICED = ("flood", "fill_memory_together", "fill_shared_memory")
+NOTICED = (
+    "flood",
+    "fill_memory_together",
+    "fill_shared_memory",
+    "drop_shared_memory",
+    "drop_shared_zeros",
+    "fill_page_tables",
+)
 """What ends the step, with an error that says so."""
 LEFT = ("leave_orphan", *TIMED)
 """What shows in what is left of it."""
@@ -162,7 +169,9 @@ def _reached(ended: dict[str, tuple[str, dict[str, Any]]], name: str) -> bool:
         return bool(result["output"][probe.name])
     execution, result = ended[name]
     if name in NOTICED:
-        return not any(word in (result["error"] or "") for word in ("stdout", "memory"))
+        if result["error"]:
+            return not any(word in result["error"] for word in ("stdout", "memory"))
+        return bool(result["output"][name])
     with suppress(AssertionError):
         until(lambda: not alive(f"WF_EXECUTION_ID={execution}"), 1)
     return bool(alive(f"WF_EXECUTION_ID={execution}"))

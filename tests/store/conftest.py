@@ -1,8 +1,10 @@
 """Shared by the tests of the stores: an open SQLite store, and other processes."""
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,16 @@ def start() -> Iterator[Start]:
     for process in running:
         process.kill()
         process.communicate()
+
+
+def write_database(path: Path, *statements: str) -> None:
+    """Make a database by hand."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def pragma(path: Path, name: str) -> int:
+    """A number from the file's header."""
+    with closing(sqlite3.connect(path)) as database:
+        return int(database.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,15 +1,22 @@
 """
 Who a step is: a user id that nobody else has, and no capability. Standard library only.
 
-A server that is root runs steps as a user that nobody else is: all as the same one where each has
-a user namespace to itself, else each as one of its own, taken from the spawner's process id and
-the step's place among the spawner's children, so that no two living steps share one.
+A server that is root runs each step as a user of its own, taken from the spawner's process id and
+the step's place among the spawner's children, so that no two living steps share one: what the
+kernel grants to a user (inotify instances, pending signals, buffers of pipes) one step cannot use
+up for another. Where the server is not root, user namespaces divide some of that.
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 
-from adapters_runtime.confine.syscalls import drop_capabilities, drop_possible_capabilities
+from adapters_runtime.confine.syscalls import (
+    PR_SET_SECUREBITS,
+    drop_capabilities,
+    drop_possible_capabilities,
+    prctl,
+)
 
 PLACES = 512
 INSIDE = 1_000
@@ -17,6 +24,9 @@ INSIDE = 1_000
 
 _FIRST, _PIDS = 0x40000000, 1 << 22
 _FIRST_OF_FEW = 10_000
+_SHARES = 16
+"""Of what a user has of a quota, one step in a namespace has this part."""
+_KEEP_CAPABILITIES = 1 << 2  # SECBIT_NO_SETUID_FIXUP
 
 
 class NoPlace(OSError):
@@ -31,9 +41,17 @@ def free_place(taken: Collection[int]) -> int:
     raise NoPlace(11, f"{PLACES} steps run already, which is as many as there are user ids")
 
 
-def common_user_id() -> int:
-    """The user id of all steps of a server that is root; our own where we are not."""
-    return min(_FIRST, _last_user_id()) if os.geteuid() == 0 else os.geteuid()
+def common_group_id() -> int:
+    """The group id of all steps in namespaces of a server that is root."""
+    return min(_FIRST, _last_user_id())
+
+
+def namespaced_user_id(place: int) -> int:
+    """As `user_id`; where there are too few, the last: a namespace divides them, too."""
+    try:
+        return user_id(place)
+    except OSError:
+        return _last_user_id()
 
 
 def user_id(place: int) -> int:
@@ -53,6 +71,29 @@ def become(user: int, group: int) -> None:
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
     drop_capabilities()
+
+
+def own_quotas() -> dict[str, str]:
+    """What of a user's inotify quotas one step may have, as settings of its user namespace."""
+    found = {}
+    for name in ("instances", "watches"):
+        with suppress(OSError), open(f"/proc/sys/fs/inotify/max_user_{name}") as most:
+            found[f"/proc/sys/user/max_inotify_{name}"] = str(max(1, int(most.read()) // _SHARES))
+    return found
+
+
+def hold_quotas(quotas: Mapping[str, str]) -> None:
+    """Hold the user namespace that we are in, with its capabilities, to *quotas*."""
+    for path, most in quotas.items():
+        with suppress(OSError):  # an old kernel, which has no such setting
+            write(path, most)
+
+
+def become_keeping_capabilities(user: int, group: int) -> None:
+    """Be *user*, to whom a new namespace is charged, and still be allowed to make it."""
+    prctl(PR_SET_SECUREBITS, _KEEP_CAPABILITIES)
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
 
 
 def map_user(pid: int, user: int, group: int) -> None:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from adapters_runtime.confine import filters, identity, landlock, syscalls
+from adapters_runtime.confine import filters, groups, identity, landlock, syscalls
 from adapters_runtime.confine.filters import Filter
+from adapters_runtime.confine.groups import Group, Groups, Uncounted
 from adapters_runtime.confine.terms import (
     LANDLOCK,
     NAMESPACE,
@@ -44,13 +45,28 @@ class Process:
         self.kind = Kind()
         self.user = os.geteuid()
         self.group = os.getegid()
+        self.groups: Groups | None = None
+        self.counted: Group | None = None
+        self.uncounted: str | None = None  # why no control group counts what steps hold
 
     def open(self) -> None:
         """What is needed once, in the spawner."""
+        files = self.terms.disk if self.has_own_files else 0  # they are memory too
+        try:
+            self.groups = groups.find(self.terms, self.terms.memory + files)
+        except Uncounted as reason:
+            self.uncounted = str(reason)
 
     def prepare(self, kind: Kind, place: int) -> None:
         """In the supervisor of a step of *kind*, before anything of it is forked."""
         self.kind = kind
+        if self.groups:
+            self.counted = self.groups.make(place)
+
+    def leave(self) -> None:
+        """In the supervisor, last of all, when the step is dead."""
+        if self.counted:
+            self.counted.remove()
 
     def confine_ahead(self, ask: Callable[[], None]) -> int | None:
         """
@@ -58,6 +74,8 @@ class Process:
 
         What comes out is a listener that the supervisor is to have.
         """
+        if self.counted:
+            self.counted.join()
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS)
         _go_first_when_memory_runs_out()
         return None
@@ -77,6 +95,8 @@ class Process:
 
     def end_all(self, statuses: Statuses) -> None:
         """In the supervisor: kill all of the step, and return when it is dead."""
+        if self.counted:
+            self.counted.kill()
         end_descendants(statuses)
 
 
@@ -86,8 +106,13 @@ class Landlocked(Process):
     _as_server = True
 
     def open(self) -> None:
+        super().open()
         self._settings = settings()
-        facts = {"same_files": True, "same_user": self._as_server}
+        facts = {
+            "same_files": True,
+            "same_user": self._as_server,
+            "uncounted": bool(self.uncounted),
+        }
         self._closed = Filter(filters.NO_SOCKETS, **facts).ready()
         self._open = Filter(filters.SHARED_NETWORK, watched=True, **facts).ready()
 
@@ -115,7 +140,7 @@ class Landlocked(Process):
         named = [*self.terms.reads, *self.kind.readable]
         rules = [(path, landlock.READ) for path in carve((*read, *named), self.terms.hidden)]
         rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
-        rules += [(f"/dev/{name}", landlock.DEVICE) for name in DEVICES]
+        rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
         rules += [("/proc/self", landlock.READ_FILE | landlock.READ_DIR)]
         rules += [(path, landlock.READ | landlock.WRITE) for path in (folder, *self.terms.writes)]
         return rules
@@ -166,19 +191,24 @@ class Namespaced(Process):
     has_own_files = True
 
     def open(self) -> None:
+        super().open()
         if os.geteuid() == 0:
             syscalls.unshare(syscalls.NEW_NS)
-            self.user = self.group = identity.common_user_id()
+            self.group = identity.common_group_id()
         else:
             syscalls.unshare(syscalls.NEW_USER | syscalls.NEW_NS)
             identity.map_own_user(self.user, self.group)
+        self._quotas = identity.own_quotas()
         with _common_umask():
             self._template = Template(self.terms)
-        self._closed = Filter(filters.OWN_NETWORK).ready()
-        self._open = Filter(filters.SHARED_NETWORK, watched=True).ready()
+        uncounted = bool(self.uncounted)
+        self._closed = Filter(filters.OWN_NETWORK, uncounted=uncounted).ready()
+        self._open = Filter(filters.SHARED_NETWORK, watched=True, uncounted=uncounted).ready()
 
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
+        if os.geteuid() == 0:
+            self.user = identity.namespaced_user_id(place)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
         with _common_umask():
@@ -191,8 +221,10 @@ class Namespaced(Process):
         super().confine_ahead(ask)
         if os.geteuid() == 0:
             os.setgroups([])
+            identity.become_keeping_capabilities(self.user, self.group)
         syscalls.unshare(syscalls.NEW_USER)
         ask()
+        identity.hold_quotas(self._quotas)
         identity.become(identity.INSIDE, identity.INSIDE)
         if landlock.version():
             landlock.restrict(self._rules())
@@ -216,7 +248,8 @@ class Namespaced(Process):
             pass
 
     def _rules(self) -> list[tuple[str, int]]:
-        rules = [("/", landlock.READ), ("/dev", landlock.DEVICE)]
+        rules = [("/", landlock.READ)]
+        rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
         return rules + [
             (path, landlock.READ | landlock.WRITE) for path in (PLACE, *self.terms.writes)
         ]
@@ -239,6 +272,11 @@ LEVELS: dict[str, type[Process]] = {
     LANDLOCK: Landlocked,
     PROCESS: Process,
 }
+
+
+def _rights_on(device: str) -> int:
+    """A shared mapping of a writable `/dev/zero` is memory that nobody sees once it is dropped."""
+    return landlock.READ if device == "zero" else landlock.DEVICE
 
 
 def _switch_loopback_on() -> None:

@@ -21,7 +21,8 @@ class Terms(NamedTuple):
     """
     What holds for all steps of a server.
 
-    *base*: a folder of the server's own, where mounts of the spawner may begin. *disk* and
+    *base*: a folder of the server's own, where mounts of the spawner may begin. *memory* and
+    *processes*: what a whole step may have, where a control group counts it. *disk* and
     *inodes*: the size of a step's folder, where it has a file system of its own. *reads* and
     *writes*: paths that every step may see. *hidden*: what no step may see, whatever lies around
     it. *closed*: ports that no step reaches, each as `(address, port)`, where an empty address
@@ -36,6 +37,8 @@ class Terms(NamedTuple):
     writes: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     closed: tuple[tuple[str, int], ...] = ()
+    memory: int = 1 << 30
+    processes: int = 256
 
 
 JOB_FD = 3

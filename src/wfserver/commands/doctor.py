@@ -9,7 +9,7 @@ from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 from wfserver.checkup import checks
 from wfserver.definition import interpreters
-from wfserver.isolation import isolation_here
+from wfserver.isolation import COUNTING, isolation_here
 from wfserver.output import clean, console, put_json
 from wfserver.params import Command, pass_session
 from wfserver.session import Session
@@ -38,6 +38,8 @@ def doctor_command(session: Session, online: bool) -> int:
         bad = "red" if check.essential else "yellow"
         _line(check.ok, bad, check.name, check.detail, check.cure)
     _line(not level.lacks, "yellow", "isolation", level.summary, level.cure)
+    counted = level.uncounted is None
+    _line(counted, "yellow", "memory", f"of steps: {level.memory}", None if counted else COUNTING)
     for stronger, trouble in level.missed.items():
         _line(False, "yellow", "", f"not {stronger}: {trouble}", None)
     _put_languages(languages)

@@ -78,6 +78,40 @@ def fill_shared_memory(t):
     return len(kept)
 
 
+def drop_shared_memory(t):
+    """Pages that are shared live on when the only process that knew them has dropped them."""
+    return dropped(t, lambda size: mmap.mmap(-1, size))
+
+
+def drop_shared_zeros(t):
+    """The same by a device."""
+    fd = os.open("/dev/zero", os.O_RDWR)
+    return dropped(t, lambda size: mmap.mmap(fd, size))
+
+
+def dropped(t, mapped):
+    kept = []
+    for _ in range(24):
+        kept.append(mapped(t["memory"] // 4))
+        for at in range(0, len(kept[-1]), mmap.PAGESIZE):
+            kept[-1][at] = 1
+        kept[-1].madvise(mmap.MADV_DONTNEED)
+    time.sleep(3)
+    return len(kept)
+
+
+def fill_page_tables(t):
+    """A page of a table for every 2 MiB that are looked at, though nothing is there."""
+    step = 2 << 20
+    pages = t["memory"] * 6 // mmap.PAGESIZE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # nothing is reserved
+    kept = mmap.mmap(-1, pages * step, flags=flags, prot=mmap.PROT_READ)
+    for at in range(pages):
+        kept[at * step + mmap.PAGESIZE]
+    time.sleep(3)
+    return True
+
+
 def flood(t):
     for _ in range(40):
         os.write(1, b"x" * 65_535 + b"\n")
