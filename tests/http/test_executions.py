@@ -11,7 +11,7 @@ from wfcore.usecases import workflows
 STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",
     "currentStep", "completedSteps", "totalSteps", "startedAt", "error", "stepResults", "usage",
-    "redriveOf", "redrivenAs", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
+    "redriveOf", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",

@@ -2,7 +2,6 @@
 
 from http_world import World, bearer, code
 from wfcore.model.workflow import Variable, VariableType
-from wfcore.ports.runtime import StepEnd
 
 
 async def test_a_poll_need_not_carry_outputs(world: World):
@@ -55,17 +54,6 @@ async def test_lists_of_executions_are_narrowed_and_turned_round(world: World):
     ):
         answer = await world.get(f"/api/v1/executions?{query}")
         assert (answer.status_code, error in answer.json()["error"]) == (400, True), query
-
-
-async def test_an_execution_says_how_it_was_redriven(world: World):
-    """The old one names the last one that a redrive made, whether it had FAILED or not. EX-17."""
-    id = await world.start(await world.workflow(code("one")))
-    await world.run(StepEnd(error="no"))
-    assert (await world.get(f"/api/v1/executions/{id}")).json()["redrivenAs"] is None
-    for _ in range(2):
-        again = (await world.post(f"/api/v1/executions/{id}/redrive")).json()["executionId"]
-        assert (await world.get(f"/api/v1/executions/{id}")).json()["redrivenAs"] == again
-    assert (await world.get(f"/api/v1/executions/{again}")).json()["redriveOf"] == id
 
 
 async def test_an_execution_says_who_started_what_with_which_inputs(world: World):

@@ -131,22 +131,17 @@ def test_the_audit_log_leaves_out_what_was_before(wfcore: Call) -> None:
 
 
 def test_control_characters_of_users_do_not_reach_the_terminal(wfcore: Call) -> None:
-    """Names with escape sequences are shown without them; JSON escapes them."""
-    text = json.dumps(
-        {
-            "name": "a\x1b]0;owned\x07",
-            "steps": json.loads(
-                '[{"name": "a", "kind": "code", "language": "command", "command": ["echo"]}]'
-            ),
-        }
-    )
-    _apply(wfcore, text)
-    listed = wfcore("workflow", "list").out
-    assert "owned" in listed
-    assert "\x1b" not in listed
-    assert "\x07" not in listed
-    assert "\x1b" not in wfcore("workflow", "show", "a\x1b]0;owned\x07").out
-    assert wfcore("workflow", "list", "--json").json["items"][0]["name"] == "a\x1b]0;owned\x07"
+    """A name with escape sequences is refused, and the refusal shows none; inputs are escaped."""
+    steps = [{"name": "a", "kind": "code", "language": "command", "command": ["echo"]}]
+    text = json.dumps({"name": "a\x1b]0;owned\x07", "steps": steps})
+    refused = wfcore("workflow", "apply", "-", "--owner", "ann@example.org", stdin=text)
+    assert "name: must be text without control characters" in refused.err
+    _apply(wfcore, json.dumps({"name": "shown", "steps": steps}))
+    hostile = "x=a\x1b]0;owned\x07"
+    id = wfcore("execution", "start", "shown", "-i", hostile, "--json").json["executionId"]
+    for said in (refused, wfcore("execution", "show", id), wfcore("execution", "list")):
+        assert "\x1b" not in said.out + said.err
+        assert "\x07" not in said.out + said.err
 
 
 def test_explain_says_that_no_server_is_there(wfcore: Call, applied: str, data: Path) -> None:

@@ -123,8 +123,9 @@ def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
         now: Any,
         asked: Any,
         *more: Any,
+        **named: Any,
     ) -> Any:
-        started = await accept(services, unit, workflow, start, now, None, *more)
+        started = await accept(services, unit, workflow, start, now, None, *more, **named)
         if asked is not None:
             async with services.store.unit() as after:
                 after.replays.put(asked.stands_for(started.execution_id, now))
@@ -146,11 +147,12 @@ def key_read_twice(patch: pytest.MonkeyPatch) -> None:
         now: Any,
         asked: Any,
         *more: Any,
+        **named: Any,
     ) -> Any:
         if asked is not None:
             found = await unit.replays.get(asked.scope, asked.idempotency.key)
             asked = evolve(asked, found=found)
-        return await accept(services, unit, workflow, start, now, asked, *more)
+        return await accept(services, unit, workflow, start, now, asked, *more, **named)
 
     patch.setattr(starting, "_accept", accepts)
 

@@ -236,7 +236,7 @@ async def test_redriving_an_interrupted_execution_ends_it(
     assert await sweeping.recover(world.services) == 1
     again = await starting.redrive(world.services, ann, old)
     ended = (await everything(world))[old]
-    assert (ended.status, ended.redriven_as) == (S.FAILED, again.execution_id)
+    assert ended.status is S.FAILED
     await sweeping.sweep(world.services)
     assert await claimed(world, "w2") == [again.execution_id]
 

@@ -208,7 +208,9 @@ class Namespaced(Process):
     def prepare(self, kind: Kind, place: int) -> None:
         super().prepare(kind, place)
         if os.geteuid() == 0:
-            self.user = identity.namespaced_user_id(place)
+            # What steps write beside their own folder is shared, so there they are one user.
+            shared = bool(self.terms.writes)
+            self.user = self.group if shared else identity.namespaced_user_id(place)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
         with _common_umask():

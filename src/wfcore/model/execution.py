@@ -148,7 +148,6 @@ class Execution:
     view would show their values. `granted`: what does not count against its budget: what had
     been spent when people last let it go on beyond the budget, or before it was redriven.
     `lane`: it runs at once with so many others of that lane only, see `rules.concurrency`.
-    `redriven_as`: the last execution that a redrive of it made.
     `trigger_id`: the schedule or chain that started it.
     `chain_depth`: how many chained starts lie between it and what somebody started.
     `root_source`: of what has a parent, what started the first of its family; None where an
@@ -178,7 +177,6 @@ class Execution:
     resumes: int = 0
     monitored: bool = False
     redrive_of: str | None = None
-    redriven_as: str | None = None
     key_id: str | None = None
     webhook_id: str | None = None
     callback_url: str | None = None

@@ -53,6 +53,12 @@ def filled_texts() -> st.SearchStrategy[str]:
     return texts(1).filter(lambda text: bool(text.strip()))
 
 
+def titles() -> st.SearchStrategy[str]:
+    """Names of workflows: text that is not blank and that one line can show."""
+    letters = st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
+    return st.text(letters, min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
+
+
 def retries() -> st.SearchStrategy[Retry]:
     """Any `retry`."""
     return st.builds(Retry, st.integers(1, 100), durations(), st.floats(1, 100))
@@ -288,7 +294,7 @@ def definitions(draw: st.DrawFn) -> Definition:
     declarations = {name: draw(variables(name)) for name in declared}
     unattended = all(one.has_default or not one.required for one in declarations.values())
     definition = Definition(
-        name=draw(filled_texts()),
+        name=draw(titles()),
         steps=steps,
         steps_as_written=(),
         variables=declarations,

@@ -63,7 +63,6 @@ _BY_NAME: Mapping[str, Strategy] = {
     "key_id": ids("key"),
     "api_key_id": ids("key"),
     "redrive_of": ids("exec"),
-    "redriven_as": ids("exec"),
     "worker": ids("worker"),
     "email": _accounts.map(lambda id: f"{id}@example.org"),
     "approvers": st.lists(st.sampled_from(PEOPLE), max_size=2).map(tuple),

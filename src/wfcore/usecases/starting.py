@@ -202,22 +202,18 @@ async def redrive(
             kept=kept_results(old, definition, now),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin)
-        id = services.ids.new("exec", now)
-        given_up = await _succeeded(unit, old, id, now)
-        started = await _accept(services, unit, workflow, start, now, None, old.revision, id=id)
+        given_up = await _given_up(unit, old, now)
+        started = await _accept(services, unit, workflow, start, now, None, old.revision)
     hint(services.wakeup, old.id, given_up)
     return started
 
 
-async def _succeeded(unit: Unit, old: Execution, id: str, now: EpochMs) -> Sequence[Effect]:
+async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
     """
-    An execution that is redriven names its successor, in one put: of two redrives at once the
-    later one reads what the earlier one wrote. An interrupted one is FAILED now, not when its
+    An interrupted execution that is redriven has its successor: it is FAILED now, not when its
     grace is over, so that it is not resumed beside it and holds no place in its lane. EX-17.
     """
-    old = evolve(old, redriven_as=id)
     if old.status is not ExecutionStatus.INTERRUPTED:
-        unit.executions.put(old)
         return ()
     return (await collect(unit, advance(old, GraceOver(), now), now)).effects
 
@@ -260,9 +256,8 @@ async def _accept(
     asked: _Asked | None,
     revision: int | None = None,
     delivery: Delivery | None = None,
-    id: str | None = None,
 ) -> Started:
-    outcome = await accepted(services, unit, workflow, start, now, revision=revision, id=id)
+    outcome = await accepted(services, unit, workflow, start, now, revision=revision)
     run = outcome.record
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))

@@ -96,7 +96,6 @@ class ExecutionRow:
     error: str | None
     usage: UsageView
     redrive_of: str | None
-    redriven_as: str | None
     parent_execution_id: str | None
     workflow_version: int
     started_by: StarterView

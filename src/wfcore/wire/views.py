@@ -122,7 +122,6 @@ def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
         "error": _masked(run.error, secrets),
         "usage": _usage(total(run.step_results.values())),
         "redrive_of": run.redrive_of,
-        "redriven_as": run.redriven_as,
         "parent_execution_id": run.parent_id,
     }
 

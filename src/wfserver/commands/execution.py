@@ -273,7 +273,6 @@ def _show(session: Session, run: Execution, names: Mapping[str, str]) -> None:
             "ended": instant(view.completed_at) if view.completed_at else None,
             "error": view.error,
             "redrive of": view.redrive_of,
-            "redriven as": view.redriven_as,
         }
     )
     rows = [

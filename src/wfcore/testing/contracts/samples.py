@@ -182,7 +182,6 @@ EXECUTION = make.execution(
     resumes=2,
     monitored=True,
     redrive_of="exec_0",
-    redriven_as="exec_6",
     parent_id="exec_7",
     parent_step="each.1.sub",
     key_id="key_1",
