@@ -108,7 +108,7 @@ class Executions:
         ended = self.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
-            ORDER BY r.id"""
+            ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
         return await self._some(where, limit, now, *ended)
 
     async def next_due(self) -> EpochMs | None:
