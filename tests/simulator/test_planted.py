@@ -42,7 +42,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_requests.approvals_outlive, {"asks after the end"}),
     (
         planted_requests.retried_without_reading,
-        {"after the end", "result changed", "fence", "not recorded"},
+        {"after the end", "result changed", "fence", "not recorded", "no end"},
     ),
     (planted_requests.events_get_lost, {"events"}),
     (planted_requests.key_in_a_unit_of_its_own, {"started twice", "another answer"}),
