@@ -149,6 +149,7 @@ class Filter:
             yield name, _refuse(ENOSYS)
         yield "clone", _refuse_bits(0, _NEW_NAMESPACES, EPERM)
         yield "ioctl", self._requests()
+        yield "fcntl", _refuse_values(1, _ON_INODES, EPERM)
         yield "socket", self._sockets()
         yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
         if self.watched:
@@ -157,7 +158,6 @@ class Filter:
                 yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
         if self.same_files:
             yield "inotify_add_watch", _refuse(EPERM)
-            yield "fcntl", _refuse_values(1, _ON_INODES, EPERM)
         if self.same_user:
             yield from _same_user()
         if self.uncounted:
