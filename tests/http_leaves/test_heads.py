@@ -111,7 +111,8 @@ def test_other_versions_are_not_spoken(web, request_):
 def test_how_long_a_body_is_has_one_reading(web, fields, status):
     """What two readers might take for two lengths is refused, and what follows is not heard."""
     answer = web.ask(POST + fields + b"\r\n" + END + LAST)
-    assert refused(answer) == status
+    either = (400, 501) if fields == b"Transfer-Encoding:\r\n" else (status,)  # by the parser's age
+    assert refused(answer) in either
     assert answer.count(b"HTTP/1.1 ") == 1
     assert KEPT["reached"] == 0
 

@@ -208,7 +208,7 @@ def test_lines_may_come_from_a_pipe(wfcore: Call, asked: str) -> None:
     """The same lines do the same through a pipe."""
     lines = 'clear "A 1" "Pay to"\ndrop A 2\n\ny\n'
     said = wfcore("approval", "approve", asked, "--edit", stdin=lines)
-    assert (said.status, said.out) == (0, "appr_1 is APPROVED\n")
+    assert (said.status, said.out.strip()) == (0, "appr_1 is APPROVED")  # click pads or not
     assert rows_of(wfcore, asked) == [{**ROWS[0], "pay to": None}, *ROWS[2:]]
 
 
