@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Hashable
 
 from adapters_http.json_text import dump_json
 from wfcore.wire.converter import plain
@@ -11,25 +12,25 @@ LARGEST = 16_384
 
 
 class Answers:
-    """The latest answers by record and version; at most 16 MB of them."""
+    """The latest answers by record and its state; at most 16 MB of them."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, bytes]] = {}
+        self._known: dict[str, tuple[Hashable, bytes]] = {}
 
-    def known(self, id: str, version: int) -> bytes | None:
-        """What was kept of that version; None: nothing."""
+    def known(self, id: str, state: Hashable) -> bytes | None:
+        """What was kept of that state; None: nothing."""
         known = self._known.get(id)
-        return known[1] if known is not None and known[0] == version else None
+        return known[1] if known is not None and known[0] == state else None
 
-    def keep(self, id: str, version: int, view: object) -> bytes:
+    def keep(self, id: str, state: Hashable, view: object) -> bytes:
         """
-        The JSON of *view*, which depends on the record of that version and on what never
-        changes: emails, names of keys.
+        The JSON of *view*, which depends on *state* (the record's version, and what else may
+        change) and on what never changes: emails, names of keys.
         """
         body = dump_json(plain(view))
         if len(body) <= LARGEST:
             self._known.pop(id, None)
-            self._known[id] = (version, body)
+            self._known[id] = (state, body)
             if len(self._known) > MOST:
                 del self._known[next(iter(self._known))]
         return body

@@ -11,7 +11,7 @@ from wfcore.usecases import workflows
 STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",
     "currentStep", "completedSteps", "totalSteps", "startedAt", "error", "stepResults", "usage",
-    "redriveOf", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
+    "redriveOf", "redrivenAs", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",
@@ -184,7 +184,8 @@ async def test_executions_are_listed_newest_first_without_results(world: World):
         listed = (await world.get(f"/api/v1/executions?{query}", **more)).json()
         assert listed["total"] == len(listed["items"])
         assert all(
-            one.keys() == STATUS_FIELDS - {"stepResults", "inputs"} for one in listed["items"]
+            one.keys() == STATUS_FIELDS - {"stepResults", "inputs", "redrivenAs"}
+            for one in listed["items"]
         )
         return [one["executionId"] for one in listed["items"]]
 
@@ -287,6 +288,19 @@ async def test_a_redrive_is_a_new_execution_that_keeps_results(world: World):
     view = (await world.get(f"/api/v1/executions/{answer.json()['executionId']}")).json()
     assert (view["redriveOf"], view["completedSteps"]) == (id, 1)
     assert view["stepResults"]["one"]["output"] == 1
+
+
+async def test_what_was_redriven_names_the_last_redrive(world: World):
+    """`redrivenAs` is null, then the redrive, then a later one; the version stays. EX-17."""
+    id = await world.start(await world.workflow(code("one")))
+    await world.run(StepEnd(error="no"))
+    seen = [(await world.get(f"/api/v1/executions/{id}")).json()]
+    for _ in range(2):
+        world.clock.advance(1)
+        again = (await world.post(f"/api/v1/executions/{id}/redrive")).json()["executionId"]
+        seen.append((await world.get(f"/api/v1/executions/{id}")).json())
+        assert seen.pop(0) | {"redrivenAs": again} == seen[0]
+        assert (await world.get(f"/api/v1/executions/{again}")).json()["redrivenAs"] is None
 
 
 async def test_secret_variables_are_masked_wherever_they_come_out(world: World):

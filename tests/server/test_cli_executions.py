@@ -71,6 +71,8 @@ def test_redrive_starts_a_new_one(wfcore: Call, applied: str) -> None:
     started = wfcore("execution", "redrive", id, "--json").json
     shown = wfcore("execution", "show", started["executionId"], "--json").json
     assert (shown["redriveOf"], shown["triggerSource"]) == (id, "manual")
+    assert wfcore("execution", "show", id, "--json").json["redrivenAs"] == started["executionId"]
+    assert f"redriven as  {started['executionId']}" in wfcore("execution", "show", id).out
 
 
 def test_lists_are_filtered(wfcore: Call, applied: str) -> None:

@@ -65,14 +65,19 @@ async def read(ask: Ask) -> object:
         run = await rested(ask, ask.params["id"], wait)
     if not outputs:
         return _without_outputs(await _status(ask, run))
-    answers = ask.context.answers
-    if (known := answers.known(run.id, run.version)) is not None:
+    answers, state = ask.context.answers, (run.version, await _redriven_as(ask, run))
+    if (known := answers.known(run.id, state)) is not None:
         return known
-    return answers.keep(run.id, run.version, await _status(ask, run))
+    return answers.keep(run.id, state, await _status(ask, run))
 
 
 async def _status(ask: Ask, run: Execution) -> StatusView:
-    return status_view(run, await executions.starter_names(ask.services, [run]))
+    names = await executions.starter_names(ask.services, [run])
+    return status_view(run, names, await _redriven_as(ask, run))
+
+
+async def _redriven_as(ask: Ask, run: Execution) -> str | None:
+    return await executions.redriven_as(ask.services, run)
 
 
 async def definition(ask: Ask) -> DefinitionView:

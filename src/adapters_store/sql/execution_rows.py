@@ -36,7 +36,8 @@ SELECT += " FROM executions r WHERE "
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
 _HEAD = ("fence", "version", "body", "output")
-INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", "lane", "trigger_source"))
+_BORN = ("lane", "trigger_source", "redrive_of")
+INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", *_BORN))
 MOVE = update(
     "executions",
     (*_PLACE, "masked", *_HEAD),
@@ -138,7 +139,7 @@ def _head(run: Execution, base: Execution | None, body: str, output: str | None)
     values = (status.value, *place, 1 if secrets else 0, *last)
     if run.version:
         return MOVE, (*values, run.version), stale
-    return INSERT, (*values, run.lane, run.trigger_source.value), stale
+    return INSERT, (*values, run.lane, run.trigger_source.value, run.redrive_of), stale
 
 
 def _lane_writes(run: Execution) -> Iterator[Write]:

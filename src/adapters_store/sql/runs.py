@@ -120,6 +120,12 @@ class Executions:
         found = await self.desk.rows(query(sql, at, limit, tables="executions"))
         return [row[0] for row in found]
 
+    async def redriven_as(self, id: str) -> str | None:
+        sql = """SELECT id FROM executions
+            WHERE redrive_of = ? ORDER BY accepted_at DESC, id DESC LIMIT 1"""
+        found = await self.desk.few_rows(query(sql, id, tables="executions"))
+        return found[0][0] if found else None
+
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
         found = query(SELECT + where, *values, tables=RUN_TABLES)
         return await self.desk.some("executions", decode, found, limit)

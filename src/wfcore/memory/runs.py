@@ -85,6 +85,10 @@ class Executions:
         )
         return [run.id for run in sorted(found, key=lambda r: (r.completed_at, r.id))][:limit]
 
+    async def redriven_as(self, id: str) -> str | None:
+        found = await self.desk.select(EXECUTIONS, lambda run: run.redrive_of == id)
+        return next((run.id for run in newest(found, "accepted_at")), None)
+
     def put(self, record: Execution) -> None:
         def change(overlay: Overlay) -> None:
             stored = overlay.get(EXECUTIONS, record.id)

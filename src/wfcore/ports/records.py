@@ -170,6 +170,9 @@ class ExecutionsView(Protocol):
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         """Ids of executions that ended before *at*, oldest first."""
 
+    async def redriven_as(self, id: str) -> str | None:
+        """The execution with that `redrive_of`; of several the one that was accepted last."""
+
 
 class Executions(ExecutionsView, Protocol):
     def put(self, record: Execution) -> None:

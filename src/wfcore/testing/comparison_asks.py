@@ -317,6 +317,14 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         _limits,
     ),
     _asks(
+        "executions.redriven_as",
+        lambda view, id: view.executions.redriven_as(id),
+        lambda state, id: only(
+            [run.id for run in newest(state.all(Execution), "accepted_at") if run.redrive_of == id]
+        ),
+        ids,
+    ),
+    _asks(
         "approvals.list",
         lambda view, where, page: view.approvals.list(where, page),
         lambda state, where, page: cut(shown(state, where), page),

@@ -33,6 +33,7 @@ def _executions() -> st.SearchStrategy[Execution]:
         due_at=st.none() | moments,
         worker=st.none() | workers,
         completed_at=st.none() | moments,
+        redrive_of=st.none() | ids,
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
         ),

@@ -13,6 +13,7 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import EXECUTION, CancelAsked
+from wfcore.rules.redrive import FROM
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import definition_of, execution_for
 from wfcore.usecases._retry import retried
@@ -67,6 +68,17 @@ async def starter_names(services: Services, runs: Iterable[Execution]) -> Mappin
         accounts = await view.accounts.some({run.owner_id for run in chosen})
         keys = await view.keys.some({run.key_id for run in chosen if run.key_id})
     return {one.id: one.email for one in accounts} | {one.id: one.name for one in keys}
+
+
+async def redriven_as(services: Services, run: Execution) -> str | None:
+    """
+    The last execution that redrives *run*. Asked for where there may be one only: what has ended
+    never changes, so it is not on record there. Decision 93.
+    """
+    if run.status not in FROM:
+        return None
+    async with services.store.view() as view:
+        return await view.executions.redriven_as(run.id)
 
 
 async def read_definition(

@@ -103,8 +103,12 @@ class ExecutionRow:
 
 @define(eq=False, kw_only=True)
 class StatusView(ExecutionRow):
-    """The status view of an execution. `inputs`: over the defaults, secrets masked."""
+    """
+    The status view of an execution. `inputs`: over the defaults, secrets masked. `redrivenAs`:
+    the last execution that redrives it.
+    """
 
+    redriven_as: str | None
     inputs: Mapping[str, Any]
     step_results: Mapping[str, StepView]
 

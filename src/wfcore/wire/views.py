@@ -70,11 +70,14 @@ def definition_view(run: Execution, definition: Definition) -> shapes.Definition
     )
 
 
-def status_view(run: Execution, names: Names = NO_NAMES) -> shapes.StatusView:
+def status_view(
+    run: Execution, names: Names = NO_NAMES, redriven_as: str | None = None
+) -> shapes.StatusView:
     """The status view, with the results of the steps that started or were skipped."""
     secrets = secret_values(run)
     return shapes.StatusView(
         **_row(run, secrets, names),
+        redriven_as=redriven_as,
         inputs=_inputs(run, secrets),
         step_results=_steps(run.step_results, secrets),
     )

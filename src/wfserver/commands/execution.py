@@ -19,7 +19,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import explanation_view
-from wfcore.wire.shapes import ExecutionRow
+from wfcore.wire.shapes import ExecutionRow, StatusView
 from wfcore.wire.views import execution_row, start_view, status_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
@@ -124,8 +124,7 @@ def list_(
 @pass_session
 def show(session: Session, id: str) -> None:
     """One execution with the results of its steps."""
-    run, names = session.work(lambda services: _read(services, id))
-    _show(session, run, names)
+    _show(session, session.work(lambda services: _read(services, id)))
 
 
 @execution_command.command("explain")
@@ -149,15 +148,15 @@ def explain(session: Session, id: str) -> None:
 def cancel(session: Session, id: str) -> None:
     """End it at once; running steps are killed."""
 
-    async def job(services: Services) -> tuple[Execution, Mapping[str, str]]:
+    async def job(services: Services) -> StatusView:
         await executions.cancel_execution(services, None, id, origin=AT_THE_COMMAND_LINE)
         return await _read(services, id)
 
-    run, names = session.work(job)
+    view = session.work(job)
     if session.json:
-        put_json(plain(status_view(run, names)))
+        put_json(plain(view))
     else:
-        click.echo(f"{run.id} is {run.status}")
+        click.echo(f"{view.execution_id} is {view.status}")
 
 
 @execution_command.command("redrive")
@@ -187,19 +186,19 @@ def _started(
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
 
-    async def job(services: Services) -> tuple[Started, Execution | None, Mapping[str, str]]:
+    async def job(services: Services) -> tuple[Started, StatusView | None]:
         started = await begin(services)
         if not wait:
-            return started, None, {}
+            return started, None
         run = await _rest(session, services, started.execution_id, timeout)
-        return started, run, await executions.starter_names(services, [run])
+        return started, await _view(services, run)
 
-    started, run, names = session.work(job)
-    if run is None:
+    started, view = session.work(job)
+    if view is None:
         _show_start(session, started)
         return None
-    _show(session, run, names)
-    return 1 if run.status in _ENDED_BADLY or run.status not in REST else 0
+    _show(session, view)
+    return 1 if view.status in _ENDED_BADLY or view.status not in REST else 0
 
 
 async def _start(services: Services, workflow: str, given: tuple[tuple[str, str], ...]) -> Started:
@@ -247,14 +246,17 @@ def _show_start(session: Session, started: Started) -> None:
         put_fields({"id": view.execution_id, "status": view.status})
 
 
-async def _read(services: Services, id: str) -> tuple[Execution, Mapping[str, str]]:
-    """The execution, and the names of who started it."""
-    run = await executions.read_execution(services, None, id)
-    return run, await executions.starter_names(services, [run])
+async def _read(services: Services, id: str) -> StatusView:
+    return await _view(services, await executions.read_execution(services, None, id))
 
 
-def _show(session: Session, run: Execution, names: Mapping[str, str]) -> None:
-    view = status_view(run, names)
+async def _view(services: Services, run: Execution) -> StatusView:
+    """The execution with the names of who started it, and what redrives it."""
+    names = await executions.starter_names(services, [run])
+    return status_view(run, names, await executions.redriven_as(services, run))
+
+
+def _show(session: Session, view: StatusView) -> None:
     if session.json:
         put_json(plain(view))
         return
@@ -273,6 +275,7 @@ def _show(session: Session, run: Execution, names: Mapping[str, str]) -> None:
             "ended": instant(view.completed_at) if view.completed_at else None,
             "error": view.error,
             "redrive of": view.redrive_of,
+            "redriven as": view.redriven_as,
         }
     )
     rows = [

@@ -115,6 +115,22 @@ class ListContract:
         shown = evolve(secret, version=1, output=None, step_results=bare)
         assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
 
+    async def test_the_last_redrive_of_an_execution_is_found(self, store: Store) -> None:
+        """Of several the one that was accepted last; None of what nobody redrove or is purged."""
+        of_old = {"redrive_of": "exec_1"}
+        await keep(store, make.execution("exec_1"), make.execution("exec_2", redrive_of="exec_3"))
+        await keep(store, make.execution("exec_5", accepted_at=at(5), **of_old))
+        await keep(store, make.execution("exec_4", accepted_at=at(5), **of_old))
+        await keep(store, make.execution("exec_6", accepted_at=at(4), **of_old))
+        async with store.unit() as unit:
+            assert await unit.executions.redriven_as("exec_1") == "exec_5"
+            assert await unit.executions.redriven_as("exec_2") is None
+            unit.executions.purge("exec_5")
+            assert await unit.executions.redriven_as("exec_1") == "exec_4"
+            await unit.commit()
+        async with store.view() as view:
+            assert await view.executions.redriven_as("exec_1") == "exec_4"
+
     async def test_executions_by_time(self, store: Store) -> None:
         """Grace, due time and end are found at their instant, oldest first, up to a limit."""
         interrupted, done = ExecutionStatus.INTERRUPTED, ExecutionStatus.COMPLETED
