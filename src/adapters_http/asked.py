@@ -62,9 +62,9 @@ def require_known_host(ask: Ask, route: Route) -> None:
 _FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
-def page(ask: Ask, sizes: tuple[int, int]) -> PageRequest:
-    """`page` and `size`. Raises `InvalidInput`."""
-    return page_request(ask.query("page"), ask.query("size"), sizes)
+def page(ask: Ask, sizes: tuple[int, int], list: str = "") -> PageRequest:
+    """`page` and `size`, or `after` with a cursor of that *list*. Raises `InvalidInput`."""
+    return page_request(ask.query("page"), ask.query("size"), sizes, ask.query("after"), list)
 
 
 def members(ask: Ask, name: str, kind: type[E]) -> tuple[E, ...]:

@@ -37,6 +37,7 @@ def _number(default: int, largest: int | None = None) -> dict[str, object]:
 PAGE = Query("page", "Page, counted from 1", _number(1))
 SIZE = Query("size", "Rows per page", _number(50, 200))
 APPROVAL_SIZE = Query("size", "Rows per page", _number(20, 200))
+AFTER = Query("after", "`next` of the page before; instead of page, and total is left out")
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
 STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
 SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
@@ -78,7 +79,7 @@ ROUTES: tuple[Route, ...] = (
     # Workflows
     Route("GET", "/api/v1/workflows", Auth.KEY, workflows.list_all,
           "List workflows", Scope.WORKFLOW_READ,
-          query=(PAGE, SIZE), returns=shapes.WorkflowPage),
+          query=(PAGE, SIZE, AFTER), returns=shapes.WorkflowPage),
     Route("GET", "/api/v1/workflows/{id}", Auth.KEY, workflows.read,
           "Read a workflow", Scope.WORKFLOW_READ,
           returns=shapes.WorkflowView, refuses=(404,)),
@@ -90,7 +91,7 @@ ROUTES: tuple[Route, ...] = (
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
           "List executions", Scope.EXECUTION_READ,
-          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, SORT, PAGE, SIZE),
+          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, SORT, PAGE, SIZE, AFTER),
           returns=shapes.ExecutionPage),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
@@ -121,7 +122,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/v1/approvals", Auth.KEY, approvals.list_all,
           "List approvals", Scope.APPROVAL_RESPOND,
           query=(APPROVAL_STATUS, APPROVALS_OF, EXECUTION_ID, WAITING, FROM, TO, APPROVAL_SORT,
-                 PAGE, APPROVAL_SIZE), returns=shapes.ApprovalPage),
+                 PAGE, APPROVAL_SIZE, AFTER), returns=shapes.ApprovalPage),
     Route("GET", "/api/v1/approvals/{id}", Auth.KEY, approvals.read,
           "Read an approval", Scope.APPROVAL_RESPOND,
           returns=shapes.ApprovalDetail, refuses=(404,)),
@@ -170,7 +171,7 @@ ROUTES: tuple[Route, ...] = (
           "Create a webhook", body=requests.WebhookBody,
           returns=hooks.WebhookView, refuses=(404, 409)),
     Route("GET", "/api/webhooks", Auth.SESSION, webhooks.list_all,
-          "List webhooks", query=(PAGE, SIZE), returns=hooks.WebhookPage),
+          "List webhooks", query=(PAGE, SIZE, AFTER), returns=hooks.WebhookPage),
     Route("PUT", "/api/webhooks/{id}", Auth.SESSION, webhooks.update,
           "Change a webhook", body=requests.WebhookChangeBody,
           returns=hooks.WebhookView, refuses=(404, 409)),

@@ -106,9 +106,11 @@ class AsyncClient:
             raise Unreachable(type(error).__name__) from error
         return read(call, answer.status_code, answer.headers, answer.content)
 
-    async def list_workflows(self, page: int = 1, size: int = 50) -> shapes.WorkflowPage:
+    async def list_workflows(
+        self, page: int = 1, size: int = 50, *, after: str | None = None
+    ) -> shapes.WorkflowPage:
         """See `calls.list_workflows`; the same holds for every method below."""
-        return await self.send(calls.list_workflows(page, size))
+        return await self.send(calls.list_workflows(page, size, after=after))
 
     async def workflow(self, id: str) -> shapes.WorkflowView:
         return await self.send(calls.workflow(id))
@@ -145,6 +147,7 @@ class AsyncClient:
         since: int | None = None,
         until: int | None = None,
         oldest_first: bool = False,
+        after: str | None = None,
     ) -> shapes.ExecutionPage:
         call = calls.list_executions(
             workflow_id,
@@ -155,6 +158,7 @@ class AsyncClient:
             since=since,
             until=until,
             oldest_first=oldest_first,
+            after=after,
         )
         return await self.send(call)
 
@@ -195,6 +199,7 @@ class AsyncClient:
         since: int | None = None,
         until: int | None = None,
         oldest_first: bool = False,
+        after: str | None = None,
     ) -> shapes.ApprovalPage:
         call = calls.list_approvals(
             status,
@@ -206,6 +211,7 @@ class AsyncClient:
             since=since,
             until=until,
             oldest_first=oldest_first,
+            after=after,
         )
         return await self.send(call)
 

@@ -46,9 +46,18 @@ class Call(Generic[T]):
         return self.path.format(**filled)
 
 
-def list_workflows(page: int = 1, size: int = 50) -> Call[shapes.WorkflowPage]:
-    """The workflows that the key's owner sees, by name."""
-    return _get("/api/v1/workflows", shapes.WorkflowPage, page=page, size=size)
+def list_workflows(
+    page: int = 1, size: int = 50, *, after: str | None = None
+) -> Call[shapes.WorkflowPage]:
+    """
+    The workflows that the key's owner sees, by name. Every list goes on with *after*, the `next`
+    of the answer before, instead of a page.
+    """
+    return _get("/api/v1/workflows", shapes.WorkflowPage, **_page(page, size, after))
+
+
+def _page(page: int, size: int, after: str | None) -> dict[str, Any]:
+    return {"page": None if after else page, "size": size, "after": after}
 
 
 def workflow(id: str) -> Call[shapes.WorkflowView]:
@@ -88,6 +97,7 @@ def list_executions(
     since: int | None = None,
     until: int | None = None,
     oldest_first: bool = False,
+    after: str | None = None,
 ) -> Call[shapes.ExecutionPage]:
     """
     The caller's executions; all of a workflow that it owns. *since* and *until*: accepted at or
@@ -100,8 +110,7 @@ def list_executions(
         "from": since,
         "to": until,
         "sort": "startedAt" if oldest_first else None,
-        "page": page,
-        "size": size,
+        **_page(page, size, after),
     }
     return _get("/api/v1/executions", shapes.ExecutionPage, **query)
 
@@ -165,6 +174,7 @@ def list_approvals(
     since: int | None = None,
     until: int | None = None,
     oldest_first: bool = False,
+    after: str | None = None,
 ) -> Call[shapes.ApprovalPage]:
     """
     The approvals that the caller may see, without their rows. *waiting_for_me*: only open ones
@@ -178,8 +188,7 @@ def list_approvals(
         "from": since,
         "to": until,
         "sort": "createdAt" if oldest_first else None,
-        "page": page,
-        "size": size,
+        **_page(page, size, after),
     }
     return _get("/api/v1/approvals", shapes.ApprovalPage, **query)
 

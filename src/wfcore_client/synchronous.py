@@ -95,9 +95,11 @@ class Client:
             raise Unreachable(type(error).__name__) from error
         return read(call, answer.status_code, answer.headers, answer.content)
 
-    def list_workflows(self, page: int = 1, size: int = 50) -> shapes.WorkflowPage:
+    def list_workflows(
+        self, page: int = 1, size: int = 50, *, after: str | None = None
+    ) -> shapes.WorkflowPage:
         """See `calls.list_workflows`; the same holds for every method below."""
-        return self.send(calls.list_workflows(page, size))
+        return self.send(calls.list_workflows(page, size, after=after))
 
     def workflow(self, id: str) -> shapes.WorkflowView:
         return self.send(calls.workflow(id))
@@ -134,6 +136,7 @@ class Client:
         since: int | None = None,
         until: int | None = None,
         oldest_first: bool = False,
+        after: str | None = None,
     ) -> shapes.ExecutionPage:
         call = calls.list_executions(
             workflow_id,
@@ -144,6 +147,7 @@ class Client:
             since=since,
             until=until,
             oldest_first=oldest_first,
+            after=after,
         )
         return self.send(call)
 
@@ -184,6 +188,7 @@ class Client:
         since: int | None = None,
         until: int | None = None,
         oldest_first: bool = False,
+        after: str | None = None,
     ) -> shapes.ApprovalPage:
         call = calls.list_approvals(
             status,
@@ -195,6 +200,7 @@ class Client:
             since=since,
             until=until,
             oldest_first=oldest_first,
+            after=after,
         )
         return self.send(call)
 

@@ -33,12 +33,13 @@ def missing_from(definition: Definition, providers: Mapping[str, Provider]) -> S
 async def wanted(system: System) -> Mapping[str, Sequence[str]]:
     """The workflows that use each provider, by name."""
     found: dict[str, list[str]] = {}
-    page = PageRequest(1, _PAGE)
-    while rows := (await list_workflows(system.services, None, page)).rows:
-        for row in rows:
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        listed = await list_workflows(system.services, None, page)
+        for row in listed.rows:
             for name in used_by(row.definition):
                 found.setdefault(name, []).append(row.workflow.name)
-        page = PageRequest(page.page + 1, _PAGE)
+        page = listed.rest
     return found
 
 

@@ -182,10 +182,11 @@ async def _records(system: System) -> Check:
 
 async def _webhooks(services: Services) -> Check:
     listed: list[Webhook] = []
-    page = PageRequest(1, _PAGE)
-    while (found := await list_webhooks(services, None, page)).rows:
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        found = await list_webhooks(services, None, page)
         listed += found.rows
-        page = PageRequest(page.page + 1, _PAGE)
+        page = found.rest
     active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
     bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
     if not bare:

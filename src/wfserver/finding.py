@@ -70,10 +70,9 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
 async def workflows_named(services: Services, name: str) -> list[Defined]:
     """All workflows of that name, of whatever owner."""
     found: list[Defined] = []
-    page = PageRequest(1, _PAGE)
-    while True:
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
         listed = await list_workflows(services, None, page)
         found += [one for one in listed.rows if one.workflow.name == name]
-        if page.page * page.size >= listed.total:
-            return found
-        page = PageRequest(page.page + 1, _PAGE)
+        page = listed.rest
+    return found

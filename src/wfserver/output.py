@@ -56,12 +56,12 @@ def put_json(document: Any, indent: int | None = 2) -> None:
     click.echo(as_json(document, indent))
 
 
-def put_list(rows: Sequence[Any], total: int) -> None:
+def put_list(rows: Sequence[Any], total: int | None) -> None:
     """The JSON of a list."""
     put_json({"items": list(rows), "total": total})
 
 
-def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int) -> None:
+def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None) -> None:
     """
     Rows under heads, the most telling columns first: a terminal gets as many as fit.
 
@@ -76,7 +76,7 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
     click.secho(lines[0], bold=True)
     for line in lines[1:]:
         click.echo(line)
-    if total > len(cells):
+    if total is not None and total > len(cells):
         click.echo(f"{len(cells)} of {total}; --limit shows more")
 
 

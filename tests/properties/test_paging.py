@@ -1,13 +1,16 @@
-"""Pages from text. Contract §6."""
+"""Pages and cursors from text. Contract §6, §11."""
+
+import json
+from base64 import urlsafe_b64encode
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput
-from wfcore.model.page import PageRequest
+from wfcore.model.page import PageCursor, PageRequest
 from wfcore.rules.limits import APPROVAL_PAGE, WORKFLOW_PAGE
-from wfcore.rules.paging import page_request
+from wfcore.rules.paging import cursor_text, page_request, read_cursor
 
 SIZES = st.sampled_from([WORKFLOW_PAGE, APPROVAL_PAGE])
 HUGE = "9" * 5_000
@@ -53,3 +56,59 @@ def test_anything_else_is_refused_by_name(text):
         with pytest.raises(InvalidInput) as mistake:
             page_request(page, size, WORKFLOW_PAGE)
         assert mistake.value.field == field
+
+
+KEYS = {"executions": st.integers(0, 2**53 - 1), "workflows": st.text()}
+CURSORS = st.sampled_from(sorted(KEYS)).flatmap(
+    lambda name: st.tuples(st.just(name), st.builds(PageCursor, KEYS[name], st.text()))
+)
+
+
+@given(CURSORS, st.integers(1, 200))
+def test_a_cursor_comes_back_as_it_was_given(of, size):
+    """PG-5: it is plain ASCII for a query, and stands in the place of a page."""
+    name, cursor = of
+    text = cursor_text(name, cursor)
+    assert text.isascii()
+    assert text.replace("-", "").replace("_", "").isalnum()
+    asked = page_request(None, str(size), WORKFLOW_PAGE, text, name)
+    assert (asked.after, asked.size, asked.offset) == (cursor, size, 0)
+    with pytest.raises(InvalidInput, match="page: does not go with after"):
+        page_request("1", None, WORKFLOW_PAGE, text, name)
+
+
+def encoded(value):
+    return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+@given(
+    st.text(min_size=1)
+    | st.text("ABCab019-_=", min_size=1)
+    | st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists).map(encoded)
+    | st.tuples(st.just("executions"), st.booleans() | st.integers(max_value=-1), st.text()).map(
+        encoded
+    )
+    | st.sampled_from(
+        [
+            "[" * 900,
+            encoded(["executions", 2**53, "a"]),
+            encoded(["executions", 1.0, "a"]),
+            encoded(["executions", 1, "\ud800"]),
+            encoded(["executions", 1, "a"]),  # blanks: not as it was given
+            cursor_text("approvals", PageCursor(1, "a")),
+            cursor_text("executions", PageCursor(1, "a")) + "=",
+            urlsafe_b64encode(b"[" * 3_000).decode(),
+        ]
+    )
+)
+def test_what_was_never_a_cursor_is_refused_by_name(text):
+    """PG-5: other lists' cursors, other types, numbers out of range, and anything else."""
+    for name in ("executions", "webhooks"):
+        with pytest.raises(InvalidInput) as mistake:
+            read_cursor(name, text)
+        assert mistake.value.field == "after"
+
+
+def test_an_empty_cursor_is_the_first_page():
+    """PG-5: as empty filters count as absent."""
+    assert page_request("2", None, WORKFLOW_PAGE, "", "executions") == PageRequest(2, 50)

@@ -16,7 +16,7 @@ from adapters_store.sql.statements import perform
 from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.page import PageRequest
+from wfcore.model.page import PageCursor, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
@@ -202,6 +202,28 @@ def test_lists_are_narrowed_by_indexes(
     steps = Steps(database)
     database.execute(asked.sql, asked.values).fetchall()
     assert steps.taken <= most
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ExecutionFilter(),
+        ExecutionFilter("acc_1"),
+        ExecutionFilter(workflow_id="wf_1"),
+        ExecutionFilter("acc_1", oldest_first=True),
+    ],
+)
+def test_rows_behind_a_cursor_cost_the_same_wherever_it_is(
+    database: Connection, where: ExecutionFilter
+) -> None:
+    """A cursor leads into the index: nobody counts, and nobody walks over what was shown."""
+    database.execute("UPDATE executions SET accepted_at = ? + rowid - 1", (NOW,))
+    for offset in (5, MANY // 2, MANY - 5):
+        behind = PageRequest(size=5, after=PageCursor(NOW + offset, "e"))
+        asked = execution_page(where, behind)
+        steps = Steps(database)
+        assert database.execute(asked.sql, asked.values).fetchall()
+        assert steps.taken <= 3_000, offset
 
 
 def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connection) -> None:

@@ -10,6 +10,7 @@ from wfcore.usecases import approvals
 from wfcore.usecases.approvals import Decide
 from wfcore.wire.shapes import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
 from wfcore.wire.views import (
+    APPROVALS,
     approval_detail,
     approval_page,
     decision_view,
@@ -29,7 +30,8 @@ async def list_all(ask: Ask) -> ApprovalPage:
         waiting=flag(ask, "waitingForMe"),
         oldest_first=oldest_first(ask, "createdAt"),
     )
-    found = await approvals.list_approvals(ask.services, ask.who, page(ask, APPROVAL_PAGE), where)
+    wanted = page(ask, APPROVAL_PAGE, APPROVALS)
+    found = await approvals.list_approvals(ask.services, ask.who, wanted, where)
     return approval_page(found)
 
 

@@ -25,6 +25,7 @@ from wfcore.wire.explanation import ExplanationView, explanation_view
 from wfcore.wire.results import StepView
 from wfcore.wire.shapes import DefinitionView, ExecutionPage, ResultView, StatusView
 from wfcore.wire.views import (
+    EXECUTIONS,
     definition_view,
     execution_page,
     result_view,
@@ -38,7 +39,7 @@ async def list_all(ask: Ask) -> ExecutionPage:
     found = await executions.list_executions(
         ask.services,
         ask.who,
-        page(ask, WORKFLOW_PAGE),
+        page(ask, WORKFLOW_PAGE, EXECUTIONS),
         _filter(ask),
     )
     return execution_page(found, await executions.starter_names(ask.services, found.rows))

@@ -9,6 +9,7 @@ from wfcore.usecases import deliveries, webhooks
 from wfcore.usecases.webhooks import Change, NewWebhook, Unchanged
 from wfcore.wire.converter import sent
 from wfcore.wire.shapes import TriggerView
+from wfcore.wire.views import WEBHOOKS, shown_of
 from wfcore.wire.webhooks import (
     DeliveryPage,
     StatsView,
@@ -44,9 +45,10 @@ async def create(ask: Ask) -> WebhookView:
 
 async def list_all(ask: Ask) -> WebhookPage:
     """The caller's webhooks, newest first."""
-    found = await webhooks.list_webhooks(ask.services, ask.who, page(ask, WORKFLOW_PAGE))
+    wanted = page(ask, WORKFLOW_PAGE, WEBHOOKS)
+    found = await webhooks.list_webhooks(ask.services, ask.who, wanted)
     rows = [await _view(ask, one) for one in found.rows]
-    return WebhookPage(rows, found.total, found.page, found.size)
+    return WebhookPage(webhooks=rows, **shown_of(found, WEBHOOKS))
 
 
 async def update(ask: Ask) -> WebhookView:
@@ -76,7 +78,7 @@ async def list_deliveries(ask: Ask) -> DeliveryPage:
     wanted = page(ask, WORKFLOW_PAGE)
     found = await deliveries.list_deliveries(ask.services, ask.who, ask.params["id"], wanted)
     rows = [delivery_view(one) for one in found.rows]
-    return DeliveryPage(rows, found.total, found.page, found.size)
+    return DeliveryPage(rows, found.total or 0, found.page, found.size)
 
 
 async def replay(ask: Ask) -> TriggerView:

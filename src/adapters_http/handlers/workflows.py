@@ -8,15 +8,17 @@ from wfcore.usecases import starting, workflows
 from wfcore.usecases.starting import Started
 from wfcore.usecases.workflows import Defined
 from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
-from wfcore.wire.views import start_view, workflow_view
+from wfcore.wire.views import WORKFLOWS, shown_of, start_view, workflow_view
 
 REPLAYED = (b"idempotent-replayed", b"true")
 
 
 async def list_all(ask: Ask) -> WorkflowPage:
     """The workflows that the key's owner sees, by name."""
-    found = await workflows.list_workflows(ask.services, ask.who, page(ask, WORKFLOW_PAGE))
-    return WorkflowPage([_view(one) for one in found.rows], found.total, found.page, found.size)
+    wanted = page(ask, WORKFLOW_PAGE, WORKFLOWS)
+    found = await workflows.list_workflows(ask.services, ask.who, wanted)
+    rows = [_view(one) for one in found.rows]
+    return WorkflowPage(items=rows, **shown_of(found, WORKFLOWS))
 
 
 async def read(ask: Ask) -> WorkflowView:

@@ -19,11 +19,13 @@ from adapters_store.sql.reads import Reads
 from adapters_store.sql.statements import Write, Writes, perform
 from adapters_store.sql.writer import Writer
 from wfcore.errors import Unreadable
-from wfcore.model.page import Page, PageRequest
+from wfcore.model.page import Page, PageCursor, PageRequest
 
 R = TypeVar("R")
 _NARROW = 4
 """Version, body, and a key of up to two columns."""
+_PLACED = 3
+"""A row of a `Listing` begins with the total and the two values of its order."""
 
 
 def _key_of(row: Row) -> Key:
@@ -118,8 +120,12 @@ class Desk:
     ) -> Page[R]:
         """One page of a `Listing`; what cannot be read counts, and is left out."""
         rows = await self.rows(query)
-        found = self.readable(table, decode, [row[1:] for row in rows if row[1] is not None])
-        return Page(tuple(found), rows[0][0], page.page, page.size)
+        total = rows[0][0] if rows else None
+        shown = [row for row in rows if row[_PLACED] is not None][: page.size]
+        found = self.readable(table, decode, [row[_PLACED:] for row in shown])
+        more = len(rows) > page.size
+        next = PageCursor(*shown[-1][1:_PLACED]) if more else None
+        return Page(tuple(found), total, page.page, page.size, next)
 
     def write(self, table: str, *writes: Write) -> None:
         """Collect writes that change *table*."""

@@ -72,27 +72,38 @@ class Listing:
     A list that is shown by pages. *table* has the alias `r`; *order* names columns of it;
     *computed* gives the expressions of the columns that are none of it.
 
-    Each row of a page starts with the exact total; of an empty page the total is all there is.
+    Each row of a page starts with the exact total (NULL after a cursor) and where it stands in
+    the order; of an empty page the total is all there is. A row more than wanted tells that
+    there are more behind them.
     """
 
     table: str
     columns: tuple[str, ...] = ("version", "body", "id")
-    order: tuple[str, ...] = ("created_at", "id")
+    order: tuple[str, str] = ("created_at", "id")
     descending: bool = True
     computed: Mapping[str, str] = field(factory=dict)
 
     def page(self, where: str, values: tuple[Any, ...], page: PageRequest, tables: str) -> Query:
         """The query for one page of the rows for which *where* holds."""
+        columns = ", ".join(f"p.{name}" for name in (*self.order, *self.columns))
+        if page.after is None:
+            count = f"(SELECT count(*) AS total FROM {self.table} r WHERE {where}) t"
+            rows = self._rows(where)
+            sql = f"SELECT t.total, {columns} FROM {count} LEFT JOIN ({rows}) p ON 1 = 1"
+            found: tuple[Any, ...] = (*values, *values)
+        else:
+            way, (key, id) = "<" if self.descending else ">", self.order
+            rows = self._rows(f"({where}) AND (r.{key}, r.{id}) {way} (?, ?)")
+            sql = f"SELECT NULL, {columns} FROM ({rows}) p"
+            found = (*values, page.after.key, page.after.id)
+        sql += f" ORDER BY {self._ordered('p')}"
+        return query(sql, *found, page.size + 1, page.offset, tables=tables)
+
+    def _rows(self, where: str) -> str:
         names = dict.fromkeys((*self.columns, *self.order))
         picked = ", ".join(f"{self.computed.get(name, f'r.{name}')} AS {name}" for name in names)
-        sql = (
-            f"SELECT t.total, {', '.join(f'p.{name}' for name in self.columns)}"
-            f" FROM (SELECT count(*) AS total FROM {self.table} r WHERE {where}) t"
-            f" LEFT JOIN (SELECT {picked} FROM {self.table} r WHERE {where}"
-            f" ORDER BY {self._ordered('r')} LIMIT ? OFFSET ?) p ON 1 = 1"
-            f" ORDER BY {self._ordered('p')}"
-        )
-        return query(sql, *values, *values, page.size, page.offset, tables=tables)
+        order = f"ORDER BY {self._ordered('r')} LIMIT ? OFFSET ?"
+        return f"SELECT {picked} FROM {self.table} r WHERE {where} {order}"
 
     def _ordered(self, alias: str) -> str:
         way = " DESC" if self.descending else ""

@@ -130,7 +130,7 @@ class Workflows:
 
     async def _page(self, holds: Callable[[Workflow], bool], page: PageRequest) -> Page[Workflow]:
         found = await self.desk.select(WORKFLOWS, holds)
-        return cut(sorted(found, key=lambda w: (w.name, w.id)), page)
+        return cut(sorted(found, key=lambda w: (w.name, w.id)), page, "name", ascending=True)
 
     def put(self, record: Workflow) -> None:
         def change(overlay: Overlay) -> None:

@@ -54,7 +54,8 @@ class Executions:
                 and within(where, run.accepted_at)
             )
 
-        found = cut(ordered(await self.desk.select(EXECUTIONS, holds), where, "accepted_at"), page)
+        runs = ordered(await self.desk.select(EXECUTIONS, holds), where, "accepted_at")
+        found = cut(runs, page, "accepted_at", where.oldest_first)
         return evolve(found, rows=tuple(map(listed, found.rows)))
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
@@ -182,7 +183,7 @@ class Approvals:
                 and (not where.waiting or waits_for(a, where, editable))
             ),
         )
-        return cut(ordered(found, where), page)
+        return cut(ordered(found, where), page, ascending=where.oldest_first)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         return newest(await self.desk.select(APPROVALS, lambda a: a.execution_id == execution_id))

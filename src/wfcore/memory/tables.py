@@ -1,6 +1,7 @@
 """The tables of a store in memory, and the desk at which a unit reads and collects."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from wfcore.instants import EpochMs
@@ -13,7 +14,7 @@ from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
-from wfcore.model.page import Page, PageRequest
+from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
@@ -116,7 +117,15 @@ def by_id(records: Sequence[R]) -> Sequence[R]:
     return sorted(records, key=lambda record: record.id)  # type: ignore[attr-defined]
 
 
-def cut(records: Sequence[R], page: PageRequest) -> Page[R]:
-    """One page of *records*."""
+def cut(
+    records: Sequence[R], page: PageRequest, key: str = "created_at", ascending: bool = False
+) -> Page[R]:
+    """One page of *records*, which are ordered by *key* and id."""
+    place, cursor = attrgetter(key, "id"), page.after
+    total = len(records) if cursor is None else None
+    if cursor is not None:
+        edge = cursor.key, cursor.id
+        records = [r for r in records if (place(r) > edge if ascending else place(r) < edge)]
     rows = tuple(records[page.offset : page.offset + page.size])
-    return Page(rows, len(records), page.page, page.size)
+    more = len(records) > page.offset + page.size
+    return Page(rows, total, page.page, page.size, PageCursor(*place(rows[-1])) if more else None)

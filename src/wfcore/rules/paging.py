@@ -1,7 +1,16 @@
-"""Page and size from text. Contract §6: `page` counts from 1, `size` is cut to the maximum."""
+"""
+Page, size and cursor from text. Contract §6: `page` counts from 1, `size` is cut to the maximum;
+§11: `after` goes on behind a row.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from wfcore.errors import InvalidInput
-from wfcore.model.page import PageRequest
+from wfcore.model.page import PageCursor, PageRequest
+
+BY_NAME = frozenset({"workflows"})
+"""Lists that are ordered by a name; all others are by an instant."""
 
 _LARGEST_PAGE = 10**9
 _DIGITS = 20
@@ -9,18 +18,63 @@ _DIGITS = 20
 _PAST_ANY = f"must be at most {_LARGEST_PAGE:,}"
 
 
-def page_request(page: str | None, size: str | None, sizes: tuple[int, int]) -> PageRequest:
+def page_request(
+    page: str | None,
+    size: str | None,
+    sizes: tuple[int, int],
+    after: str | None = None,
+    list: str = "",
+) -> PageRequest:
     """
-    The page asked for; *sizes* are default and maximum. PG-1, PG-2.
+    The page asked for; *sizes* are default and maximum, *list* is the name of the list that the
+    cursor *after* must be of. PG-1, PG-2, PG-5.
 
-    Raises `InvalidInput` for anything that is no positive integer, and for a page that no
-    list could have.
+    Raises `InvalidInput` for anything that is no positive integer, for a page that no list could
+    have, and for a cursor that is none or comes with a page.
     """
     default, largest = sizes
     number = _positive("page", page, 1)
     if number > _LARGEST_PAGE:
         raise InvalidInput("page", _PAST_ANY)
-    return PageRequest(number, min(_positive("size", size, default), largest))
+    rows = min(_positive("size", size, default), largest)
+    if not after:
+        return PageRequest(number, rows)
+    if page is not None:
+        raise InvalidInput("page", "does not go with after: a cursor says where to go on")
+    return PageRequest(size=rows, after=read_cursor(list, after))
+
+
+def cursor_text(list: str, cursor: PageCursor) -> str:
+    """A cursor for clients, who need not know what is in it: nothing that its row did not show."""
+    text = json.dumps([list, cursor.key, cursor.id], ensure_ascii=False, separators=(",", ":"))
+    return urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def read_cursor(list: str, text: str) -> PageCursor:
+    """
+    The cursor in *text*. Raises `InvalidInput` unless `cursor_text` could have made it for that
+    list. It opens nothing: what is behind it is shown to whom the list shows it. PG-5.
+    """
+    try:
+        found = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        _, key, id = found
+        cursor = PageCursor(key, id)
+        if _fits(list, cursor) and cursor_text(list, cursor) == text:
+            return cursor
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise InvalidInput("after", _NO_CURSOR)
+
+
+_NO_CURSOR = "must be `next` of a page of this list, as it was given"
+
+
+def _fits(list: str, cursor: PageCursor) -> bool:
+    """Whether every store can compare it with what the list is ordered by."""
+    if list in BY_NAME:
+        return type(cursor.key) is str and type(cursor.id) is str
+    key = cursor.key
+    return type(key) is int and 0 <= key < 1 << 53 and type(cursor.id) is str
 
 
 def _positive(field: str, text: str | None, default: int) -> int:

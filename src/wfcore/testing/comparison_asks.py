@@ -1,6 +1,6 @@
 """What `StoreComparison` asks a store and the plain dicts alike."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -12,13 +12,22 @@ from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.testing.comparison_model import DUE, OVER, State
-from wfcore.testing.comparison_records import flows, ids, moments, owners, runs
+from wfcore.testing.comparison_model import DUE, OVER, State, by_name, cut, newest, only
+from wfcore.testing.comparison_records import (
+    flows,
+    ids,
+    limits,
+    moments,
+    names,
+    owners,
+    pages,
+    pages_by_name,
+    runs,
+)
 from wfcore.testing.contracts.keeping import REPOSITORY
 
 
@@ -66,23 +75,6 @@ def _gets() -> st.SearchStrategy[Ask]:
     return st.one_of(
         *(get(kind, ids) for kind in plain), get(Share, ids, owners), get(Replay, scopes, ids)
     )
-
-
-def newest(records: Sequence[Any], at: str = "created_at") -> list[Any]:
-    return sorted(records, key=lambda record: (getattr(record, at), record.id), reverse=True)
-
-
-def by_name(records: Sequence[Workflow]) -> list[Workflow]:
-    return sorted(records, key=lambda record: (record.name, record.id))
-
-
-def cut(records: Sequence[Any], page: PageRequest) -> Page[Any]:
-    rows = tuple(records[page.offset : page.offset + page.size])
-    return Page(rows, len(records), page.page, page.size)
-
-
-def only(first: Sequence[Any]) -> Any:
-    return first[0] if first else None
 
 
 def seen_by(state: State, account: str) -> list[Workflow]:
@@ -204,8 +196,6 @@ def counted(state: State, webhook: str) -> list[Tally]:
     return sorted(found, key=lambda tally: (tally.date, tally.status))
 
 
-_pages = st.builds(PageRequest, st.integers(1, 2), st.integers(1, 3))
-_limits = st.integers(1, 3)
 _run_filters = st.builds(
     ExecutionFilter,
     st.none() | owners,
@@ -242,7 +232,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         "accounts.list",
         lambda view, page: view.accounts.list(page),
         lambda state, page: cut(newest(state.all(Account)), page),
-        _pages,
+        pages,
     ),
     _asks(
         "workflows.by_name",
@@ -251,20 +241,20 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
             [w for w in state.all(Workflow) if (w.owner_id, w.name) == (owner, name)]
         ),
         owners,
-        st.sampled_from(("X", "Y")),
+        names,
     ),
     _asks(
         "workflows.visible_to",
         lambda view, account, page: view.workflows.visible_to(account, page),
-        lambda state, account, page: cut(by_name(seen_by(state, account)), page),
+        lambda state, account, page: cut(by_name(seen_by(state, account)), page, "name", True),
         owners,
-        _pages,
+        pages_by_name,
     ),
     _asks(
         "workflows.list",
         lambda view, page: view.workflows.list(page),
-        lambda state, page: cut(by_name(state.all(Workflow)), page),
-        _pages,
+        lambda state, page: cut(by_name(state.all(Workflow)), page, "name", True),
+        pages_by_name,
     ),
     _asks(
         "shares.of_workflow",
@@ -290,23 +280,25 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     _asks(
         "executions.list",
         lambda view, where, page: view.executions.list(where, page),
-        lambda state, where, page: cut(listed(state, where), page),
+        lambda state, where, page: cut(
+            listed(state, where), page, "accepted_at", where.oldest_first
+        ),
         _run_filters,
-        _pages,
+        pages,
     ),
     _asks(
         "executions.grace_over",
         lambda view, now, limit: view.executions.grace_over(now, limit),
         due_runs,
         moments,
-        _limits,
+        limits,
     ),
     _asks(
         "executions.abandoned",
         lambda view, now, limit: view.executions.abandoned(now, limit),
         abandoned,
         moments,
-        _limits,
+        limits,
     ),
     _asks("executions.next_due", lambda view: view.executions.next_due(), next_due),
     _asks(
@@ -314,7 +306,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda view, at, limit: view.executions.ended_before(at, limit),
         ended,
         moments,
-        _limits,
+        limits,
     ),
     _asks(
         "executions.redriven_as",
@@ -327,9 +319,9 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     _asks(
         "approvals.list",
         lambda view, where, page: view.approvals.list(where, page),
-        lambda state, where, page: cut(shown(state, where), page),
+        lambda state, where, page: cut(shown(state, where), page, ascending=where.oldest_first),
         _approval_filters,
-        _pages,
+        pages,
     ),
     _asks(
         "approvals.of_execution",
@@ -342,7 +334,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda view, now, limit: view.approvals.due(now, limit),
         due_approvals,
         moments,
-        _limits,
+        limits,
     ),
     _asks(
         "approvals.next_deadline",
@@ -362,7 +354,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
             newest([one for one in state.all(Webhook) if owner in (None, one.owner_id)]), page
         ),
         st.none() | owners,
-        _pages,
+        pages,
     ),
     _asks(
         "webhooks.of_workflow",
@@ -377,7 +369,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         log,
         runs,
         st.integers(0, 2),
-        _limits,
+        limits,
     ),
     _asks(
         "audit.list",
@@ -385,7 +377,7 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         entries,
         moments,
         st.none() | ids,
-        _limits,
+        limits,
     ),
 )
 """Everything that is asked of a view or a unit."""

@@ -18,6 +18,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Tally, Webhook
 from wfcore.model.workflow import Workflow
@@ -242,3 +243,30 @@ def _may_go_on(
     if not due or free <= 0 or fewest == 0 or free > 1:
         return bool(due) and free > 0
     return len({*lately, *(owner for owner, count in held.items() if count)}) == 1
+
+
+def newest(records: Sequence[Any], at: str = "created_at") -> list[Any]:
+    return sorted(records, key=lambda record: (getattr(record, at), record.id), reverse=True)
+
+
+def by_name(records: Sequence[Workflow]) -> list[Workflow]:
+    return sorted(records, key=lambda record: (record.name, record.id))
+
+
+def cut(
+    records: Sequence[Any], page: PageRequest, key: str = "created_at", ascending: bool = False
+) -> Page[Any]:
+    def place(one: Any) -> tuple[Any, str]:
+        return getattr(one, key), one.id
+
+    total, after = len(records), page.after
+    if after is not None:
+        edge = after.key, after.id
+        records = [r for r in records if (place(r) > edge if ascending else place(r) < edge)]
+    rows = tuple(records[page.offset : page.offset + page.size])
+    next = PageCursor(*place(rows[-1])) if len(records) > page.offset + page.size else None
+    return Page(rows, None if after else total, page.page, page.size, next)
+
+
+def only(first: Sequence[Any]) -> Any:
+    return first[0] if first else None

@@ -8,6 +8,7 @@ from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus, Assent
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageCursor, PageRequest
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
@@ -19,6 +20,16 @@ _emails = st.sampled_from(("x@e.org", "y@e.org"))
 owners = st.sampled_from(TWO)
 flows = st.sampled_from(("wf_1", "wf_2"))
 runs = st.sampled_from(("exec_1", "exec_2"))
+names = st.sampled_from(("X", "Y"))
+limits = st.integers(1, 3)
+
+
+def _pages(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[PageRequest]:
+    behind = st.builds(PageRequest, size=limits, after=st.builds(PageCursor, keys, ids))
+    return st.builds(PageRequest, st.integers(1, 2), limits) | behind
+
+
+pages, pages_by_name = _pages(moments), _pages(names)
 
 
 def _executions() -> st.SearchStrategy[Execution]:
@@ -57,7 +68,7 @@ def _approvals() -> st.SearchStrategy[Approval]:
     )
 
 
-_workflows = st.builds(make.workflow, ids, name=st.sampled_from(("X", "Y")), owner_id=owners)
+_workflows = st.builds(make.workflow, ids, name=names, owner_id=owners)
 _shares = st.builds(make.share, ids, owners, permission=st.sampled_from(Permission))
 _webhooks = st.builds(make.webhook, ids, owner_id=owners, workflow_id=flows, created_at=moments)
 _sessions = st.builds(make.session, ids, created_at=moments)

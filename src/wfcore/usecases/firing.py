@@ -202,17 +202,17 @@ async def plan_anew(services: Services, report: Report = at_once) -> int:
     """
     if services.calendar is None:
         return 0
-    now, page, count = services.clock.deadline_now(), PageRequest(1, BATCH), 0
-    while True:
+    now, count = services.clock.deadline_now(), 0
+    page: PageRequest | None = PageRequest(size=BATCH)
+    while page is not None:
         async with services.store.view() as view:
             found = await view.triggers.list(page)
         for trigger in found.rows:
             if isinstance(trigger.spec, Schedule) and planned_ahead(trigger, now):
                 with apart(report, "triggers", trigger.id):
                     count += await _plan(services, trigger, trigger.spec, now)
-        if page.page * page.size >= found.total:  # rows that cannot be read are not among them
-            return count
-        page = PageRequest(page.page + 1, BATCH)
+        page = found.rest
+    return count
 
 
 @retried

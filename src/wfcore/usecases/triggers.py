@@ -157,7 +157,7 @@ async def list_triggers(
         if workflow_id is None:
             found = await view.triggers.list(page)
             rows = await _shown(view, found.rows)
-            return Page(rows, found.total, page.page, page.size)
+            return Page(rows, found.total, page.page, page.size, found.next)
         await workflow_for(view, who, workflow_id, Permission.VIEW)
         every = await triggers_of(view, workflow_id)
     return Page(every[page.offset : page.offset + page.size], len(every), page.page, page.size)

@@ -45,7 +45,7 @@ async def list_workflows(
         for workflow in found.rows:
             with suppress(Unreadable):  # its definition; the log names it
                 rows.append(await _defined(view, workflow))
-    return Page(tuple(rows), found.total, found.page, found.size)
+    return Page(tuple(rows), found.total, found.page, found.size, found.next)
 
 
 async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> Defined:

@@ -63,12 +63,22 @@ class DefinitionView:
     variables: Sequence[VariableView]
 
 
-@define(eq=False)
-class WorkflowPage:
-    items: Sequence[WorkflowView]
-    total: int
-    page: int
+@define(eq=False, kw_only=True)
+class ListPage:
+    """
+    A part of a list. `total` and `page` are absent where it is read on with `after`; `next` is
+    the `after` of the rows behind these, absent at the end.
+    """
+
+    total: int | None = field(default=None, metadata=ABSENT)
+    page: int | None = field(default=None, metadata=ABSENT)
     size: int
+    next: str | None = field(default=None, metadata=ABSENT)
+
+
+@define(eq=False, kw_only=True)
+class WorkflowPage(ListPage):
+    items: Sequence[WorkflowView]
 
 
 @define(eq=False)
@@ -113,12 +123,9 @@ class StatusView(ExecutionRow):
     step_results: Mapping[str, StepView]
 
 
-@define(eq=False)
-class ExecutionPage:
+@define(eq=False, kw_only=True)
+class ExecutionPage(ListPage):
     items: Sequence[ExecutionRow]
-    total: int
-    page: int
-    size: int
 
 
 @define(eq=False)
@@ -240,12 +247,9 @@ class ApprovalDetail(ApprovalHead):
     history: Sequence[HistoryView]
 
 
-@define(eq=False)
-class ApprovalPage:
+@define(eq=False, kw_only=True)
+class ApprovalPage(ListPage):
     approvals: Sequence[ApprovalView]
-    total: int
-    page: int
-    size: int
 
 
 @define(eq=False)

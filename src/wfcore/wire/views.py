@@ -20,6 +20,7 @@ from wfcore.model.page import Page
 from wfcore.model.trigger import Shown
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
+from wfcore.rules.paging import cursor_text
 from wfcore.rules.quorum import items_hash
 from wfcore.rules.secrecy import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.spending import total
@@ -30,6 +31,9 @@ from wfcore.wire.starts import StarterView, concurrency_view, trigger_view
 Names: TypeAlias = Mapping[str, str]
 """What people call accounts and keys, by id: emails and names."""
 NO_NAMES: Names = {}
+
+EXECUTIONS, APPROVALS, WORKFLOWS, WEBHOOKS = "executions", "approvals", "workflows", "webhooks"
+"""Lists that are read on by cursor, as their cursors name them."""
 
 _NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
 
@@ -132,7 +136,18 @@ def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
 def execution_page(found: Page[Execution], names: Names = NO_NAMES) -> shapes.ExecutionPage:
     """One page of executions."""
     rows = [execution_row(run, names) for run in found.rows]
-    return shapes.ExecutionPage(rows, found.total, found.page, found.size)
+    return shapes.ExecutionPage(items=rows, **shown_of(found, EXECUTIONS))
+
+
+def shown_of(found: Page[Any], list: str) -> dict[str, Any]:
+    """What every `ListPage` says of a page of that *list*, by field."""
+    after = found.total is None
+    return {
+        "total": found.total,
+        "page": None if after else found.page,
+        "size": found.size,
+        "next": cursor_text(list, found.next) if found.next else None,
+    }
 
 
 def result_view(run: Execution) -> shapes.ResultView:
@@ -291,7 +306,7 @@ def _history(entry: HistoryEntry) -> shapes.HistoryView:
 def approval_page(found: Page[Approval]) -> shapes.ApprovalPage:
     """One page of approvals, without their rows."""
     rows = [approval_view(approval) for approval in found.rows]
-    return shapes.ApprovalPage(rows, found.total, found.page, found.size)
+    return shapes.ApprovalPage(approvals=rows, **shown_of(found, APPROVALS))
 
 
 def execution_approvals(approvals: Sequence[Approval]) -> shapes.ExecutionApprovals:

@@ -17,7 +17,7 @@ from wfcore.model.webhook import (
 )
 from wfcore.rules.tally import Stats
 from wfcore.rules.webhook import may_be_replayed
-from wfcore.wire.shapes import ABSENT, TriggerView
+from wfcore.wire.shapes import ABSENT, ListPage, TriggerView
 
 
 @define(eq=False)
@@ -45,12 +45,9 @@ class WebhookView:
     secret_key: str | None = field(default=None, metadata=ABSENT, repr=False)
 
 
-@define(eq=False)
-class WebhookPage:
+@define(eq=False, kw_only=True)
+class WebhookPage(ListPage):
     webhooks: Sequence[WebhookView]
-    total: int
-    page: int
-    size: int
 
 
 @define(eq=False)

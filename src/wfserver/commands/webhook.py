@@ -214,7 +214,7 @@ def _put_started(session: Session, id: str, started: Started) -> None:
 def list_(session: Session, limit: int) -> None:
     """All webhooks, newest first."""
 
-    async def job(services: Services) -> tuple[list[_Listed], int, Mapping[str, str]]:
+    async def job(services: Services) -> tuple[list[_Listed], int | None, Mapping[str, str]]:
         page = await webhooks.list_webhooks(services, None, PageRequest(1, limit))
         rows = [(one, await webhooks.last_triggered(services, one.id)) for one in page.rows]
         if session.json:

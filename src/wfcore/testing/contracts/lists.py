@@ -37,32 +37,6 @@ FAILED = (ExecutionStatus.FAILED,)
 class ListContract:
     """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
 
-    async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
-        """Pages follow one another without gap or overlap; each knows the exact total."""
-        runs = [make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(7)]
-        await keep(store, *runs)
-        async with store.view() as view:
-            pages = [
-                await view.executions.list(ExecutionFilter(), PageRequest(number, 3))
-                for number in (1, 2, 3, 4)
-            ]
-        assert [ids(page) for page in pages] == [
-            ["exec_6", "exec_5", "exec_4"],
-            ["exec_3", "exec_2", "exec_1"],
-            ["exec_0"],
-            [],
-        ]
-        assert [(page.total, page.page, page.size) for page in pages] == [
-            (7, number, 3) for number in (1, 2, 3, 4)
-        ]
-
-    async def test_equal_times_are_ordered_by_id(self, store: Store) -> None:
-        """Records of one millisecond come by id, highest first."""
-        await keep(store, *(make.execution(f"exec_{n}") for n in (2, 1, 3)))
-        async with store.view() as view:
-            found = await view.executions.list(ExecutionFilter(), ALL)
-        assert ids(found) == ["exec_3", "exec_2", "exec_1"]
-
     @pytest.mark.parametrize(
         ("where", "expected"),
         [

@@ -22,12 +22,19 @@ from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.claims import ClaimContract
 from wfcore.testing.contracts.lanes import LaneContract
 from wfcore.testing.contracts.lists import ListContract
+from wfcore.testing.contracts.pages import PageContract
 from wfcore.testing.contracts.triggers import TriggerContract
 from wfcore.testing.contracts.units import UnitContract
 
 
 class StoreContract(
-    Awaited, UnitContract, ListContract, ClaimContract, LaneContract, TriggerContract
+    Awaited,
+    UnitContract,
+    ListContract,
+    PageContract,
+    ClaimContract,
+    LaneContract,
+    TriggerContract,
 ):
     """
     Subclasses give a fixture `store`: empty, and closed afterwards.

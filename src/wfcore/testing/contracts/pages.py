@@ -1,0 +1,138 @@
+"""What a store promises of pages: by number, and behind a row, whatever is added meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from wfcore.model.access import Permission
+from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.store import Store
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import ALL, at, ids
+
+List = Callable[[Any, PageRequest], Awaitable[Page[Any]]]
+LISTS: dict[str, List] = {
+    "executions": lambda view, page: view.executions.list(ExecutionFilter(), page),
+    "executions, oldest first": lambda view, page: view.executions.list(
+        ExecutionFilter(oldest_first=True), page
+    ),
+    "of an owner": lambda view, page: view.executions.list(ExecutionFilter("acc_1"), page),
+    "of a workflow": lambda view, page: view.executions.list(
+        ExecutionFilter(workflow_id="wf_1"), page
+    ),
+    "approvals": lambda view, page: view.approvals.list(ApprovalFilter(), page),
+    "approvals, oldest first": lambda view, page: view.approvals.list(
+        ApprovalFilter(oldest_first=True), page
+    ),
+    "of an approver": lambda view, page: view.approvals.list(
+        ApprovalFilter("acc_1", "acc_1@example.org"), page
+    ),
+    "workflows": lambda view, page: view.workflows.list(page),
+    "workflows of somebody": lambda view, page: view.workflows.visible_to("acc_1", page),
+    "webhooks": lambda view, page: view.webhooks.of_owner(None, page),
+    "webhooks of somebody": lambda view, page: view.webhooks.of_owner("acc_1", page),
+    "triggers": lambda view, page: view.triggers.list(page),
+    "accounts": lambda view, page: view.accounts.list(page),
+}
+"""Every list that is shown by pages."""
+
+
+def records(*numbers: int) -> list[Any]:
+    """One record of each list for every number: even ones are made in one millisecond."""
+    return [
+        record
+        for n in numbers
+        for when in [at(n if n % 2 else 4)]
+        for record in (
+            make.execution(f"exec_{n}", accepted_at=when),
+            make.approval(f"apr_{n}", created_at=when),
+            make.workflow(f"wf_{n}", name=f"name {n // 3}", owner_id=f"acc_{n}"),
+            make.share(f"wf_{n}", "acc_1", permission=Permission.VIEW),
+            make.webhook(f"wh_{n}", created_at=when),
+            make.trigger(f"trg_{n}", created_at=when),
+            make.account(f"acc_{n}", email=f"{n}@example.org", created_at=when),
+        )
+    ]
+
+
+class PageContract:
+    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+
+    async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
+        """Pages follow one another without gap or overlap; each knows the exact total."""
+        runs = [make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(7)]
+        await keep(store, *runs)
+        async with store.view() as view:
+            pages = [
+                await view.executions.list(ExecutionFilter(), PageRequest(number, 3))
+                for number in (1, 2, 3, 4)
+            ]
+        assert [ids(page) for page in pages] == [
+            ["exec_6", "exec_5", "exec_4"],
+            ["exec_3", "exec_2", "exec_1"],
+            ["exec_0"],
+            [],
+        ]
+        assert [(page.total, page.page, page.size) for page in pages] == [
+            (7, number, 3) for number in (1, 2, 3, 4)
+        ]
+
+    async def test_equal_times_are_ordered_by_id(self, store: Store) -> None:
+        """Records of one millisecond come by id, highest first."""
+        await keep(store, *(make.execution(f"exec_{n}") for n in (2, 1, 3)))
+        async with store.view() as view:
+            found = await view.executions.list(ExecutionFilter(), ALL)
+        assert ids(found) == ["exec_3", "exec_2", "exec_1"]
+
+    @pytest.mark.parametrize("name", LISTS)
+    async def test_a_list_is_read_on_behind_a_row(self, store: Store, name: str) -> None:
+        """
+        From one `next` to the following one each row comes once, in order; nobody counts them.
+        """
+        await keep(store, *records(*range(7)))
+        page: PageRequest | None = PageRequest(size=2)
+        seen: list[str] = []
+        totals = []
+        async with store.view() as view:
+            whole = await LISTS[name](view, ALL)
+            while page is not None:
+                found = await LISTS[name](view, page)
+                assert len(found.rows) == 2 or found.next is None
+                seen += ids(found)
+                totals.append(found.total)
+                assert len(totals) <= len(whole.rows), "it goes on for ever"
+                page = found.rest
+        assert (seen, len(seen), whole.next) == (ids(whole), 7, None)
+        assert totals == [7, None, None, None]
+
+    @pytest.mark.parametrize("name", LISTS)
+    async def test_what_is_added_and_goes_moves_no_cursor(self, store: Store, name: str) -> None:
+        """A row that comes or goes between two pages neither repeats another nor hides it."""
+        await keep(store, *records(2, 3, 4, 5, 6))
+        async with store.view() as view:
+            whole = ids(await LISTS[name](view, ALL))
+            first = await LISTS[name](view, PageRequest(size=2))
+        assert first.rest is not None
+        await keep(store, *records(0, 1, 7, 8))
+        async with store.view() as view:
+            behind = await LISTS[name](view, PageRequest(size=100, after=first.next))
+        assert [id for id in ids(behind) if id in whole] == whole[2:]
+        assert set(ids(behind)).isdisjoint(whole[:2])
+
+    async def test_a_cursor_needs_no_row_of_its_own(self, store: Store) -> None:
+        """Behind a row that has gone, or never was, are the rows that would follow it."""
+        await keep(store, *(make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(4)))
+        async with store.unit() as unit:
+            unit.executions.purge("exec_2")
+            await unit.commit()
+        async with store.view() as view:
+            for cursor, behind in (
+                (PageCursor(at(2), "exec_2"), ["exec_1", "exec_0"]),
+                (PageCursor(at(1), "exec_10"), ["exec_1", "exec_0"]),
+                (PageCursor(0, ""), []),
+            ):
+                page = PageRequest(size=9, after=cursor)
+                assert ids(await view.executions.list(ExecutionFilter(), page)) == behind
