@@ -101,6 +101,15 @@ def interrupted_children_are_retried(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(family, "was_interrupted", lambda run: False)
 
 
+def interruption_counts_as_slowness(patch: pytest.MonkeyPatch) -> None:
+    """A child that is interrupted when its step's time is up counts as slow, and is tried again."""
+
+    async def nothing(unit: Any, run: Execution, now: Any) -> list[Any]:
+        return []
+
+    patch.setattr(running, "interrupted_too_long", nothing)
+
+
 def acknowledged_before_durable(patch: pytest.MonkeyPatch) -> None:
     """A commit is answered before it is on the disk: a power cut takes it back."""
     make = Disk.__init__

@@ -22,6 +22,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.the_child_is_asked, {"began again"}),
     (planted.on_interrupt_is_ignored, {"began again"}),
     (planted.interrupted_children_are_retried, {"began again"}),
+    (planted.interruption_counts_as_slowness, {"began again"}),
     (planted.acknowledged_before_durable, {"unknown", "decision undone", "cancel undone", "ghost"}),
     (planted.begun_is_not_recorded, {"not recorded"}),
     (planted.late_results_count, {"after the end", "result changed", REFUSED}),

@@ -37,7 +37,7 @@ def test_no_world_breaks_a_promise(first: int) -> None:
     assert {kind.value for kind in Kind} == summary.faults.keys()
     assert min(summary.faults.values()) > 20
     coverage = summary.coverage
-    assert coverage.reached >= 0.88 * len(coverage.rows), coverage.missing
+    assert coverage.reached >= 0.9 * len(coverage.rows), coverage.missing
 
 
 @pytest.mark.parametrize("seed", range(100, 120))

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from usecases.conftest import World, code, review
+from usecases.test_families import generations
 from wfcore.errors import AlreadyDecided, AlreadyFinished, Stale
-from wfcore.instants import DAY, MINUTE
+from wfcore.instants import DAY, MINUTE, SECOND
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, DecisionSource
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.rules.approval import Approve
 from wfcore.usecases import approvals, executions, running, starting, sweeping
@@ -86,6 +88,19 @@ async def test_a_sweep_that_meets_a_cancel_goes_on(world: World, turns: int):
     )
     assert swept == []
     assert not isinstance(cancelled, Exception) or isinstance(cancelled, AlreadyFinished)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+async def test_a_timeout_that_meets_an_interruption_starts_nothing(world: World, turns: int):
+    """A child found lost while its step's time is looked at counts as interrupted. EX-26."""
+    ids = await generations(world, 2, TriggerSource.OPEN_API, timeout_ms=2 * MINUTE)
+    await world.take("dead")
+    world.clock.advance(2 * MINUTE)
+    await race(turns, world.take("alive"), sweeping.sweep(world.services))
+    _, events = await executions.read_events(world.services, None, ids[1], 0)
+    was_lost = EventKind.EXECUTION_INTERRUPTED in [event.kind for event in events]
+    world.clock.advance(2 * SECOND)
+    assert len(await running.claim(world.services, "alive", 9)) == (not was_lost)
 
 
 async def test_a_lease_extended_under_the_sweep_keeps_its_execution(world: World) -> None:

@@ -59,7 +59,14 @@ async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list
 
 
 async def _is_interrupted(unit: Unit, run: Execution) -> bool:
-    """Whether *run* is, or an execution below it that has not ended."""
+    """
+    Whether *run* is, or an execution below it that has not ended.
+
+    Each is written back as it was read. They are read again to be cancelled, and one that was
+    interrupted in between would count as slow: now the commit is `Stale` instead, and all is
+    read anew.
+    """
+    unit.executions.put(run)
     if run.status is ExecutionStatus.INTERRUPTED:
         return True
     ids = [one.open_child for one in run.step_results.values() if one.open_child]

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from wfcore.model.json import JsonObject
-from wfcore.testing.simulator.generate_trees import Tree
+from wfcore.testing.simulator.generate_trees import Tree, child_step
 
 NOBODY = "nobody's"
 """The tag of what started by itself."""
@@ -26,14 +26,15 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
     """One to three workflows of steps that do *doings*; the later ones may start by themselves."""
     count = random.choice((1, 2, 2, 3))
     child = f"flow {count - 1}" if count > 1 else None
-    return tuple(_careful(_flow(random, number, child, doings)) for number in range(count))
+    flows = [_flow(random, number, child, doings) for number in range(count)]
+    return tuple(_careful(flow, child if flow["name"] != child else None) for flow in flows)
 
 
-def _careful(flow: JsonObject) -> JsonObject:
+def _careful(flow: JsonObject, child: str | None) -> JsonObject:
     """
-    The flow, where it says what the death of a worker means, tries children again, and has a
-    budget for branches. Drawn from the flow itself: so the worlds of all seeds stay what they
-    were without it.
+    The flow, where it starts more children, says what the death of a worker means, how long it
+    waits for children and whether it tries them again, and has a budget for branches. Drawn from
+    the flow itself: so the worlds of all seeds stay what they were without it.
     """
     random = Random(repr(flow))  # noqa: S311 - chance for worlds, not for secrets
     spends = "'branches'" in repr(flow) and random.random() < 0.5
@@ -42,10 +43,12 @@ def _careful(flow: JsonObject) -> JsonObject:
         match step:
             case {"kind": "code", "language": _, "source": doing, **rest} if spends:
                 return {**rest, "kind": "ai", "model": "sim:model", "prompt": doing}
+            case {"kind": "code"} if child and random.random() < 0.15:
+                return careful(child_step(step["name"], child))
             case {"kind": "code" | "ai"} if random.random() < 0.15:
                 return {**step, "onInterrupt": random.choice(("fail", "resume"))}
-            case {"kind": "workflow"} if random.random() < 0.3:
-                return {**step, "retry": {"attempts": 2, "delay": random.choice((1, 500))}}
+            case {"kind": "workflow"} if (draw := random.random()) < 0.75:
+                return {**step, **_patience(random, retries=draw < 0.6)}
             case {"branches": branches}:
                 inner = [{**one, "steps": [*map(careful, one["steps"])]} for one in branches]
                 return {**step, "branches": inner}
@@ -58,6 +61,18 @@ def _careful(flow: JsonObject) -> JsonObject:
     if spends:
         top["budget"] = {"maxTokens": random.choice((10, 15, 45)), "onExceeded": "approve"}
     return {**careful(flow), **top}
+
+
+def _patience(random: Random, retries: bool) -> JsonObject:
+    """
+    How long a `workflow` step waits for its child, and whether it starts another one then.
+
+    A worker's death shows after a lease, and what it interrupted fails after a grace: the timeouts
+    in the middle end in between. EX-26.
+    """
+    timeout: JsonObject = {"timeout": random.choice((2_000, 9_000, 12_000, 60_000))}
+    retry: JsonObject = {"retry": {"attempts": 2, "delay": random.choice((1, 500))}}
+    return {**timeout, **retry} if retries else timeout
 
 
 def _flow(random: Random, number: int, child: str | None, doings: Sequence[str]) -> JsonObject:

@@ -10,6 +10,12 @@ Leaf = Callable[[Random, str], dict[str, Any]]
 """Makes a step of that name that holds no others."""
 
 
+def child_step(name: str, workflow: str) -> dict[str, Any]:
+    """A step that starts that workflow; its child is known by the execution that started it."""
+    inputs = {"tag": "{{ execution.id }}"}
+    return {"name": name, "kind": "workflow", "workflow": workflow, "inputs": inputs}
+
+
 class Tree:
     """Makes steps of every kind, *leaf* those that hold none. *child*: a workflow to start."""
 
@@ -31,8 +37,7 @@ class Tree:
         if draw < 0.55:
             return {"name": name, "kind": "delay", "duration": random.choice((1, 500, 2_500))}
         if draw < 0.7 and self._child is not None:
-            inputs = {"tag": "{{ execution.id }}"}
-            return {"name": name, "kind": "workflow", "workflow": self._child, "inputs": inputs}
+            return child_step(name, self._child)
         return self._container(name, depth)
 
     def _container(self, name: str, depth: int) -> dict[str, Any]:
