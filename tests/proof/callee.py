@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Self
 
+from attrs import define
+
 from proof.checker import ENDED
 from proof.promises import Promises
 from proof.world import Sight
@@ -21,9 +23,9 @@ SLOW_S = 0.3
 
 class Callee:
     """
-    Holds each call, before it is answered, against what is on record at that moment. `answers`:
-    execution -> the attempt that was on record when it called -> the status that it got. While it
-    is `moody` some calls fail and some wait.
+    Holds each call, before it is answered, against what is on record at that moment, and against
+    the call before it. `answers`: execution -> the attempt that was on record when it called -> the
+    status that it got. While it is `moody` some calls fail and some wait.
     """
 
     def __init__(self, services: Services, secret: str, promises: Promises, chance: Random) -> None:
@@ -32,6 +34,7 @@ class Callee:
         self._promises = promises
         self._chance = chance
         self._heard: Counter[str] = Counter()
+        self._latest: dict[str, _Attempt] = {}
         self.answers: dict[str, dict[int, int]] = {}
         self.moody = True
 
@@ -47,13 +50,23 @@ class Callee:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             headers, body = await _request(reader)
+            attempt = self._begun(headers, reader)
             status = await self._answer(headers, body)
+            attempt.is_answered = True
             writer.write(f"HTTP/1.1 {status} Said\r\ncontent-length: 0\r\n\r\n".encode())
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             self._promises.counts["calls cut off"] += 1
         finally:
             writer.close()
+
+    def _begun(self, headers: Mapping[str, str], reader: asyncio.StreamReader) -> "_Attempt":
+        """One attempt at a time: the next begins once the last is answered or broken off. CB-3."""
+        id = headers["webhook-id"]
+        last, self._latest[id] = self._latest.get(id), _Attempt(reader)
+        if last is not None and not last.is_over:
+            self._promises.broken.append(f"callback overlaps: {id}")
+        return self._latest[id]
 
     async def _answer(self, headers: Mapping[str, str], body: bytes) -> int:
         told = json.loads(body)["data"]
@@ -101,6 +114,19 @@ class Callee:
         for id, run in sight.executions.items():
             if run.callback_url and (id not in sight.callbacks or sight.callbacks[id].due_at):
                 yield f"callback lost: {id} is {run.status}: {sight.callbacks.get(id)}"
+
+
+@define
+class _Attempt:
+    """A call that has begun; its server hangs up when it dies or waits no longer."""
+
+    connection: asyncio.StreamReader
+    is_answered: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        gone = self.connection.at_eof() or self.connection.exception() is not None
+        return self.is_answered or gone
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[Mapping[str, str], bytes]:

@@ -15,6 +15,7 @@ PLANTS: tuple[tuple[Any, ...], ...] = (
     ("chain_consumed_late", 8, {"chain twice"}),
     ("schedule_advanced_late", 8, {"schedule twice"}),
     ("delivered_early", 8, {"callback untold"}),
+    ("called_meanwhile", 8, {"callback overlaps"}),
     ("question_interrupted", 8, {"waiting"}),
     ("requeued", 8, {"step twice", "not interrupted"}),
     ("child_asked", 20, {"step twice", "not interrupted"}),
