@@ -1,12 +1,16 @@
 """
-Mutants of the adapters: a sample of each module's, tried on the tests that `adapters.toml` names.
+Mutants of what runs at the edges: a sample of each module's, tried on the tests of its group.
 
 The adapters are many, and their tests slow: they open files, sockets and processes. So a module
-gives at most `most` mutants, drawn with a fixed seed, and each is tried only on those tests of its
-module that come to the function it changes. A session of pytest is collected for each module, and
-forked: once to see what test comes to what function, then for each mutant.
+gives at most `most` mutants, drawn with a fixed seed. `adapters.toml` names groups of modules and
+the tests that are to notice their mutants. A session of pytest is collected for each group, and
+forked: once to see what test comes to what function, then for each mutant, which is tried on those
+tests that come to the function it changes: the quick ones first, until `LONGEST_S` of them.
 
-    python -m mutation.adapters [module ...]
+    python -m mutation.adapters [--left] [module ...]
+
+Modules that are named are tried alone. `--left` tries again only what was left of the last run,
+which is for new tests; a module that has changed since must be tried anew.
 """
 
 import json
@@ -23,15 +27,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mutmut.mutation import trampoline
 from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.file_mutation import mutate_file_contents
 
-from mutation.page import PAGE, Change, explained
+from mutation.page import PAGE, Change, explained, reasons
 
 HERE = Path("mutants-adapters")
 BEGIN = "<!-- what follows is written by `make mutation-adapters` -->\n"
@@ -48,65 +53,94 @@ COPIED = (
     "pyproject.toml",
 )
 NOTICED, SURVIVED, UNREACHED = "noticed", "survived", "unreached"
-PATIENCE_S, LONGEST_S = 10, 90
-"""Beyond three times what the tests of a mutant usually take; at most. A later one has noticed."""
-
-
-class Plan(NamedTuple):
-    """What a session is to try: a module, and the mutants drawn of it."""
-
-    module: str
-    mutants: Sequence[str]
+LONGEST_S = 20
+"""Of tests for one mutant."""
+PATIENCE_S = 8
+"""Beyond three times what a test usually takes. One that is later has noticed."""
 
 
 def main() -> int:
     """Try the modules of the table, or those that are named; keep what came of each."""
     table = tomllib.loads(TABLE.read_text())
-    chosen = [one for one in table["module"] if one["name"] in sys.argv[1:] or not sys.argv[1:]]
-    _copy()
-    for one in chosen:
-        made = _mutate(one["name"])
-        drawn = random.Random(table["seed"]).sample(made, min(table["most"], len(made)))
-        _result(one["name"]).write_text(json.dumps({"made": len(made), "drawn": sorted(drawn)}))
-    for one in chosen:
-        began = time.monotonic()
-        _session(one["name"], one["tests"])
-        print(_told(one["name"]), f"{time.monotonic() - began:.0f} s", flush=True)
-    write_page([one["name"] for one in table["module"]])
+    named = [one for one in sys.argv[1:] if one != "--left"]
+    HERE.mkdir(exist_ok=True)
+    for group in table["group"]:
+        most = group.get("most", table["most"])
+        chosen = [one for one in group["modules"] if one in named or not named]
+        _copy()
+        some = [one for one in chosen if _draw(one, table["seed"], most)]
+        if some:
+            began = time.monotonic()
+            _session(some, group["tests"])
+            print(*map(_told, some), f"{time.monotonic() - began:.0f} s", sep="\n", flush=True)
+    write_page([one for group in table["group"] for one in group["modules"]])
     return 0
+
+
+def _draw(module: str, seed: int, most: int) -> bool:
+    """Write the module with its mutants, and which of them to try; whether there are any."""
+    made = _mutate(module)
+    if "--left" in sys.argv:
+        known = _known(module)
+        drawn = [one for one, came in known["status"].items() if _is_left(known, one, came)]
+    else:
+        known = {"made": len(made), "status": {}, "survivors": {}}
+        drawn = sorted(random.Random(seed).sample(made, min(most, len(made))))
+    _result(module).write_text(json.dumps({**known, "drawn": drawn}))
+    return bool(drawn)
+
+
+def _is_left(known: Mapping[str, Any], mutant: str, came: str) -> bool:
+    change = known["survivors"].get(mutant)
+    return came == UNREACHED or (came == SURVIVED and Change(*change) not in explained())
 
 
 def write_page(modules: Sequence[str]) -> None:
     """What came of *modules*, in the page; survivors that nobody has explained are printed."""
     rows = ["", "| Module | Mutants | Tried | Noticed | Explained | Left | Reached by no test |"]
     rows.append("|---|---:|---:|---:|---:|---:|---:|")
+    survivors: list[Change] = []
+    total: Counter[str] = Counter()
     for module in modules:
-        known = json.loads(_result(module).read_text()) if _result(module).exists() else {}
-        status = known.get("status", {})
-        if not status:
+        known = _known(module)
+        if not known["status"]:
             rows.append(f"| {module} | | not tried | | | | |")
             continue
-        came = Counter(status.values())
-        survivors = [Change(*one) for one in known["survivors"]]
-        left = [one for one in survivors if one not in explained()]
-        print(*(f"not explained: {one.rule}: {one.line}" for one in left), sep="\n")
-        why = came[SURVIVED] - len(left)
-        counts = (known["made"], len(status), came[NOTICED], why, len(left), came[UNREACHED])
-        rows.append(f"| {module} | {' | '.join(map(str, counts))} |")
+        survivors += (found := [Change(*one) for one in known["survivors"].values()])
+        counts = _counts(known, found)
+        total.update(counts)
+        rows.append(f"| {module} | {' | '.join(map(str, counts.values()))} |")
+    rows.append(f"| **all** | {' | '.join(f'**{count}**' for count in total.values())} |")
+    known_why = explained()
+    print(*(f"not explained: {one}" for one in survivors if one not in known_why), sep="\n")
+    why = reasons(sorted({*survivors} & known_why.keys()), known_why).partition("\n\n")[2]
     head, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n".join(rows) + "\n\n" + END + rest.partition(END)[2])
+    text = "\n".join((*rows, "", "What survives of these, and why it may:", "", why))
+    PAGE.write_text(head + BEGIN + text + END + rest.partition(END)[2])
+
+
+def _counts(known: Mapping[str, Any], survivors: Sequence[Change]) -> Mapping[str, int]:
+    came = Counter(known["status"].values())
+    left = sum(one not in explained() for one in survivors)
+    return {
+        "made": known["made"],
+        "tried": came.total(),
+        NOTICED: came[NOTICED],
+        "explained": len(survivors) - left,
+        "left": left,
+        UNREACHED: came[UNREACHED],
+    }
 
 
 def _change(mutant: str, diff: str) -> Change:
     """What *mutant* changes; of several lines the first."""
-    module, _, function = mutant.partition(".x")
+    module, _, function = mutant.removeprefix("wfcore.rules.").partition(".x")
     lines = (line[1:].strip() for line in diff.splitlines()[2:] if line.startswith("+"))
     name = function.rpartition("__mutmut_")[0].strip("_").replace("ǁ", ".").strip(".")
     return Change(f"{module}.{name}", next(lines, ""))
 
 
 def _copy() -> None:
-    HERE.mkdir(exist_ok=True)
     for name in COPIED:
         shutil.rmtree(HERE / name, ignore_errors=True)
         copy: Callable[..., Any] = shutil.copytree if Path(name).is_dir() else shutil.copy
@@ -121,6 +155,11 @@ def _result(module: str) -> Path:
     return HERE / f"{module}.json"
 
 
+def _known(module: str) -> dict[str, Any]:
+    empty: dict[str, Any] = {"made": 0, "status": {}, "survivors": {}}
+    return json.loads(_result(module).read_text()) if _result(module).exists() else empty
+
+
 def _mutate(module: str) -> list[str]:
     """Write the module with all its mutants; their names."""
     mutated = mutate_file_contents(str(_path(module)), _path(module).read_text())
@@ -128,37 +167,39 @@ def _mutate(module: str) -> list[str]:
     return sorted(f"{module}.{name}" for name in mutated.mutant_names)
 
 
-def _session(module: str, tests: Sequence[str]) -> None:
+def _session(modules: Sequence[str], tests: Sequence[str]) -> None:
     options = ("-q", "--no-header", "--override-ini=addopts=--import-mode=importlib")
     command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.adapters", *tests)
     paths = os.pathsep.join(str((HERE / name).absolute()) for name in ("src", "tests"))
-    more = {"PYTHONPATH": paths, "MUTATED": module, "MUTANT_UNDER_TEST": ""}
+    more = {"PYTHONPATH": paths, "MUTATED": " ".join(modules), "MUTANT_UNDER_TEST": ""}
     subprocess.run(command, cwd=HERE, env={**os.environ, **more}, check=False)
 
 
 def _told(module: str) -> str:
-    known = json.loads(_result(module).read_text())
-    statuses = list(known.get("status", {}).values())
-    counts = ", ".join(f"{statuses.count(one)} {one}" for one in (NOTICED, SURVIVED, UNREACHED))
-    return f"{module}: {known['made']} made, {len(statuses)} tried, {counts};"
+    known = _known(module)
+    counts = Counter(known["status"].values())
+    return f"{module}: {known['made']} made, {dict(counts)}"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
-    """Instead of running the tests once, run those of each mutant, two at a time."""
-    file = Path(f"{os.environ['MUTATED']}.json")
-    known = json.loads(file.read_text())
+    """Instead of running the tests once, run those of each mutant, several at a time."""
+    modules = os.environ["MUTATED"].split()
+    files = {module: Path(f"{module}.json") for module in modules}
+    known = {module: json.loads(file.read_text()) for module, file in files.items()}
+    drawn = [mutant for one in known.values() for mutant in one["drawn"]]
     reached = _reached(session)
-    source = _path(os.environ["MUTATED"]).read_text()
-    status: dict[str, str] = {}
-    survivors: list[Change] = []
-    for mutant, came in _all_tried(session, known["drawn"], reached):
-        status[mutant] = came
+    for mutant, came in _all_tried(session, drawn, reached):
+        module = mutant.rpartition(".")[0]
+        known[module]["survivors"].pop(mutant, None)
+        known[module]["status"][mutant] = came
         if came == SURVIVED:
-            diff = get_diff_for_mutant(mutant, source, "")
-            survivors.append(_change(mutant, diff))
+            diff = get_diff_for_mutant(mutant, _path(module).read_text(), "")
+            known[module]["survivors"][mutant] = _change(mutant, diff)
             print(f"{mutant}\n{diff}", flush=True)
-        file.write_text(json.dumps({**known, "status": status, "survivors": survivors}, indent=1))
+        elif came == UNREACHED:
+            print(f"reached by no test: {mutant}", flush=True)
+        files[module].write_text(json.dumps(known[module], indent=1))
     return True
 
 
@@ -202,11 +243,19 @@ def _all_tried(
             continue
         if len(running) == (os.cpu_count() or 1):
             yield _over(running)
-        tests = [items[name] for name in sorted(seconds, key=lambda name: seconds[name])]
-        most_s = min(LONGEST_S, int(PATIENCE_S + 3 * sum(seconds.values())))
-        running[_forked(partial(_try, session, mutant, tests, most_s))] = mutant
+        running[_forked(partial(_try, session, mutant, _some(seconds, items)))] = mutant
     while running:
         yield _over(running)
+
+
+def _some(
+    seconds: Mapping[str, float], items: Mapping[str, pytest.Item]
+) -> Sequence[tuple[pytest.Item, int]]:
+    """The quick ones first, at most `LONGEST_S` of them; each with how many seconds it may take."""
+    names = sorted(seconds, key=lambda name: seconds[name])
+    until = accumulate(seconds[name] for name in names)
+    some = [name for name, s in zip(names, until, strict=True) if s <= LONGEST_S] or names[:1]
+    return [(items[name], int(PATIENCE_S + 3 * seconds[name])) for name in some]
 
 
 def _over(running: dict[int, str]) -> tuple[str, str]:
@@ -230,19 +279,19 @@ def _forked(work: Callable[[], None]) -> int:
     return pid
 
 
-def _try(session: pytest.Session, mutant: str, tests: Sequence[pytest.Item], most_s: int) -> None:
+def _try(session: pytest.Session, mutant: str, tests: Sequence[tuple[pytest.Item, int]]) -> None:
     """In a process of its own, with a folder of its own: 1 as soon as a test fails, or 0."""
     status = 3
     try:
-        signal.alarm(most_s)
         os.environ["MUTANT_UNDER_TEST"] = mutant
         os.environ["TMPDIR"] = tempfile.tempdir = f"/tmp/m{os.getpid()}"
         Path(tempfile.tempdir).mkdir()
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        for test, following in zip(tests, (*tests[1:], None), strict=True):
-            session.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
+        for (test, most_s), following in zip(tests, (*tests[1:], (None, 0)), strict=True):
+            signal.alarm(most_s)
+            session.config.hook.pytest_runtest_protocol(item=test, nextitem=following[0])
             if session.testsfailed:
                 break
         status = 1 if session.testsfailed else 0
