@@ -5,17 +5,22 @@ The adapters are many, and their tests slow: they open files, sockets and proces
 gives at most `most` mutants, drawn with a fixed seed. `adapters.toml` names groups of modules and
 the tests that are to notice their mutants. A session of pytest is collected for each group, and
 forked: once to see what test comes to what function, then for each mutant, which is tried on those
-tests that come to the function it changes: the quick ones first, until `LONGEST_S` of them.
+tests that come to the function it changes: the quickest of each file, then the next ones, at most
+`LONGEST_S` of them.
 
-    python -m mutation.adapters [--left] [module ...]
+    python -m mutation.adapters [--left] [module ...] [tests/... ...]
 
-Modules that are named are tried alone. `--left` tries again only what was left of the last run,
-which is for new tests; a module that has changed since must be tried anew.
+Modules that are named are tried alone, tests that are named take part alone. `--left` tries again
+only what was left of the last run, which is for new tests, and takes the time for more of them; a
+module that has changed since must be tried anew.
 """
 
+import ast
+import gc
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -26,14 +31,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from itertools import accumulate
+from difflib import unified_diff
+from functools import cache, partial
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mutmut.mutation import trampoline
-from mutmut.mutation.diff_apply import get_diff_for_mutant
 from mutmut.mutation.file_mutation import mutate_file_contents
 
 from mutation.page import PAGE, Change, explained, reasons
@@ -52,8 +57,12 @@ COPIED = (
     "CHANGELOG.md",
     "pyproject.toml",
 )
-NOTICED, SURVIVED, UNREACHED = "noticed", "survived", "unreached"
-LONGEST_S = 20
+NOTICED, SURVIVED, UNREACHED, SAME = "noticed", "survived", "unreached", "same"
+SQL = re.compile(
+    r"\b(SELECT|INSERT|UPDATE|DELETE|PRAGMA|BEGIN|COMMIT|ROLLBACK|RELEASE|SAVEPOINT)\b"
+)
+LEFT = "--left" in sys.argv
+LONGEST_S = float(os.environ.get("LONGEST_S", 40 if LEFT else 4))
 """Of tests for one mutant."""
 PATIENCE_S = 8
 """Beyond three times what a test usually takes. One that is later has noticed."""
@@ -62,7 +71,8 @@ PATIENCE_S = 8
 def main() -> int:
     """Try the modules of the table, or those that are named; keep what came of each."""
     table = tomllib.loads(TABLE.read_text())
-    named = [one for one in sys.argv[1:] if one != "--left"]
+    tests = [one for one in sys.argv[1:] if one.startswith("tests/")]
+    named = [one for one in sys.argv[1:] if one != "--left" and one not in tests]
     HERE.mkdir(exist_ok=True)
     for group in table["group"]:
         most = group.get("most", table["most"])
@@ -71,7 +81,7 @@ def main() -> int:
         some = [one for one in chosen if _draw(one, table["seed"], most)]
         if some:
             began = time.monotonic()
-            _session(some, group["tests"])
+            _session(some, tests or group["tests"])
             print(*map(_told, some), f"{time.monotonic() - began:.0f} s", sep="\n", flush=True)
     write_page([one for group in table["group"] for one in group["modules"]])
     return 0
@@ -80,14 +90,45 @@ def main() -> int:
 def _draw(module: str, seed: int, most: int) -> bool:
     """Write the module with its mutants, and which of them to try; whether there are any."""
     made = _mutate(module)
-    if "--left" in sys.argv:
+    if LEFT:
         known = _known(module)
         drawn = [one for one, came in known["status"].items() if _is_left(known, one, came)]
     else:
-        known = {"made": len(made), "status": {}, "survivors": {}}
         drawn = sorted(random.Random(seed).sample(made, min(most, len(made))))
+        same = {one: SAME for one in drawn if _is_same(_diff(one, HERE))}
+        known = {"made": len(made), "status": same, "survivors": {}}
+        drawn = [one for one in drawn if one not in same]
     _result(module).write_text(json.dumps({**known, "drawn": drawn}))
     return bool(drawn)
+
+
+def _diff(mutant: str, folder: Path) -> str:
+    """What it changes in its function, line by line."""
+    module, _, name = mutant.rpartition(".")
+    functions = _functions(folder / _path(module))
+    before = functions[name.rpartition("_mutmut_")[0] + "_mutmut_orig"]
+    return "\n".join(list(unified_diff(before, functions[name], "", "", lineterm=""))[2:])
+
+
+@cache
+def _functions(path: Path) -> Mapping[str, Sequence[str]]:
+    """The lines of each function in a mutated module, under the name that it had."""
+    text = path.read_text()
+    lines = text.splitlines()
+    found: dict[str, Sequence[str]] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "__mutmut_" in node.name:
+            name = node.name.rpartition("__mutmut_")[0].rpartition("ǁ")[2].removeprefix("x_")
+            first = lines[node.lineno - 1].replace(node.name, name)
+            found[node.name] = [first, *lines[node.lineno : node.end_lineno]]
+    return found
+
+
+def _is_same(diff: str) -> bool:
+    """Whether only the case of a text of SQL is another, which is the same statement."""
+    lines = [line for line in diff.splitlines() if line.startswith(("+", "-"))]
+    cased = {line[1:].casefold() for line in lines}
+    return len(lines) == 2 and len(cased) == 1 and SQL.search(lines[0]) is not None
 
 
 def _is_left(known: Mapping[str, Any], mutant: str, came: str) -> bool:
@@ -126,7 +167,7 @@ def _counts(known: Mapping[str, Any], survivors: Sequence[Change]) -> Mapping[st
         "made": known["made"],
         "tried": came.total(),
         NOTICED: came[NOTICED],
-        "explained": len(survivors) - left,
+        "explained": len(survivors) - left + came[SAME],
         "left": left,
         UNREACHED: came[UNREACHED],
     }
@@ -135,7 +176,7 @@ def _counts(known: Mapping[str, Any], survivors: Sequence[Change]) -> Mapping[st
 def _change(mutant: str, diff: str) -> Change:
     """What *mutant* changes; of several lines the first."""
     module, _, function = mutant.removeprefix("wfcore.rules.").partition(".x")
-    lines = (line[1:].strip() for line in diff.splitlines()[2:] if line.startswith("+"))
+    lines = (line[1:].strip() for line in diff.splitlines() if line.startswith("+"))
     name = function.rpartition("__mutmut_")[0].strip("_").replace("ǁ", ".").strip(".")
     return Change(f"{module}.{name}", next(lines, ""))
 
@@ -171,8 +212,10 @@ def _session(modules: Sequence[str], tests: Sequence[str]) -> None:
     options = ("-q", "--no-header", "--override-ini=addopts=--import-mode=importlib")
     command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.adapters", *tests)
     paths = os.pathsep.join(str((HERE / name).absolute()) for name in ("src", "tests"))
-    more = {"PYTHONPATH": paths, "MUTATED": " ".join(modules), "MUTANT_UNDER_TEST": ""}
-    subprocess.run(command, cwd=HERE, env={**os.environ, **more}, check=False)
+    more = {"PYTHONPATH": paths, "MUTATED": " ".join(modules), "LONGEST_S": str(LONGEST_S)}
+    subprocess.run(
+        command, cwd=HERE, env={**os.environ, **more, "MUTANT_UNDER_TEST": ""}, check=False
+    )
 
 
 def _told(module: str) -> str:
@@ -189,16 +232,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     known = {module: json.loads(file.read_text()) for module, file in files.items()}
     drawn = [mutant for one in known.values() for mutant in one["drawn"]]
     reached = _reached(session)
+    gc.collect()
+    gc.freeze()  # or each fork would copy what it only looks at
     for mutant, came in _all_tried(session, drawn, reached):
         module = mutant.rpartition(".")[0]
+        if came == UNREACHED and mutant in known[module]["survivors"]:
+            continue  # only by those that take part now
         known[module]["survivors"].pop(mutant, None)
         known[module]["status"][mutant] = came
         if came == SURVIVED:
-            diff = get_diff_for_mutant(mutant, _path(module).read_text(), "")
+            diff = _diff(mutant, Path())
             known[module]["survivors"][mutant] = _change(mutant, diff)
-            print(f"{mutant}\n{diff}", flush=True)
+            print(f"\n{mutant}\n{diff}", flush=True)
         elif came == UNREACHED:
-            print(f"reached by no test: {mutant}", flush=True)
+            print(f"\nreached by no test: {mutant}", flush=True)
         files[module].write_text(json.dumps(known[module], indent=1))
     return True
 
@@ -251,8 +298,11 @@ def _all_tried(
 def _some(
     seconds: Mapping[str, float], items: Mapping[str, pytest.Item]
 ) -> Sequence[tuple[pytest.Item, int]]:
-    """The quick ones first, at most `LONGEST_S` of them; each with how many seconds it may take."""
-    names = sorted(seconds, key=lambda name: seconds[name])
+    """The quickest of each file first, at most `LONGEST_S`; each with how long it may take."""
+    by_file: dict[str, list[str]] = {}
+    for name in sorted(seconds, key=lambda name: seconds[name]):
+        by_file.setdefault(name.partition("::")[0], []).append(name)
+    names = [one for some in zip_longest(*by_file.values()) for one in some if one is not None]
     until = accumulate(seconds[name] for name in names)
     some = [name for name, s in zip(names, until, strict=True) if s <= LONGEST_S] or names[:1]
     return [(items[name], int(PATIENCE_S + 3 * seconds[name])) for name in some]

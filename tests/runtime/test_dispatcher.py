@@ -14,13 +14,19 @@ from adapters_runtime.system import SystemClock, SystemIds
 from adapters_runtime.wakeups import Wakeups
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.errors import StoreUnavailable
-from wfcore.instants import DurationMs
+from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable, WfError
+from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Branch, CodeStep, Definition, Language, ParallelStep
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd, StepJob
-from wfcore.testing.fakes import CountingTokens, NotedHints, PathTemplates, PlainPasswords
+from wfcore.testing.fakes import (
+    CountingTokens,
+    ManualClock,
+    NotedHints,
+    PathTemplates,
+    PlainPasswords,
+)
 from wfcore.testing.fakes_running import ScriptedRunner
 from wfcore.usecases import accounts, executions, running, starting, sweeping, workflows
 from wfcore.usecases.services import Policy, Services
@@ -287,3 +293,97 @@ async def test_a_defect_ends_the_execution_and_nothing_else(
     (line,) = caplog.records
     assert line.getMessage() == "a defect ended an execution"
     assert vars(line)["execution_id"] == run_id
+
+
+@pytest.mark.parametrize("end", ["break_off", "hand_back"])
+@pytest.mark.parametrize(
+    "refusal", [LeaseLost("exec_1"), StoreUnavailable("away"), Unreadable("execution", "exec_1")]
+)
+async def test_what_cannot_be_let_go_of_in_order_is_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, refusal: WfError
+) -> None:
+    """Where the store refuses its end, an execution frees its place and is left to its lease."""
+
+    async def refused(*args: object) -> None:
+        raise refusal
+
+    async def broken(*args: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(running, end, refused)
+    async with a_scene(tmp_path) as scene:
+        await scene.start(await scene.account("ann"))
+        await scene.until(lambda: bool(scene.runner.started))
+        (held,) = scene.dispatcher._held.values()
+        assert held.driver is not None
+        if end == "break_off":
+            monkeypatch.setattr(running, "complete_step", broken)
+            scene.runner.let_go(held.lease.execution_id)
+        else:
+            await scene.dispatcher.stop(0)
+        await asyncio.wait([held.driver])
+        assert scene.dispatcher.running == 0
+        assert held.driver.cancelled() or held.driver.exception() is None
+
+
+async def test_a_worker_is_enlisted_before_its_first_claim_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others know a living worker by is taken before anything is, and not asked for again."""
+    said: list[str] = []
+    enlist, claim = MemoryStore.enlist, running.claim
+
+    async def noted_enlist(store: MemoryStore, worker: str) -> None:
+        said.append(worker)
+        await enlist(store, worker)
+
+    async def noted_claim(*args: object) -> object:
+        said.append("claim")
+        return await claim(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MemoryStore, "enlist", noted_enlist)
+    monkeypatch.setattr(running, "claim", noted_claim)
+    monkeypatch.setattr(dispatcher, "POLL_S", 0.001)
+    async with a_scene(tmp_path) as scene:
+        await scene.until(lambda: len(said) > 5)
+    assert said[0] == "w1"
+    assert set(said[1:]) == {"claim"}
+
+
+@pytest.mark.parametrize(
+    ("late_s", "idle_s", "held", "told"),
+    [(9, 9, 0, True), (9, 9, 1, True), (9, 9, 2, False), (9, 1, 0, False), (1, 9, 0, False)],
+)
+async def test_due_work_that_is_left_is_told_unless_places_are_used(
+    tmp_path: Path, late_s: int, idle_s: int, held: int, told: bool
+) -> None:
+    """Who takes nothing although work is due and most of the places are free is in trouble."""
+    async with a_scene(tmp_path) as scene:
+        clock = ManualClock()
+        idle = Dispatcher(
+            evolve(scene.services, clock=clock, policy=Policy(places=4)),
+            scene.runner,
+            Wakeups(),
+            "w2",
+        )
+        assert idle.trouble(5) == "the dispatcher does not run"
+        idle.loop.running = True
+        assert idle.trouble(5) is None
+        idle.loop.oldest_due = EpochMs(clock.service_now() - late_s * 1_000)
+        idle._last_taken = asyncio.get_running_loop().time() - idle_s
+        over = asyncio.get_running_loop().create_future()
+        for fence in range(held):
+            lease = running.Lease("w2", "exec_1", fence)
+            idle._held[lease] = dispatcher._Held(lease, over)
+        leaves = "the dispatcher leaves executions that were due 9 s ago"
+        assert idle.trouble(5) == (leaves if told else None)
+
+
+async def test_who_has_stopped_leaves_nothing_running(tmp_path: Path) -> None:
+    """No task is left that runs a step, or extends leases that others may take by now."""
+    before = asyncio.all_tasks()
+    async with a_scene(tmp_path) as scene:
+        await scene.start(await scene.account("ann"))
+        await scene.until(lambda: bool(scene.runner.started))
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before

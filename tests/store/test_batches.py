@@ -197,6 +197,30 @@ async def test_looking_for_work_in_vain_writes_nothing(store: SqliteStore) -> No
     assert log.stat().st_size > size
 
 
+async def test_where_nobody_fails_nobody_is_kept_apart(store: SqliteStore) -> None:
+    """Jobs of every kind share a transaction without savepoints, which cost as much as they do."""
+    await store.ping()
+    said = traced(store._writer._connection)
+    await asyncio.gather(store.ping(), keep(store, make.execution("e1")), store.ping())
+    assert said
+    assert not [text for text in said if text.startswith("SAVEPOINT")]
+
+
+async def test_what_fails_alone_writes_nothing(store: SqliteStore) -> None:
+    """A unit that is stale costs the disk nothing, and counts as no commit."""
+    await keep(store, make.execution("e1", events=0))
+    async with store.unit() as late:
+        run = await late.executions.get("e1")
+        assert run is not None
+        await step(store, "e1", "a")
+        log = store.path.with_name(store.path.name + "-wal")
+        size = log.stat().st_size
+        late.executions.put(evolve(run, events=7))
+        with pytest.raises(Stale):
+            await late.commit()
+    assert log.stat().st_size == size
+
+
 async def test_gathering_waits_while_more_comes_and_no_longer() -> None:
     """What comes in successive turns is handed over together, in order, once a turn is quiet."""
     handed: list[list[int]] = []

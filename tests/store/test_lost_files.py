@@ -10,7 +10,7 @@ import pytest
 
 from adapters_store import open_store
 from adapters_store.sql import database_file
-from adapters_store.sql.database_file import LOG, NOTE, noted_commit
+from adapters_store.sql.database_file import LOG, NOTE, DatabaseFile, noted_commit
 from adapters_store.sqlite import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreDisplaced, StoreRefused, StoreUnavailable
@@ -160,6 +160,16 @@ async def test_a_note_that_says_less_stops_nobody(tmp_path: Path, text: bytes) -
     await keep(store, make.execution("three"))
     await store.close()
     assert noted_commit(path) == 3
+
+
+async def test_a_note_goes_on_after_it_was_closed(store: SqliteStore) -> None:
+    """Closing it twice is closing it once, and the next commit opens it again."""
+    file = DatabaseFile(store.path)
+    for commit in (7, 8):
+        file.note(commit)
+        assert noted_commit(store.path) == commit
+        file.close()
+        file.close()
 
 
 async def test_two_processes_never_note_too_much(store: SqliteStore, start: Start) -> None:

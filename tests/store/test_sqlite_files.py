@@ -322,8 +322,9 @@ async def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     await store.close()
     await asyncio.gather(*tasks)
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailable) as refusal:
         await keep(store, make.execution("late"))
+    assert refusal.value.detail == "the store is closed"
     async with store.view() as view:
         with pytest.raises(StoreUnavailable):
             await view.executions.get("e1")

@@ -12,7 +12,7 @@ from adapters_store.sql import claims, execution_rows, kinds, records
 from adapters_store.sql.connection import Connection, connect
 from adapters_store.sql.migrate import prepare
 from adapters_store.sql.runs import approval_page, execution_page
-from adapters_store.sql.statements import perform
+from adapters_store.sql.statements import Writes, insert, perform, perform_together, update
 from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
@@ -243,3 +243,35 @@ def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connectio
         steps = Steps(database)
         assert database.execute(asked.sql, asked.values).fetchall()
         assert steps.taken <= 5_000
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 70])
+def test_one_row_and_many_are_written_alike(tmp_path: Path, count: int) -> None:
+    """Units that insert, replace and update together leave what each of them would leave alone."""
+    columns, taken = ("id", "name", "seen"), " ON CONFLICT (id) DO UPDATE SET name = excluded.name"
+    add, put = insert("things", columns), insert("things", columns, taken)
+    see = update("things", ("name",), ("id", "seen"), seen="things.seen + length({name})")
+    writes = (
+        (add, [(n, "a", n * 10) for n in range(count)]),
+        (put, [(n, "bc", 0) for n in range(count)]),
+        (see, [(f"def{n}", n, n * 10) for n in range(count)]),
+    )
+    alone, together = (tmp_path / "alone.db", tmp_path / "together.db")
+    for path in (alone, together):
+        with closing(connect(path, "rwc")) as connection:
+            connection.execute("CREATE TABLE things (id PRIMARY KEY, name, seen)")
+            cursor = connection.cursor()
+            for text, rows in writes:
+                units = [Writes([(text, row, ("things", "0"))]) for row in rows]
+                if path is together:
+                    assert perform_together(cursor, units)
+                else:
+                    for unit in units:
+                        unit(cursor)
+    wanted = [(n, f"def{n}", n * 10 + len(f"def{n}")) for n in range(count)]
+    assert _things(alone) == _things(together) == wanted
+
+
+def _things(path: Path) -> list[tuple[Any, ...]]:
+    with closing(connect(path, "ro")) as connection:
+        return connection.execute("SELECT id, name, seen FROM things ORDER BY id").fetchall()

@@ -1,17 +1,21 @@
 """Callbacks: what is recorded of the attempts to tell a caller of the end."""
 
+import pytest
+from attrs import evolve
+
 from usecases.conftest import World, code
 from wfcore.model.access import Principal, Scope
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.ports.callbacks import Answer
 from wfcore.rules.callback import DELAYS
-from wfcore.usecases import keys
+from wfcore.usecases import calling_back, keys
 from wfcore.usecases.calling_back import settle_call, take_calls
+from wfcore.usecases.sweeping import Unswept
 
 
-async def owed(world: World) -> str:
+async def owed(world: World, email: str = "ann@example.org") -> str:
     """The id of an execution that has ended, with a callback that is due."""
-    ann = await world.account()
+    ann = await world.account(email)
     key = (await keys.create_key(world.services, ann.account.id, "key", tuple(Scope))).key
     who = Principal(ann.account, key)
     workflow = await world.workflow(ann, code("one"))
@@ -41,3 +45,38 @@ async def test_an_answer_to_an_older_attempt_is_not_recorded(world: World) -> No
     await settle_call(world.services, newer, Answer(503))
     settled = await stored(world, run_id)
     assert (settled.status, settled.last_error) == (CallbackStatus.PENDING, "answered 503")
+
+
+async def test_what_nobody_can_sign_is_given_up_and_says_why(world: World) -> None:
+    """Without the secret of its key a callback is not sent, and is not due for ever. CB-4."""
+    run_id = await owed(world)
+    callback = await stored(world, run_id)
+    async with world.services.store.unit() as unit:
+        key = await unit.keys.get(callback.key_id or "")
+        assert key is not None
+        unit.keys.put(evolve(key, callback_secret=None))
+        await unit.commit()
+    assert await take_calls(world.services, 8) == []
+    given_up = await stored(world, run_id)
+    assert given_up.last_error == "the key that signs it is gone"
+    assert (given_up.status, given_up.attempts) == (CallbackStatus.FAILED, 1)
+    assert await calling_back.next_call(world.services) is None
+
+
+async def test_a_callback_that_cannot_be_taken_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps nobody from the others, and stays due."""
+    run_id = await owed(world)
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    named: list[Unswept] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(calling_back, "_take", broken)
+        assert await take_calls(world.services, 8, named.append) == []
+    assert [(one.kind, one.id, str(one.error)) for one in named] == [
+        ("callbacks", run_id, "a defect")
+    ]
+    assert len(await take_calls(world.services, 8)) == 1

@@ -1,0 +1,197 @@
+"""The loops of the caller and the sweeper: what a round does, and when the next one comes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from adapters_runtime import sweeper
+from adapters_runtime.caller import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, Caller
+from adapters_runtime.sweeper import INTERVAL_S, Sweeper
+from adapters_runtime.wakeups import Wakeups
+from usecases.conftest import World, review
+from usecases.test_callbacks import owed, stored
+from wfcore.errors import StoreUnavailable
+from wfcore.instants import SECOND
+from wfcore.model.callback import CallbackStatus
+from wfcore.model.trigger import Refusal
+from wfcore.ports.callbacks import Answer
+from wfcore.rules.callback import DELAYS
+from wfcore.usecases import calling_back, settling
+from wfcore.usecases.firing import Fired
+from wfcore.usecases.sweeping import Unswept
+
+LONG_S = 30
+Posted = tuple[str, Mapping[str, str], bytes]
+
+
+class HeldCourier:
+    """A courier whose calls are answered when the test says so: *answer*, or its error."""
+
+    def __init__(self) -> None:
+        self.posted: list[Posted] = []
+        self.may_answer = asyncio.Semaphore(0)
+        self.answer: Answer | Exception = Answer(200)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.posted.append((url, headers, body))
+        await self.may_answer.acquire()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(LONG_S):
+        while not holds():  # noqa: ASYNC110 - polls what has no event
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def calling(world: World, courier: HeldCourier) -> AsyncIterator[Caller]:
+    caller = Caller(world.services, courier, Wakeups())
+    task = asyncio.create_task(caller.run())
+    try:
+        yield caller
+    finally:
+        caller.loop.stop()
+        await task
+
+
+async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World) -> None:
+    """While all places are taken the rest waits; each answer settles its own and frees a place."""
+    ids = [await owed(world, f"p{n}@example.org") for n in range(AT_ONCE + 1)]
+    courier = HeldCourier()
+    async with calling(world, courier) as caller:
+        await until(lambda: len(courier.posted) == AT_ONCE)
+        assert caller.loop.oldest_due is not None
+        courier.may_answer.release()
+        await until(lambda: len(courier.posted) == AT_ONCE + 1)
+        for _ in range(AT_ONCE):
+            courier.may_answer.release()
+        await until(lambda: caller.loop.oldest_due is None)
+    settled = [await stored(world, id) for id in ids]
+    assert {one.status for one in settled} == {CallbackStatus.DELIVERED}
+    assert {url for url, _, _ in courier.posted} == {"https://example.org/told"}
+    assert all(headers and body for _, headers, body in courier.posted)
+
+
+async def test_a_call_that_a_stop_breaks_off_is_due_again(world: World) -> None:
+    """Who ends with calls on their way ends them, and the next process tries them later."""
+    run_id, courier = await owed(world), HeldCourier()
+    async with calling(world, courier) as caller:
+        await until(lambda: courier.posted)
+        (call,) = caller._calls
+    assert call.cancelled()
+    callback = await stored(world, run_id)
+    assert (callback.status, callback.attempts) == (CallbackStatus.PENDING, 1)
+    assert callback.due_at is not None
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(410), "a callback was given up"),
+        (RuntimeError("a defect"), "a callback broke down"),
+        (StoreUnavailable("away"), None),
+        (Answer(200), None),
+        (Answer(503), None),
+    ],
+)
+async def test_of_a_call_that_comes_to_nothing_the_log_tells(
+    world: World, caplog: pytest.LogCaptureFixture, answer: Answer | Exception, said: str | None
+) -> None:
+    """What nobody tries again, and every defect, has a line that names the execution."""
+    run_id, courier = await owed(world), HeldCourier()
+    courier.answer = answer
+    courier.may_answer.release()
+    async with calling(world, courier) as caller:
+        await until(lambda: courier.posted and not caller._calls)
+        assert caller.loop.up
+    told = [(line.getMessage(), vars(line)["execution_id"]) for line in caplog.records]
+    assert told == ([(said, run_id)] if said else [])
+
+
+async def test_the_caller_sleeps_until_the_next_call_is_due(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most half a minute; what is due and was not taken is looked at again in a second."""
+    caller = Caller(world.services, HeldCourier(), Wakeups())
+    assert (await caller._round(), caller.loop.oldest_due) == (LONGEST_PAUSE_S, None)
+    run_id = await owed(world)
+    await calling_back.take_calls(world.services, 1)
+    due = (await stored(world, run_id)).due_at
+    for left_ms, pause in ((DELAYS[0], LONGEST_PAUSE_S), (2_500, 2.5), (3, 0.005)):
+        assert due is not None
+        world.clock.advance(due - left_ms - world.services.clock.service_now())
+        assert await caller._round() == pause
+        assert caller.loop.oldest_due == due
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    world.clock.advance(3)
+    monkeypatch.setattr(calling_back, "_take", broken)
+    assert await caller._round() == LEFT_OVER_S
+
+
+async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a second it comes to the instant; what was left out waits for the second."""
+    before: list[int] = []
+
+    async def keep_leases() -> None:
+        before.append(world.clock.now())
+
+    loop = Sweeper(world.services, Wakeups(), keep_leases)
+    assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
+    ann = await world.account()
+    await world.start(ann, await world.workflow(ann, review(timeout_ms=10 * SECOND)))
+    await world.take()
+    over = world.clock.now() + 10 * SECOND
+    for left_ms, pause in ((10_000, INTERVAL_S), (400, 0.4), (2, 0.005)):
+        world.clock.advance(over - left_ms - world.clock.now())
+        assert await loop._round() == pause
+        assert loop.loop.oldest_due == over
+
+    async def broken(*_: object) -> bool:
+        raise RuntimeError("a defect")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(settling, "expire", broken)
+        world.clock.advance(2)
+        assert await loop._round() == INTERVAL_S
+    assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
+    assert len(before) == 6
+
+
+async def test_what_a_sweep_came_to_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A trigger that started nothing has a line; a duty that failed fails the round."""
+    fired = (Fired("trg_1", "wf_1", "exec_1"), Fired("trg_2", "wf_2", refusal=Refusal.MAX_RUNS))
+    failed: list[Unswept] = []
+
+    async def sweep(services: object, report: Callable[[Unswept], None]) -> tuple[Fired, ...]:
+        for one in failed:
+            report(one)
+        return fired
+
+    monkeypatch.setattr(sweeper, "sweep", sweep)
+    loop = Sweeper(world.services, Wakeups())
+    ann = await world.account()
+    await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))
+    await world.take()
+    world.clock.advance(SECOND)
+    assert await loop._round() == 0.005
+    (line,) = caplog.records
+    assert line.getMessage() == "a trigger started nothing"
+    told = {name: vars(line)[name] for name in ("trigger_id", "workflow_id", "reason")}
+    assert told == {"trigger_id": "trg_2", "workflow_id": "wf_2", "reason": "MAX_RUNS"}
+    failed.append(Unswept("executions", "exec_1", RuntimeError("a record")))
+    await loop._round()
+    failed.append(Unswept("duty", "recover", RuntimeError("a duty")))
+    with pytest.raises(RuntimeError, match="a duty"):
+        await loop._round()

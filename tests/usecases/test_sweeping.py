@@ -1,0 +1,111 @@
+"""Sweeps: each duty and each record has its own try, and what fails is named."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from usecases.conftest import World, code, review
+from wfcore.errors import StoreUnavailable
+from wfcore.instants import DAY
+from wfcore.model.approval import ApprovalStatus
+from wfcore.usecases import approvals, running, settling, sweeping
+from wfcore.usecases.sweeping import Unswept
+
+
+def failing(error: Exception) -> Callable[..., Awaitable[int]]:
+    """In the place of a use case: it raises *error*."""
+
+    async def remind_due(*_: object) -> int:
+        raise error
+
+    return remind_due
+
+
+async def asking(world: World, count: int) -> list[str]:
+    """The ids of so many approvals whose time is over."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, review())
+    asked: list[str] = []
+    for _ in range(count):
+        run_id = await world.start(ann, workflow)
+        await world.take()
+        asked += [one.id for one in await approvals.approvals_of(world.services, ann, run_id)]
+    world.clock.advance(DAY)
+    return asked
+
+
+async def statuses(world: World, ids: list[str]) -> list[ApprovalStatus]:
+    async with world.services.store.view() as view:
+        found = [await view.approvals.get(id) for id in ids]
+    return [one.status for one in found if one is not None]
+
+
+async def test_what_cannot_be_swept_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of everything that fails the report has kind and id, and all else has its turn."""
+    (approval_id,) = await asking(world, 1)
+    ann = await world.account("bob@example.org")
+    workflow = await world.workflow(ann, code("one"))
+    late = await world.start(ann, workflow)
+    lease, _ = await world.take("slow")
+    await running.hand_back(world.services, lease)
+    lost = await world.start(ann, workflow)
+    await world.take("gone")
+    world.clock.advance(DAY)
+    defect = RuntimeError("a defect")
+    for module, name in (
+        (sweeping, "_recover"),
+        (sweeping, "_end_grace"),
+        (sweeping, "remind_due"),
+        (settling, "expire"),
+    ):
+        monkeypatch.setattr(module, name, failing(defect))
+    named: list[Unswept] = []
+    assert await sweeping.sweep(world.services, named.append) == []
+    assert {(one.kind, one.id, one.error) for one in named} == {
+        ("executions", lost, defect),
+        ("executions", late, defect),
+        ("approvals", approval_id, defect),
+        ("duty", "remind_due", defect),
+    }
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+async def test_however_many_approvals_are_due_all_are_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """One batch after the other, until none is left; how many were is said. AP-4."""
+    monkeypatch.setattr(settling, "BATCH", 2)
+    ids = await asking(world, count)
+    assert await settling.expire_due(world.services) == count
+    assert await settling.expire_due(world.services) == 0
+    assert await statuses(world, ids) == [ApprovalStatus.REJECTED] * count
+
+
+async def test_a_batch_that_cannot_be_settled_ends_the_round(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as there are in a batch may be broken: they are tried once in a round."""
+    monkeypatch.setattr(settling, "BATCH", 2)
+    ids = await asking(world, 2)
+    monkeypatch.setattr(settling, "expire", failing(RuntimeError("a defect")))
+    named: list[Unswept] = []
+    assert await settling.expire_due(world.services, named.append) == 0
+    assert sorted(one.id for one in named) == sorted(ids)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("disk full"), RuntimeError("a defect")])
+async def test_what_cannot_be_settled_can_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A store that cannot write, or an approval that cannot be settled, stops no reader. AP-4."""
+    ids = await asking(world, 1)
+    async with world.services.store.view() as view:
+        approval = await view.approvals.get(ids[0])
+        run = await view.executions.get(approval.execution_id) if approval else None
+    assert approval is not None
+    assert run is not None
+    monkeypatch.setattr(settling, "expire", failing(error))
+    assert await settling.settle_all(world.services) == 0
+    if isinstance(error, StoreUnavailable):
+        assert not await settling.settle(world.services, approval)
+        assert not await settling.settle_execution(world.services, run)
