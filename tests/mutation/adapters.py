@@ -61,6 +61,9 @@ NOTICED, SURVIVED, UNREACHED, SAME = "noticed", "survived", "unreached", "same"
 SQL = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|PRAGMA|BEGIN|COMMIT|ROLLBACK|RELEASE|SAVEPOINT)\b"
 )
+WRAPPED = re.compile(
+    r"^(@(?:retried|contextmanager|asynccontextmanager))\n((?:async )?def \w+\()", re.MULTILINE
+)
 LEFT = "--left" in sys.argv
 LONGEST_S = float(os.environ.get("LONGEST_S", 40 if LEFT else 4))
 """Of tests for one mutant."""
@@ -203,8 +206,13 @@ def _known(module: str) -> dict[str, Any]:
 
 def _mutate(module: str) -> list[str]:
     """Write the module with all its mutants; their names."""
-    mutated = mutate_file_contents(str(_path(module)), _path(module).read_text())
-    (HERE / _path(module)).write_text(mutated.code)
+    text = _path(module).read_text()
+    mutated = mutate_file_contents(str(_path(module)), WRAPPED.sub(r"\2", text))
+    code = mutated.code
+    for wrapper, head in WRAPPED.findall(text):  # `mutmut` leaves out what is decorated
+        inner = rf"^((?:@_mutmut_mutated.*\n)?{re.escape(head)})"
+        code = re.sub(inner, rf"{wrapper}\n\1", code, count=1, flags=re.MULTILINE)
+    (HERE / _path(module)).write_text(code)
     return sorted(f"{module}.{name}" for name in mutated.mutant_names)
 
 

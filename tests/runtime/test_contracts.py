@@ -1,5 +1,6 @@
 """The adapters of the runtime keep the contracts that wfcore ships."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from adapters_runtime.templates import MiniJinjaTemplates
 from adapters_runtime.wakeups import Wakeups
 from receiver import Receiver, a_receiver
-from wfcore.instants import MINUTE
+from wfcore.instants import MINUTE, EpochMs
 from wfcore.ports.runtime import JobRunner
 from wfcore.rules.held_time import HOLD_MS
 from wfcore.testing.contracts import (
@@ -204,3 +205,19 @@ def test_a_file_that_cannot_be_read_is_none(
     """What is known is a help, never a reason not to start."""
     (tmp_path / "clock.json").write_text(text)
     assert machine.clock().service_now() == machine.wall
+
+
+def test_the_wall_clock_is_told_in_milliseconds_of_the_epoch() -> None:
+    """What is stored means the same instant to every other program of the machine."""
+    before = time.time_ns()
+    now = SystemClock().now()
+    assert before // 1_000_000 <= now <= time.time_ns() // 1_000_000
+
+
+def test_an_id_is_26_digits_that_begin_with_its_time() -> None:
+    """Ids of different processes have one length and order by time, as texts."""
+    ids = SystemIds()
+    first, second = (ids.new("exec", EpochMs(0x123)) for _ in range(2))
+    assert first.startswith("exec_00000000123000")
+    assert second.startswith("exec_00000000123001")
+    assert {len(id) for id in (first, second)} == {len("exec_") + 26}
