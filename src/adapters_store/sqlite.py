@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adapters_store import CACHE_BYTES
 from adapters_store.private import alone
-from adapters_store.sql import claims, lanes, records, room, runs, starts
+from adapters_store.sql import audit, claims, lanes, records, room, runs, starts
 from adapters_store.sql.connection import copy_database
 from adapters_store.sql.database_file import DatabaseFile
 from adapters_store.sql.desk import Desk
@@ -115,8 +115,8 @@ class SqliteUnit:
         return runs.Events(self._desk)
 
     @property
-    def audit(self) -> records.Audit:
-        return records.Audit(self._desk)
+    def audit(self) -> audit.Audit:
+        return audit.Audit(self._desk)
 
 
 class SqliteStore:

@@ -15,13 +15,12 @@ from typing import Any
 
 from attrs import frozen
 
-from adapters_store.sql import kinds
+from adapters_store.sql import audit, kinds
 from adapters_store.sql.bodies import value_of
 from adapters_store.sql.connection import Connection, DriverError, connect
 from adapters_store.sql.execution_rows import SELECT, decode
 from adapters_store.sql.kinds import ARTIFACTS, Kind, Row
 from adapters_store.sql.migrate import inspect, migrations
-from adapters_store.sql.records import read_audit
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind
 
@@ -104,9 +103,9 @@ TABLES = (
     ),
     Table(
         "audit",
-        ("id",),
-        "SELECT id, body FROM audit WHERE {} ORDER BY id LIMIT ?",
-        lambda row: read_audit(value_of(row[0])),
+        ("number",),
+        "SELECT number, body FROM audit WHERE {} ORDER BY number LIMIT ?",
+        audit.read,
     ),
 )
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from attrs import frozen
 
+from adapters_store.sql import audit
 from adapters_store.sql.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sql.execution_rows import SELECT
 from adapters_store.sql.kinds import Row
@@ -137,18 +138,17 @@ def _old(table: str, key: str, at: str) -> str:
 
 
 OLD = (
-    _old("audit", "id", "at"),
     _old("replays", "scope, key", "created_at"),
     _old("sessions", "id", "created_at"),
     _old("logins", "id", "last_failure_at"),
     _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
 )
-"""What deletes old rows, in the order of the instants given to `trim`."""
+"""What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
 
 
 def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
     """Delete up to *limit* old rows; how many went."""
-    gone = 0
-    for sql, at in zip(OLD, before, strict=True):
+    gone = audit.trim(cursor, before[0], limit)
+    for sql, at in zip(OLD, before[1:], strict=True):
         gone += cursor.execute(sql, (at, limit - gone)).rowcount
     return gone

@@ -5,15 +5,16 @@ Only the header and the schema are read, so that a start costs the same however 
 what reads all of it is `wfcore check` (decision 65).
 
 Migrations are numbered SQL files beside this module; each runs in a transaction of its own
-together with its number (`user_version`).
+together with its number (`user_version`), and with what SQL cannot say.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
+from adapters_store.sql.audit import link_old
 from adapters_store.sql.connection import (
     Connection,
     DriverError,
@@ -34,6 +35,9 @@ from wfcore.errors import StoreRefused
 
 APPLICATION_ID = 0x77666372
 """`wfcr`: marks a database file as ours."""
+
+AFTER: Mapping[int, Callable[[Connection], None]] = {12: link_old}
+"""What follows the text of a migration, in the same transaction."""
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -135,6 +139,8 @@ def _migrate(connection: Connection, number: int, text: str) -> None:
         if _pragma(connection, "user_version") < number:
             for statement in _statements(text):
                 connection.execute(statement)
+            if number in AFTER:
+                AFTER[number](connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {number}")
         connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""What accounts own: keys, sessions, workflows, shares, webhooks, and the audit log."""
+"""What accounts own: keys, sessions, workflows, shares and webhooks."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,6 @@ from adapters_store.sql.queries import Listing, query
 from adapters_store.sql.statements import insert
 from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
-from wfcore.model.event import AuditEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, Tally, Webhook
@@ -65,14 +64,6 @@ REPLACE_REPLAY = insert(
     WHERE replays.created_at <= excluded.created_at - """
     + str(DAY),
 )
-FIRST_AUDIT = """SELECT 0, body, id FROM audit
-    WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""
-"""From the first id that counts on: what is older is not even looked at."""
-NEXT_AUDIT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
-ADD_AUDIT = insert("audit", ("id", "at", "body"))
-
-write_audit = writer_of(AuditEntry, [])
-read_audit = reader_of(AuditEntry)
 write_delivery = writer_of(Delivery, [])
 read_delivery = reader_of(Delivery)
 
@@ -301,20 +292,3 @@ class Replays:
         _, values, stale = REPLAYS.put(record)
         self.desk.put(REPLAYS, record)
         self.desk.writes[-1] = (REPLACE_REPLAY, values, stale)
-
-
-@define(eq=False)
-class Audit:
-    desk: Desk
-
-    async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
-        if after_id is None:
-            rows = query(FIRST_AUDIT, since, limit, tables="audit")
-        else:
-            rows = query(NEXT_AUDIT, since, after_id, limit, tables="audit")
-        found = await self.desk.rows(rows)
-        return self.desk.readable("audit", lambda row: read_audit(value_of(row[1])), found)
-
-    def append(self, entry: AuditEntry) -> None:
-        values = (entry.id, entry.at, text_of(write_audit(entry)))
-        self.desk.write("audit", (ADD_AUDIT, values, None))

@@ -7,7 +7,7 @@ of a statement of many rows: a transaction in which one failed is rolled back an
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -22,6 +22,9 @@ Values = tuple[Any, ...]
 Write = tuple[str, Values, tuple[str, str] | None]
 """A statement, its values, and the kind and id that are stale unless it touched one row."""
 
+Fill = Callable[[Cursor, Sequence[Values]], Sequence[Values]]
+"""Makes of collected values those that are written: for what only the transaction knows."""
+
 MOST = 64
 """Rows of one statement. A power of two, as all numbers of rows are, so that texts are few."""
 
@@ -30,13 +33,14 @@ MOST = 64
 class Rows:
     """
     A statement over rows: *row* as often as there are, between the others. *one*: what says the
-    same of one row more cheaply.
+    same of one row more cheaply. *fill*: what completes the values, in the order of the rows.
     """
 
     head: str
     row: str
     tail: str = ""
     one: str | None = None
+    fill: Fill | None = None
 
     def text(self, count: int) -> str:
         """The statement for *count* rows."""
@@ -61,10 +65,10 @@ _ROWS: dict[str, Rows] = {}
 """By the text for one row."""
 
 
-def insert(table: str, columns: Sequence[str], conflict: str = "") -> str:
+def insert(table: str, columns: Sequence[str], conflict: str = "", fill: Fill | None = None) -> str:
     """The text that inserts one row; units that write alike insert theirs together."""
     head = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES "
-    return _known(Rows(head, _marks(columns), conflict))
+    return _known(Rows(head, _marks(columns), conflict, fill=fill))
 
 
 def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: str) -> str:
@@ -101,7 +105,7 @@ def _known(rows: Rows) -> str:
 def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
     """Do every write in order. Raises `Stale` at the first that missed its row."""
     for sql, values, stale in writes:
-        cursor.execute(sql, values)
+        cursor.execute(sql, _filled(cursor, sql, [values])[0])
         if stale is not None and cursor.rowcount != 1:
             raise Stale(*stale)
 
@@ -145,9 +149,15 @@ def perform_together(cursor: Cursor, units: Sequence[Writes]) -> bool:
 def _perform_alike(cursor: Cursor, alike: dict[str, list[Write]]) -> None:
     for sql, writes in alike.items():
         touched = 0
-        for text, values in _ROWS[sql].chunks([values for _, values, _ in writes]):
+        rows = _filled(cursor, sql, [values for _, values, _ in writes])
+        for text, values in _ROWS[sql].chunks(rows):
             touched += cursor.execute(text, values).rowcount
         stale = writes[0][2]
         if stale is not None and touched != len(writes):
             raise Stale(*stale)
     alike.clear()
+
+
+def _filled(cursor: Cursor, sql: str, rows: Sequence[Values]) -> Sequence[Values]:
+    known = _ROWS.get(sql)
+    return rows if known is None or known.fill is None else known.fill(cursor, rows)

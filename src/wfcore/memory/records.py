@@ -1,15 +1,18 @@
 """What accounts own, in memory: keys, sessions, workflows, shares, webhooks, and the logs."""
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import takewhile
 
 from attrs import evolve, frozen
 
 from wfcore.instants import DAY, EpochMs
+from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import FINISHED
 from wfcore.memory.tables import (
     ACCOUNTS,
     AUDIT,
+    CHAIN,
     DEFINITIONS,
     DELIVERIES,
     EXECUTIONS,
@@ -27,11 +30,12 @@ from wfcore.memory.tables import (
     newest,
 )
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
-from wfcore.model.event import AuditEntry
+from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.rules.audit_chain import BEGINNING, chained, entry_text, read_entry
 from wfcore.rules.limits import DELIVERIES_KEPT
 
 
@@ -276,17 +280,51 @@ class Replays:
         self.desk.collect(change)
 
 
+def audit_chain(overlay: Overlay) -> AuditChain:
+    """The one chain of a store in memory."""
+    return overlay.get(CHAIN, "") or AuditChain("memory", BEGINNING, BEGINNING)
+
+
+def over_time(disk: Disk, before: EpochMs, limit: int) -> Changes:
+    """What deletes up to *limit* entries from the beginning of the chain: those that are old."""
+    kept = sorted(Overlay(disk).all(AUDIT), key=lambda entry: entry.number)[:limit]
+    entries = [(read_entry(one.text), one) for one in kept]
+    old = list(takewhile(lambda pair: pair[0].at < before, entries))
+    if not old:
+        return {}
+    chain = evolve(audit_chain(Overlay(disk)), start=old[-1][1].point)
+    return {AUDIT.name: {entry.id: None for entry, _ in old}, CHAIN.name: {"": chain}}
+
+
 @frozen
 class Audit:
     desk: Desk
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
-        found = await self.desk.select(AUDIT, lambda e: e.at >= since and e.id > (after_id or ""))
+        kept = (read_entry(entry.text) for entry in await self._where(lambda _: True))
+        found = [one for one in kept if one.at >= since and one.id > (after_id or "")]
         return sorted(found, key=lambda entry: entry.id)[:limit]
 
-    def append(self, entry: AuditEntry) -> None:
+    async def chain(self) -> AuditChain:
+        return await self.desk.one(CHAIN, "") or audit_chain(self.desk.overlay)
+
+    async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
+        return (await self._where(lambda entry: entry.number > after))[:limit]
+
+    async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
+        return await self._where(lambda one: read_entry(one.text).execution_id == execution_id)
+
+    async def _where(self, holds: Callable[[ChainedEntry], bool]) -> Sequence[ChainedEntry]:
+        return sorted(await self.desk.select(AUDIT, holds), key=lambda entry: entry.number)
+
+    def append(self, entry: AuditEntry, record: str | None = None) -> None:
+        text = entry_text(entry)
+
         def change(overlay: Overlay) -> None:
             overlay.expect(AUDIT, entry.id, overlay.get(AUDIT, entry.id) is None)
-            overlay.set(AUDIT, entry.id, entry)
+            chain = audit_chain(overlay)
+            linked = chained(chain.id, chain.end, text, record)
+            overlay.set(AUDIT, entry.id, linked)
+            overlay.set(CHAIN, "", evolve(chain, end=linked.point))
 
         self.desk.collect(change)

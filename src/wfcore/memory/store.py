@@ -209,7 +209,6 @@ class MemoryStore:
     ) -> int:
         """Delete up to *limit* old records; how many went."""
         ages = (
-            (AUDIT.name, "at", audit_before),
             (REPLAYS.name, "created_at", replays_before),
             (SESSIONS.name, "created_at", sessions_before),
             (LOGINS.name, "last_failure_at", sessions_before),
@@ -217,6 +216,8 @@ class MemoryStore:
         )
 
         def trim() -> int:
+            gone = records.over_time(self.disk, audit_before, limit)
+            audit = len(gone.get(AUDIT.name, ()))
             old = [
                 (name, key)
                 for name, at, before in ages
@@ -224,12 +225,11 @@ class MemoryStore:
                     self.disk.tables[name].items(), key=lambda kept: getattr(kept[1], at)
                 )
                 if getattr(record, at) < before
-            ][:limit]
-            gone: Changes = {}
+            ][: limit - audit]
             for name, key in old:
                 gone.setdefault(name, {})[key] = None
             self.disk.settle(gone)
-            return len(old)
+            return audit + len(old)
 
         return await self._gate("trim", limit, trim, writes=True)
 

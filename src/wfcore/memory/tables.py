@@ -12,7 +12,7 @@ from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
-from wfcore.model.event import AuditEntry, Event
+from wfcore.model.event import AuditChain, ChainedEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.replay import Replay
@@ -44,7 +44,8 @@ TRIGGERS = Kind[Trigger]("trigger")
 TIMERS = Kind[Timer]("timer")
 REPLAYS = Kind[Replay]("replay")
 EVENTS = Kind[tuple[Event, ...]]("event")
-AUDIT = Kind[AuditEntry]("audit")
+AUDIT = Kind[ChainedEntry]("audit")
+CHAIN = Kind[AuditChain]("audit chain")
 
 
 class Desk:

@@ -53,6 +53,8 @@ class AuditEntry:
     """
     One line of the audit log. Never holds a key, a secret or a password. `details`: what else is
     worth knowing years later, of a decision its `itemsHash`, comment and definition version.
+    `execution_id`: the execution that it concerns. `record_hash`: the SHA-256 of the record that is
+    kept with it, of a decision its rows before and after. AL-3.
     """
 
     id: str
@@ -67,3 +69,54 @@ class AuditEntry:
     ip: str | None = None
     request_id: str | None = None
     details: JsonObject | None = None
+    execution_id: str | None = None
+    record_hash: str | None = None
+
+
+@frozen
+class ChainPoint:
+    """A place in the chain of audit entries: the number and hash of one; 0: before the first."""
+
+    number: int
+    hash: str
+
+
+@frozen
+class AuditChain:
+    """
+    The chain of one store's audit entries. `start`: the last entry that retention has deleted;
+    `end`: the newest one.
+    """
+
+    id: str
+    start: ChainPoint
+    end: ChainPoint
+
+
+@frozen
+class ChainedEntry:
+    """
+    An audit entry as it is stored. `text` is the entry as canonical JSON, `record` that of the
+    record kept with it. `previous` is the hash of the entry *number* - 1. AL-1.
+    """
+
+    number: int
+    previous: str
+    hash: str
+    text: str
+    record: str | None = None
+
+    @property
+    def point(self) -> ChainPoint:
+        """Where it stands."""
+        return ChainPoint(self.number, self.hash)
+
+
+@frozen
+class Anchor:
+    """A point of a chain, kept elsewhere. `at`: when its entry was written, by that entry."""
+
+    chain: str
+    number: int
+    hash: str
+    at: EpochMs

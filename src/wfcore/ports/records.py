@@ -22,7 +22,7 @@ from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
-from wfcore.model.event import AuditEntry, Event
+from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
@@ -377,9 +377,27 @@ class Events(EventsView, Protocol):
 
 
 class AuditView(Protocol):
+    """
+    Entries in a chain: each carries the hash of the one that was committed before it, by
+    whichever process. See `rules.audit_chain`. AL-1.
+    """
+
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         """Entries from *since* on with an id above *after_id*, oldest first."""
 
+    async def chain(self) -> AuditChain:
+        """Where the chain begins and ends now."""
+
+    async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
+        """Entries with a number above *after*, in order, exactly as they are stored."""
+
+    async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
+        """The entries with that `execution_id`, in order."""
+
 
 class Audit(AuditView, Protocol):
-    def append(self, entry: AuditEntry) -> None: ...
+    def append(self, entry: AuditEntry, record: str | None = None) -> None:
+        """
+        Add an entry at the end of the chain; an id that exists already makes `commit` raise
+        `Stale`. *record*: canonical JSON to keep with it, whose hash is in the entry. AL-3.
+        """

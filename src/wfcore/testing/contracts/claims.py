@@ -319,10 +319,11 @@ class ClaimContract:
 
     async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
         """A batch that is not all takes what is oldest of its kind."""
-        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(9 - n)) for n in range(4)))
-        assert await store.trim(at(20), at(0), at(0), at(0), 3) == 3
+        await keep(store, *(make.replay(f"k{n}", created_at=at(9 - n)) for n in range(4)))
+        assert await store.trim(at(0), at(20), at(0), at(0), 3) == 3
         async with store.view() as view:
-            assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_0"]
+            left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(4)]
+        assert [replay is not None for replay in left] == [True, False, False, False]
 
     async def test_many_are_purged_at_once(self, store: Store) -> None:
         """A batch goes with all that belongs to it, and nothing else."""

@@ -325,13 +325,6 @@ class ListContract:
             assert ids(await view.approvals.reminders_due(at(50), 9)) == ["a1", "a2"]
             assert await view.approvals.next_deadline() == at(5)
 
-    async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
-        """Entries from an instant on, above an id, oldest first, up to a limit."""
-        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
-        async with store.view() as view:
-            assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
-            assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
-
     async def test_tallies_add_up_however_many_count_at_once(self, store: Store) -> None:
         """Counting never collides: every committed unit counts."""
         await keep(store, make.webhook())

@@ -18,6 +18,7 @@ Without `another` what races over two handles goes through one. Needs pytest-asy
 Time is plain integers: the suite controls it by its arguments.
 """
 
+from wfcore.testing.contracts.audit import AuditContract
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.claims import ClaimContract
 from wfcore.testing.contracts.lanes import LaneContract
@@ -35,6 +36,7 @@ class StoreContract(
     ClaimContract,
     LaneContract,
     TriggerContract,
+    AuditContract,
 ):
     """
     Subclasses give a fixture `store`: empty, and closed afterwards.

@@ -1,0 +1,122 @@
+"""What a store promises of the audit log: one chain, whoever writes, and nothing lost in it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from wfcore.errors import Stale
+from wfcore.instants import EpochMs
+from wfcore.model.event import ChainedEntry
+from wfcore.ports.store import Store
+from wfcore.rules.audit_chain import (
+    BEGINNING,
+    digest,
+    end_fault,
+    entry_text,
+    first_fault,
+    read_entry,
+)
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import at, ids
+
+NEVER = EpochMs(0)
+
+
+async def sound(store: Store) -> Sequence[ChainedEntry]:
+    """All entries of a chain that fits from its start to its end."""
+    async with store.view() as view:
+        chain = await view.audit.chain()
+        entries = await view.audit.chained(chain.start.number, 1_000)
+    end, fault = first_fault(chain.id, chain.start, entries)
+    assert fault is None
+    assert end_fault(chain, end) is None
+    return entries
+
+
+def names(entries: Sequence[ChainedEntry]) -> list[str]:
+    return [read_entry(entry.text).id for entry in entries]
+
+
+class AuditContract:
+    """Subclasses give fixtures `store` (empty, closed afterwards) and `another`, see `claims`."""
+
+    async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
+        """Entries from an instant on, above an id, oldest first, up to a limit."""
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
+        async with store.view() as view:
+            assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
+            assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
+
+    async def test_entries_are_linked_in_the_order_of_commits(self, store: Store) -> None:
+        """AL-1: each carries the hash of the one before it; the text is what was hashed."""
+        async with store.view() as view:
+            chain = await view.audit.chain()
+            assert (chain.start, chain.end) == (BEGINNING, BEGINNING)
+        entries = [make.audit_entry(f"aud_{n}", details={"\u00e9": [n, None]}) for n in (3, 1, 2)]
+        await keep(store, entries[0])
+        await keep(store, *entries[1:])
+        kept = await sound(store)
+        assert [entry.text for entry in kept] == list(map(entry_text, entries))
+        assert kept[0].previous == BEGINNING.hash
+        assert [one.previous for one in kept[1:]] == [one.hash for one in kept[:-1]]
+        async with store.view() as view:
+            assert ids(await view.audit.list(NEVER, None, 9)) == ["aud_1", "aud_2", "aud_3"]
+            assert names(await view.audit.chained(1, 1)) == ["aud_1"]
+
+    async def test_a_unit_that_fails_leaves_no_gap(self, store: Store) -> None:
+        """AL-1: what is not committed, or not again, has no number."""
+        await keep(store, make.audit_entry("aud_1"))
+        with pytest.raises(Stale):
+            await keep(store, make.audit_entry("aud_2"), make.audit_entry("aud_1"))
+        async with store.unit() as unit:
+            unit.audit.append(make.audit_entry("aud_3"))
+            assert ids(await unit.audit.list(NEVER, None, 9)) == ["aud_1", "aud_3"]
+            assert names(await unit.audit.chained(0, 9)) == ["aud_1", "aud_3"]
+        await keep(store, make.audit_entry("aud_4"))
+        assert names(await sound(store)) == ["aud_1", "aud_4"]
+
+    async def test_whoever_writes_writes_into_one_chain(self, store: Store, another: Store) -> None:
+        """AL-1: racing units of two handles are linked one behind the other."""
+        both = (store, another)
+        await asyncio.gather(
+            *(keep(both[n % 2], make.audit_entry(f"aud_{n:02}")) for n in range(40))
+        )
+        assert sorted(names(await sound(another))) == [f"aud_{n:02}" for n in range(40)]
+
+    async def test_a_record_is_kept_with_its_entry(self, store: Store) -> None:
+        """AL-3: as long as the entry, and as it was given."""
+        text = '{"rows":[1,2]}'
+        async with store.unit() as unit:
+            unit.audit.append(make.audit_entry("aud_1", record_hash=digest(text)), text)
+            unit.audit.append(make.audit_entry("aud_2"))
+            await unit.commit()
+        assert [entry.record for entry in await sound(store)] == [text, None]
+
+    async def test_entries_of_an_execution_are_found(self, store: Store) -> None:
+        """In the order of the chain, with their place in it."""
+        mine = [make.audit_entry(f"aud_{n}", execution_id="e1") for n in (9, 2)]
+        await keep(store, mine[0], make.audit_entry("aud_5", execution_id="e2"), mine[1])
+        async with store.view() as view:
+            found = await view.audit.of_execution("e1")
+        assert [(entry.number, read_entry(entry.text)) for entry in found] == [
+            (1, mine[0]),
+            (3, mine[1]),
+        ]
+
+    async def test_old_entries_go_from_the_beginning(self, store: Store) -> None:
+        """AL-5: what is left fits to the last that went; behind the last of all it goes on."""
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(6)))
+        assert await store.trim(at(4), NEVER, NEVER, NEVER, 3) == 3
+        assert names(await sound(store)) == ["aud_3", "aud_4", "aud_5"]
+        assert await store.trim(at(9), NEVER, NEVER, NEVER, 9) == 3
+        assert await sound(store) == []
+        await keep(store, make.audit_entry("aud_6", at=at(6)))
+        assert [entry.number for entry in await sound(store)] == [7]
+
+    async def test_a_young_entry_keeps_those_behind_it(self, store: Store) -> None:
+        """AL-5: entries go in the order of their commits, so that no gap is ever right."""
+        await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (1, 9, 2)))
+        assert await store.trim(at(5), NEVER, NEVER, NEVER, 9) == 1
+        assert names(await sound(store)) == ["aud_9", "aud_2"]
