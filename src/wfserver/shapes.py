@@ -53,6 +53,8 @@ class AuditView:
     ip: str | None
     request_id: str | None
     details: JsonObject | None
+    execution_id: str | None
+    record_hash: str | None
 
 
 def key_json(key: ApiKey, text: str | None = None, callback_secret: str | None = None) -> Any:
@@ -93,5 +95,7 @@ def audit_json(entry: AuditEntry) -> Any:
         entry.ip,
         entry.request_id,
         entry.details,
+        entry.execution_id,
+        entry.record_hash,
     )
     return plain(view)

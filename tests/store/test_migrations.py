@@ -18,6 +18,7 @@ PUBLISHED = {
     10: "16c563041417cd377b7875d6889476045522a2743fdae3cfa1f3e48110314fab",
     11: "5f974fde81d4a4880c21003c662c47066665a06d00d8d5f0d1a9c24014065a6e",
     12: "36e0059f4c3be98b06cdb35c0ad67a905fa5d11faa815d4dc54f676301b1585c",
+    13: "744795a6dfc5fd3f0ddeb91339557607d233fe8fe79e7193c7b7b3d98e9c18bd",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

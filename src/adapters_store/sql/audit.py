@@ -80,7 +80,7 @@ OLD = "SELECT id, body FROM audit_unlinked WHERE id > ? ORDER BY id LIMIT ?"
 
 
 def link_old(connection: Connection) -> None:
-    """Bring the entries that a release before migration 12 has stored into the chain, by id."""
+    """Bring the entries that a release before migration 13 has stored into the chain, by id."""
     cursor = connection.cursor()
     last = ""
     while rows := cursor.execute(OLD, (last, BATCH)).fetchall():

@@ -36,7 +36,7 @@ from wfcore.errors import StoreRefused
 APPLICATION_ID = 0x77666372
 """`wfcr`: marks a database file as ours."""
 
-AFTER: Mapping[int, Callable[[Connection], None]] = {12: link_old}
+AFTER: Mapping[int, Callable[[Connection], None]] = {13: link_old}
 """What follows the text of a migration, in the same transaction."""
 
 

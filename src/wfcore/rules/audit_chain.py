@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import asdict, fields, frozen
 
+from wfcore.errors import InvalidInput
 from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.event import (
     Anchor,
@@ -132,7 +133,7 @@ def _member(text: str, name: str) -> Json:
     """A member of an entry's text, which may be anything."""
     try:
         entry = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry.get(name) if isinstance(entry, dict) else None
 
@@ -167,3 +168,23 @@ def anchor_fault(
     if found != anchor.hash:
         return Fault(anchor.number, None, "the anchor knows another entry of that number")
     return None
+
+
+ANCHOR = "wfcore-audit-anchor/1"
+
+
+def anchor_text(anchor: Anchor) -> str:
+    """An anchor as JSON text, to be kept elsewhere."""
+    return canonical({"format": ANCHOR, **asdict(anchor)})
+
+
+def read_anchor(text: str) -> Anchor:
+    """What `anchor_text` was given. Raises `InvalidInput`."""
+    try:
+        said = json.loads(text)
+        if said.pop("format") != ANCHOR or not isinstance(said["number"], int):
+            raise ValueError(ANCHOR)
+        return Anchor(**said)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        fix = "the file is no anchor of an audit log; wfcore audit anchor writes one"
+        raise InvalidInput("--anchor", fix) from None

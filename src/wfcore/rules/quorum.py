@@ -5,13 +5,12 @@ An assent is to the rows as they stand. So whoever changes them begins the count
 is released at the end is what everybody who counts has agreed to.
 """
 
-import hashlib
-import json
-
 from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
 from wfcore.instants import EpochMs
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval, Assent
+from wfcore.model.json import JsonObject
+from wfcore.rules.audit_chain import canonical, digest
 
 
 def with_assent(
@@ -48,9 +47,12 @@ def require_other_eyes(approval: Approval, account: Account) -> None:
 
 def items_hash(approval: Approval) -> str:
     """A digest of the rows as they stand: two are the same exactly when the rows are. AP-19."""
-    rows = {group.name: group.items for group in approval.groups}
-    text = json.dumps(rows, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest(canonical(rows_of(approval)))
+
+
+def rows_of(approval: Approval) -> JsonObject:
+    """The rows as they stand, by the names of their groups."""
+    return {group.name: group.items for group in approval.groups}
 
 
 def require_seen(approval: Approval, expected: str | None) -> None:

@@ -20,7 +20,7 @@ from wfcore.rules.api_key import without_keys
 from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
 from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import Approved, Rejected
-from wfcore.rules.quorum import items_hash, require_other_eyes, require_seen
+from wfcore.rules.quorum import items_hash, require_other_eyes, require_seen, rows_of
 from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import approval_for, execution_for
@@ -178,15 +178,41 @@ async def _decide(
             outcome = _told(run, decided, services.clock.service_now())
         unit.approvals.put(decided)
         outcome = await collect(unit, outcome, now)
-        details = _on_record(decided, asked, run)
-        note(services, unit, f"approval.{asked.verb}", who, approval.id, origin, details)
+        note(
+            services,
+            unit,
+            f"approval.{asked.verb}",
+            who,
+            approval.id,
+            origin,
+            _details(decided, asked, run),
+            execution_id=run.id,
+            record=_on_record(approval, decided, asked, run),
+        )
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return decided
 
 
-def _on_record(decided: Approval, asked: Decide, run: Execution) -> JsonObject:
-    """What the audit log keeps of a decision: to which rows, of which definition. AP-27."""
+def _on_record(approval: Approval, decided: Approval, asked: Decide, run: Execution) -> JsonObject:
+    """What the audit log keeps with a decision when the execution has gone. AL-3."""
+    return {
+        "approvalId": approval.id,
+        "executionId": run.id,
+        "stepName": approval.step_name,
+        "message": approval.message,
+        "workflowId": run.workflow_id,
+        "workflowName": run.workflow_name,
+        "workflowVersion": run.revision,
+        "decision": asked.verb,
+        "status": decided.status,
+        "rowsBefore": rows_of(approval),
+        "rowsAfter": rows_of(decided),
+    }
+
+
+def _details(decided: Approval, asked: Decide, run: Execution) -> JsonObject:
+    """What the audit log says of a decision: to which rows, of which definition. AP-27."""
     comment = asked.comment
     if comment is not None:
         comment = without_keys(mask_text(comment, secret_values(run)))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.errors import (
     AccountBlocked,
@@ -22,6 +22,7 @@ from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
 from wfcore.rules.api_key import without_keys
+from wfcore.rules.audit_chain import canonical, digest
 from wfcore.usecases.services import Services
 
 
@@ -45,24 +46,32 @@ def note(
     target: str | None,
     origin: Origin,
     details: JsonObject | None = None,
+    *,
+    execution_id: str | None = None,
+    record: JsonObject | None = None,
 ) -> None:
-    """Add an entry about something that is done in *unit*: both are stored or neither."""
+    """
+    Add an entry about something that is done in *unit*: both are stored or neither. *record*: what
+    is kept with it, and is too large for a list. AL-3.
+    """
     now = services.clock.now()
-    unit.audit.append(
-        AuditEntry(
-            id=services.ids.new("aud", now),
-            at=now,
-            event=event,
-            outcome=AuditOutcome.ALLOWED,
-            account_id=who.account.id if who else None,
-            key_id=who.key.id if who and who.key else None,
-            target=target,
-            path=without_keys(origin.path) if origin.path else None,
-            ip=origin.ip,
-            request_id=origin.request_id,
-            details=details,
-        )
+    text = canonical(record) if record is not None else None
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.ALLOWED,
+        account_id=who.account.id if who else None,
+        key_id=who.key.id if who and who.key else None,
+        target=target,
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+        details=details,
+        execution_id=execution_id,
+        record_hash=digest(text) if text is not None else None,
     )
+    unit.audit.append(entry, text)
 
 
 async def note_refusal(
@@ -74,8 +83,9 @@ async def note_refusal(
     origin: Origin,
 ) -> None:
     """
-    Record what somebody who is known asked for and did not get. What is refused left no trace,
-    so the entry is a unit of its own; a store that cannot write does not change the answer.
+    Record which decision on the approval *target* somebody who is known asked for and did not get.
+    What is refused left no trace, so the entry is a unit of its own; a store that cannot write
+    does not change the answer.
     """
     now = services.clock.now()
     entry = AuditEntry(
@@ -93,7 +103,9 @@ async def note_refusal(
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
-            unit.audit.append(entry)
+            approval = await unit.approvals.get(target)
+            about = approval.execution_id if approval else None
+            unit.audit.append(evolve(entry, execution_id=about))
             await unit.commit()
 
 

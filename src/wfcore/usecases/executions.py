@@ -115,7 +115,7 @@ async def cancel_execution(
         except IllegalMove:
             raise AlreadyFinished(f"The execution is {run.status}", run.id) from None
         outcome = await collect(unit, outcome, now)
-        note(services, unit, "execution.cancel", who, run.id, origin)
+        note(services, unit, "execution.cancel", who, run.id, origin, execution_id=run.id)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return outcome.record

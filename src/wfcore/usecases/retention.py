@@ -114,7 +114,7 @@ async def _are_gone(services: Services, id: str, report: Report) -> bool:
 async def _trim_some(services: Services) -> int:
     now = services.clock.now()
     return await services.store.trim(
-        later(now, -services.policy.keep_audit_ms),
+        later(now, -services.policy.audit_ms),
         later(now, -REPLAY_WINDOW),
         later(now, -SESSION_MAX),
         later(now, -DELIVERIES_KEPT_FOR),

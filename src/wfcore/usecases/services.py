@@ -31,6 +31,11 @@ class Policy:
     schedule_grace_ms: DurationMs = DurationMs(MINUTE)
     missed: Missed = Missed.SKIP
 
+    @property
+    def audit_ms(self) -> DurationMs:
+        """How long audit entries are kept: never shorter than executions. AL-5."""
+        return max(self.keep_audit_ms, self.keep_executions_ms)
+
 
 @frozen
 class Services:

@@ -84,9 +84,10 @@ async def start_execution(
             key_id=who.key.id if who.key else None,
             callback_url=_callback(services, who, callback_url),
         )
+        id = services.ids.new("exec", now)
         if source is not TriggerSource.OPEN_API:
-            note(services, unit, "execution.start", who, workflow_id, origin)
-        return await _accept(services, unit, workflow, start, now, asked)
+            note(services, unit, "execution.start", who, workflow_id, origin, execution_id=id)
+        return await _accept(services, unit, workflow, start, now, asked, id=id)
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
@@ -201,7 +202,7 @@ async def redrive(
             chain_depth=old.chain_depth,
             kept=kept_results(old, definition, now),
         )
-        note(services, unit, "execution.redrive", who, execution_id, origin)
+        note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
         started = await _accept(services, unit, workflow, start, now, None, old.revision)
     hint(services.wakeup, old.id, given_up)
@@ -256,8 +257,9 @@ async def _accept(
     asked: _Asked | None,
     revision: int | None = None,
     delivery: Delivery | None = None,
+    id: str | None = None,
 ) -> Started:
-    outcome = await accepted(services, unit, workflow, start, now, revision=revision)
+    outcome = await accepted(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 
 from wfcore.errors import InvalidInput, NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Shown
 from wfcore.model.webhook import DisabledReason
@@ -105,7 +106,8 @@ async def _apply(
         if (before.concurrency if before else None) != definition.concurrency:
             limit = definition.concurrency
             unit.lanes.limit(workflow.id, limit.limit if limit is not None else None)
-        note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin)
+        about: JsonObject = {"workflowVersion": workflow.revision}
+        note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin, about)
         await unit.commit()
     if due:
         services.wakeup.timer()

@@ -1,19 +1,24 @@
-"""`wfcore audit`: who asked for what, from where, and why it was refused."""
+"""`wfcore audit`: who asked for what, from where, and why it was refused; and its checks."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
 
+import attrs
 import click
 
 from wfcore.instants import EpochMs
-from wfcore.model.event import AuditEntry
+from wfcore.model.event import Anchor, AuditEntry
+from wfcore.rules.audit_chain import anchor_text, read_anchor
 from wfcore.usecases.auditing import read_audit
+from wfcore.usecases.evidence import audit_anchor, check_audit
 from wfcore.usecases.services import Services
+from wfserver.failures import FAILED
 from wfserver.output import clean, instant, put_json, put_list, put_table
-from wfserver.params import Command, Since, pass_session
+from wfserver.params import Group, Since, pass_session
 from wfserver.session import Session
 from wfserver.shapes import audit_json
 
@@ -22,8 +27,10 @@ _POLL_S = 0.25
 _OVERLAP_MS = 5_000
 _DEFAULT_SINCE = "24h"
 
+C = TypeVar("C", bound=Callable[..., Any])
 
-@click.command("audit", cls=Command)
+
+@click.group("audit", cls=Group, invoke_without_command=True)
 @click.option(
     "--since",
     type=Since(),
@@ -34,8 +41,11 @@ _DEFAULT_SINCE = "24h"
 )
 @click.option("--follow", is_flag=True, help="Go on with what comes; with --json one entry a line.")
 @pass_session
-def audit_command(session: Session, since: int, follow: bool) -> None:
+@click.pass_context
+def audit_command(ctx: click.Context, session: Session, since: int, follow: bool) -> None:
     """The audit log, oldest first."""
+    if ctx.invoked_subcommand is not None:
+        return
     if follow:
         with suppress(KeyboardInterrupt):
             session.work(lambda services: _follow(session, services, EpochMs(since)))
@@ -46,6 +56,63 @@ def audit_command(session: Session, since: int, follow: bool) -> None:
     else:
         heads = ("at", "event", "outcome", "reason", "target", "account", "key", "ip")
         put_table(heads, [_row(entry) for entry in found], len(found))
+
+
+def anchors(command: C) -> C:
+    """The option --anchor of what is checked."""
+    option = click.option(
+        "--anchor",
+        "anchored",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Must hold the entry of this anchor, written earlier. Repeatable.",
+    )
+    return option(command)
+
+
+def read_anchors(files: Sequence[Path]) -> Sequence[Anchor]:
+    """The anchors in *files*. Raises `InvalidInput`."""
+    return [read_anchor(file.read_text("utf-8", "replace")) for file in files]
+
+
+@audit_command.command("verify")
+@anchors
+@pass_session
+def verify(session: Session, anchored: tuple[Path, ...]) -> int:
+    """
+    Whether each entry is as it was written, where it was written, and none is missing.
+
+    Exit status 1 names the first that does not fit. That the end was cut off together with the
+    log's note of it shows only with an anchor that was kept elsewhere.
+    """
+    known = read_anchors(anchored)
+    checked = session.work(lambda services: check_audit(services, known))
+    chain, fault = checked.chain, checked.fault
+    if session.json:
+        put_json(
+            {
+                "ok": fault is None,
+                "chain": chain.id,
+                "first": chain.start.number + 1,
+                "last": chain.end.number,
+                "hash": chain.end.hash,
+                "fault": attrs.asdict(fault) if fault else None,
+            }
+        )
+    elif fault is None:
+        click.echo(f"{checked.entries} entries fit; the last is {chain.end.number}")
+    else:
+        name = f"entry {fault.number}" + (f" ({clean(fault.id)})" if fault.id else "")
+        click.echo(f"DOES NOT FIT: {name}: {fault.why}")
+    return 0 if fault is None else FAILED
+
+
+@audit_command.command("anchor")
+@pass_session
+def anchor(session: Session) -> None:
+    """The log's end as one line of JSON. Keep it on another machine, for verify --anchor."""
+    click.echo(anchor_text(session.work(audit_anchor)))
 
 
 async def _all(services: Services, since: EpochMs) -> Sequence[AuditEntry]:
@@ -95,7 +162,3 @@ def _row(entry: AuditEntry) -> tuple[object, ...]:
         entry.key_id,
         entry.ip,
     )
-
-
-def _now() -> int:
-    return int(datetime.now(UTC).timestamp() * 1_000)

@@ -6,7 +6,7 @@ ALTER TABLE audit RENAME TO audit_unlinked;
 DROP INDEX audit_by_age;
 
 CREATE TABLE audit (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY CHECK (number > 0),
     previous TEXT NOT NULL,
     hash TEXT NOT NULL,
     body TEXT NOT NULL,

@@ -1,0 +1,96 @@
+"""`wfcore evidence`: one file about one execution, which anybody can check."""
+
+import os
+from pathlib import Path
+
+import click
+
+from wfcore.rules.audit_chain import digest
+from wfcore.rules.evidence import Unfit, anchor_misfit, read_evidence
+from wfcore.usecases.evidence import write_evidence
+from wfserver.commands.audit import anchors, read_anchors
+from wfserver.failures import FAILED, Failed
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import put_json
+from wfserver.params import Group, pass_session
+from wfserver.session import Session
+
+
+class _Evidence(Group):
+    """`evidence ID` is `evidence write ID`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["write", *args]
+        return super().resolve_command(ctx, args)
+
+
+@click.group("evidence", cls=_Evidence)
+def evidence_command() -> None:
+    """What is known of one execution in one file: wfcore evidence EXECUTION."""
+
+
+@evidence_command.command("write")
+@click.argument("execution")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to; must be new.  [default: EXECUTION.evidence.json]",
+)
+@anchors
+@pass_session
+def write(
+    session: Session, execution: str, output: Path | None, anchored: tuple[Path, ...]
+) -> None:
+    """
+    Write definition, inputs, results (secrets masked), approvals with rows before and after,
+    hashes of artifacts, and the audit entries to check it all. Needs no server.
+    """
+    known = read_anchors(anchored)
+    file = output or Path(f"{Path(execution).name}.evidence.json")
+    if os.path.lexists(file):
+        raise Failed(f"{file} exists already; give another name with --output")
+    text = session.work(
+        lambda services: write_evidence(services, execution, known, AT_THE_COMMAND_LINE)
+    )
+    with open(file, "x", encoding="ascii", opener=_private) as written:
+        written.write(text)
+    hash = digest(text)
+    if session.json:
+        put_json({"file": str(file), "size": len(text), "sha256": hash})
+    else:
+        click.echo(f"{file}: {len(text):,} bytes, SHA-256 {hash}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@evidence_command.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@anchors
+@pass_session
+def verify(session: Session, file: Path, anchored: tuple[Path, ...]) -> int:
+    """
+    Whether FILE is as it was written. Needs no data folder and no network.
+
+    Exit status 1 says what does not fit. With an anchor that was kept elsewhere, also whether its
+    audit entries are those of that log.
+    """
+    known = read_anchors(anchored)
+    why = None
+    try:
+        document = read_evidence(file.read_bytes().decode("ascii", "replace"))
+        why = next(filter(None, (anchor_misfit(document, one) for one in known)), None)
+    except Unfit as unfit:
+        why = str(unfit)
+    if session.json:
+        put_json({"ok": why is None, "fault": why})
+    elif why is None:
+        click.echo(f"{document['executionId']}: everything fits")
+    else:
+        click.echo(f"DOES NOT FIT: {why}")
+    return 0 if why is None else FAILED

@@ -1,0 +1,186 @@
+"""The chain of the audit log: whatever is changed in it, removed, inserted or moved is found."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wfcore.errors import InvalidInput
+from wfcore.instants import DAY, DurationMs
+from wfcore.model.event import Anchor, AuditChain, AuditEntry, AuditOutcome, ChainedEntry
+from wfcore.rules.audit_chain import (
+    BEGINNING,
+    Fault,
+    anchor_fault,
+    anchor_text,
+    canonical,
+    chained,
+    digest,
+    end_fault,
+    entry_text,
+    first_fault,
+    read_anchor,
+    read_entry,
+)
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies import instants, payloads, texts
+
+KEEP = DurationMs(DAY)
+ENTRIES = st.builds(
+    AuditEntry,
+    texts(1),
+    instants(),
+    texts(),
+    st.sampled_from(AuditOutcome),
+    details=st.none() | payloads(),
+    ip=st.none() | texts(),
+    record_hash=st.none(),
+)
+
+
+def chain_of(entries: Sequence[AuditEntry], *, records: bool = True) -> list[ChainedEntry]:
+    """*entries* in one chain; every other one has a record."""
+    linked: list[ChainedEntry] = []
+    for number, entry in enumerate(entries):
+        record = canonical({"rows": [number]}) if records and number % 2 else None
+        said = evolve(entry, record_hash=digest(record) if record else None)
+        before = linked[-1].point if linked else BEGINNING
+        linked.append(chained("c1", before, entry_text(said), record))
+    return linked
+
+
+CHAINS = st.lists(ENTRIES, min_size=1, max_size=6).map(chain_of)
+
+
+def fault_of(linked: Sequence[ChainedEntry], found: Sequence[ChainedEntry]) -> Fault | None:
+    """What a check of *found* says where *linked* was written."""
+    end, fault = first_fault("c1", BEGINNING, found)
+    return fault or end_fault(AuditChain("c1", BEGINNING, linked[-1].point), end)
+
+
+def swapped(text: str, at: int) -> str:
+    """*text* with another character at some place."""
+    at %= len(text)
+    return text[:at] + ("x" if text[at] != "x" else "y") + text[at + 1 :]
+
+
+@given(ENTRIES)
+def test_an_entry_is_read_as_it_was_written(entry: AuditEntry) -> None:
+    """AL-1: its text is canonical, and nothing is lost in it."""
+    text = entry_text(entry)
+    assert read_entry(text) == entry
+    assert canonical(json.loads(text)) == text
+
+
+def test_a_hash_is_what_the_documentation_says() -> None:
+    """AL-1: anybody can work it out without this library."""
+    entry = {"at": 1, "event": "e", "id": "aud_1", "outcome": "allowed", "accountId": "acc_1"}
+    linked = chain_of([make.audit_entry("aud_1", at=1, event="e", account_id="acc_1")])[0]
+
+    def sha256(value: object) -> str:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    link = {"chain": "c1", "entry": sha256(entry), "number": 1, "previous": "0" * 64}
+    assert linked.hash == sha256(link)
+
+
+@given(CHAINS)
+def test_a_chain_fits(linked: list[ChainedEntry]) -> None:
+    """AL-2: nothing is found in what was written, nor in what is left of it in front."""
+    assert fault_of(linked, linked) is None
+    assert first_fault("c1", linked[0].point, linked[1:])[1] is None
+
+
+@given(CHAINS, st.data())
+def test_whatever_is_changed_is_found(linked: list[ChainedEntry], data: st.DataObject) -> None:
+    """AL-2, AL-3: any character of any part of any entry; the first that does not fit is named."""
+    index = data.draw(st.integers(0, len(linked) - 1))
+    entry = linked[index]
+    at = data.draw(st.integers(0, 10_000))
+    part = data.draw(st.sampled_from(("text", "hash", "previous", "record", "number")))
+    old = getattr(entry, part)
+    new = entry.number + at + 1 if part == "number" else "{}" if old is None else swapped(old, at)
+    changed = evolve(entry, **{part: new})
+    fault = fault_of(linked, [*linked[:index], changed, *linked[index + 1 :]])
+    assert fault is not None
+    assert fault.number in (entry.number, changed.number)
+
+
+@given(CHAINS, st.data())
+def test_whatever_is_removed_is_found(linked: list[ChainedEntry], data: st.DataObject) -> None:
+    """AL-2: in the middle, in front and at the end; a record without its entry, too."""
+    index = data.draw(st.integers(0, len(linked) - 1))
+    fault = fault_of(linked, [*linked[:index], *linked[index + 1 :]])
+    assert fault is not None
+    assert fault.number in (index + 1, index + 2)
+    if linked[index].record is not None:
+        bare = [*linked[:index], evolve(linked[index], record=None), *linked[index + 1 :]]
+        assert fault_of(linked, bare) is not None
+
+
+@given(CHAINS, st.data())
+def test_whatever_is_inserted_is_found(linked: list[ChainedEntry], data: st.DataObject) -> None:
+    """AL-2: an entry more, be it made well for its place, is not followed by the next one."""
+    index = data.draw(st.integers(0, len(linked)))
+    before = linked[index - 1].point if index else BEGINNING
+    forged = chained("c1", before, entry_text(make.audit_entry("aud_forged")))
+    fault = fault_of(linked, [*linked[:index], forged, *linked[index:]])
+    assert fault is not None
+    assert fault.number in (index + 1, index + 2)
+
+
+@given(CHAINS, st.data())
+def test_whatever_is_moved_is_found(linked: list[ChainedEntry], data: st.DataObject) -> None:
+    """AL-2: entries that were exchanged, with their numbers or leaving these in their order."""
+    one, other = (data.draw(st.integers(0, len(linked) - 1)) for _ in range(2))
+    if one == other:
+        return
+    moved = list(linked)
+    moved[one], moved[other] = moved[other], moved[one]
+    assert fault_of(linked, moved) is not None
+    numbered = [evolve(entry, number=number) for number, entry in enumerate(moved, 1)]
+    fault = fault_of(linked, numbered)
+    assert fault is not None
+    assert fault.number == min(one, other) + 1
+
+
+@given(CHAINS, st.data())
+def test_an_end_that_was_cut_off_well_is_seen_by_an_anchor(
+    linked: list[ChainedEntry], data: st.DataObject
+) -> None:
+    """AL-4: the store's own note of the end is cut, too; an anchor from elsewhere knows better."""
+    kept = data.draw(st.integers(1, len(linked)))
+    last = linked[kept - 1]
+    chain = AuditChain("c1", BEGINNING, last.point)
+    assert end_fault(chain, last.point) is None
+    anchor = Anchor("c1", linked[-1].number, linked[-1].hash, NOW)
+    found = last.hash if kept == len(linked) else None
+    assert (anchor_fault(chain, anchor, found, KEEP, NOW) is None) == (kept == len(linked))
+
+
+def test_an_anchor_knows_its_entry_and_its_log() -> None:
+    """AL-4: another log, another entry of that number and a beginning cut too soon are faults."""
+    linked = chain_of([make.audit_entry(f"aud_{n}") for n in range(3)])
+    chain = AuditChain("c1", linked[1].point, linked[2].point)
+    anchor = Anchor("c1", 3, linked[2].hash, NOW)
+    assert anchor_fault(chain, anchor, linked[2].hash, KEEP, NOW) is None
+    assert anchor_fault(chain, anchor, "0" * 64, KEEP, NOW) is not None
+    assert anchor_fault(chain, evolve(anchor, chain="c2"), linked[2].hash, KEEP, NOW) is not None
+    early = Anchor("c1", 1, linked[0].hash, NOW)
+    assert anchor_fault(chain, early, None, KEEP, NOW) is not None
+    assert anchor_fault(chain, early, None, KEEP, NOW + DAY + 1) is None
+
+
+def test_an_anchor_is_read_as_it_was_written() -> None:
+    """AL-4: any other file is refused with the command that writes one."""
+    anchor = Anchor("c1", 3, "ab" * 32, NOW)
+    assert read_anchor(anchor_text(anchor)) == anchor
+    for text in ("", "[]", "{}", anchor_text(anchor).replace("anchor/1", "anchor/2")):
+        with pytest.raises(InvalidInput, match="wfcore audit anchor"):
+            read_anchor(text)

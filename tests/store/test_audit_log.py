@@ -1,0 +1,219 @@
+"""The audit log in SQLite: one chain for all processes, and no row can be changed unseen."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from attrs import evolve, frozen
+
+from adapters_store.sql import migrate
+from adapters_store.sql.audit import Audit
+from adapters_store.sqlite import SqliteStore
+from store.conftest import Start, write_database
+from wfcore.errors import Stale
+from wfcore.instants import DAY, EpochMs
+from wfcore.ports.store import Store
+from wfcore.rules.audit_chain import digest, read_entry
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.fakes import ManualClock
+from wfcore.usecases.evidence import Checked, audit_anchor, check_audit
+from wfcore.usecases.services import Policy
+
+APPEND = """
+import asyncio, sys
+from pathlib import Path
+from adapters_store.sqlite import SqliteStore
+from wfcore.testing import builders as make
+
+async def main():
+    store = await SqliteStore.open(Path(sys.argv[1]))
+    async def one(client):
+        for number in range(20):
+            async with store.unit() as unit:
+                unit.audit.append(make.audit_entry(f"aud_{sys.argv[2]}_{client}_{number}"))
+                await unit.commit()
+    await asyncio.gather(*(one(client) for client in range(4)))
+    await store.close()
+asyncio.run(main())
+"""
+
+
+@frozen
+class Some:
+    """As much of the services as a check of the log needs."""
+
+    store: Store
+    clock: ManualClock = ManualClock()
+    policy: Policy = Policy()
+
+
+async def checked(store: Store) -> Checked:
+    return await check_audit(Some(store))  # type: ignore[arg-type]
+
+
+async def fill(store: Store) -> None:
+    """Six entries, of which two have gone by retention and one has a record."""
+    record = '{"rows":[1]}'
+    await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(4)))
+    async with store.unit() as unit:
+        kept = make.audit_entry("aud_4", at=EpochMs(4), record_hash=digest(record))
+        unit.audit.append(kept, record)
+        unit.audit.append(make.audit_entry("aud_5", at=EpochMs(5), execution_id="e1"))
+        await unit.commit()
+    assert await store.trim(EpochMs(2), EpochMs(0), EpochMs(0), EpochMs(0), 9) == 2
+
+
+COLUMNS = ("previous", "hash", "body", "record")
+CHANGES = (
+    *(
+        f"UPDATE audit SET {column} = replace({column}, substr({column}, 9, 1), 'x')"
+        f" WHERE number = {number}"
+        for number in range(3, 7)
+        for column in COLUMNS
+        if column != "record" or number == 5
+    ),
+    *(f"DELETE FROM audit WHERE number = {number}" for number in range(3, 7)),
+    "DELETE FROM audit WHERE number > 4",
+    "DELETE FROM audit",
+    *(f"UPDATE audit SET number = {number} WHERE number = 6" for number in (1, 7, 99)),
+    *(f"UPDATE audit SET record = {text} WHERE number = 6" for text in ("'{}'", "''")),
+    "UPDATE audit SET record = NULL WHERE number = 5",
+    "UPDATE audit SET body = body || ' ' WHERE number = 4",
+    "UPDATE audit SET body = '' WHERE number = 4",
+    "UPDATE audit SET body = '[5]' WHERE number = 4",
+    """UPDATE audit SET body = json_set(body, '$.x', 1) WHERE number = 4""",
+    *(
+        f"INSERT INTO audit (number, previous, hash, body) SELECT {number}, previous, hash,"
+        " json_set(body, '$.id', 'aud_9') FROM audit WHERE number = 3"
+        for number in (1, 2, 7, 99)
+    ),
+    "UPDATE audit SET number = 99 WHERE number = 3; UPDATE audit SET number = 3 WHERE number = 4;"
+    "UPDATE audit SET number = 4 WHERE number = 99",
+    *(
+        f"UPDATE audit_chain SET {column} = {column} || '1'"
+        for column in ("id", "start_hash", "end_hash")
+    ),
+    *(
+        f"UPDATE audit_chain SET {column} = {column} {by}"
+        for column in ("start_number", "end_number")
+        for by in ("+ 1", "- 1")
+    ),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_any_change_of_the_table_is_found(store: SqliteStore, change: str) -> None:
+    """AL-2: a byte, a row, a place, the note of beginning and end; nothing before it is."""
+    await fill(store)
+    assert (await checked(store)).fault is None
+    with closing(sqlite3.connect(store.path)) as database, database:
+        database.executescript(change)
+        assert database.total_changes
+    assert (await checked(store)).fault is not None
+
+
+async def test_an_id_or_an_age_cannot_differ_from_what_was_hashed(store: SqliteStore) -> None:
+    """AL-2: what is looked for is computed from the text, and can be set by nobody."""
+    await fill(store)
+    with closing(sqlite3.connect(store.path)) as database, database:
+        for column in ("id", "at", "execution_id"):
+            with pytest.raises(sqlite3.OperationalError, match="generated column"):
+                database.execute(f"UPDATE audit SET {column} = 1")
+
+
+async def test_a_log_that_was_cut_off_well_is_seen_by_an_anchor(store: SqliteStore) -> None:
+    """AL-4: with the note of the end cut, too, only an anchor kept elsewhere knows."""
+    await fill(store)
+    anchor = await audit_anchor(Some(store))  # type: ignore[arg-type]
+    with closing(sqlite3.connect(store.path)) as database, database:
+        database.execute("DELETE FROM audit WHERE number = 6")
+        database.execute(
+            "UPDATE audit_chain SET (end_number, end_hash) ="
+            " (SELECT number, hash FROM audit WHERE number = 5)"
+        )
+    assert (await checked(store)).fault is None
+    found = await check_audit(Some(store), [anchor])  # type: ignore[arg-type]
+    assert found.fault is not None
+    assert (found.fault.number, "removed" in found.fault.why) == (6, True)
+
+
+async def test_an_anchor_of_what_retention_took_is_no_fault(store: SqliteStore) -> None:
+    """AL-4, AL-5: what was over its time need not be there; what was not must be."""
+    clock = ManualClock()
+    await keep(store, *(make.audit_entry(f"aud_{n}", at=clock.now()) for n in range(3)))
+    anchor = await audit_anchor(Some(store))  # type: ignore[arg-type]
+    await keep(store, make.audit_entry("aud_3", at=EpochMs(clock.now() + DAY)))
+    await store.trim(EpochMs(clock.now() + 1), EpochMs(0), EpochMs(0), EpochMs(0), 2)
+    for _ in range(2):
+        some = Some(store, clock)
+        assert (await check_audit(some, [anchor])).fault is None  # type: ignore[arg-type]
+        await store.trim(EpochMs(clock.now() + 1), EpochMs(0), EpochMs(0), EpochMs(0), 2)
+    earlier = evolve(anchor, number=2)
+    assert (await check_audit(Some(store, clock), [earlier])).fault  # type: ignore[arg-type]
+    clock.advance(91 * DAY)
+    found = await check_audit(Some(store, clock), [earlier])  # type: ignore[arg-type]
+    assert found.fault is None
+
+
+async def test_several_processes_write_one_chain(store: SqliteStore, start: Start) -> None:
+    """AL-1: two processes with several clients each; every entry is there, one behind another."""
+    processes = [start(APPEND, store.path, name) for name in "ab"]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    found = await checked(store)
+    assert (found.fault, found.entries) == (None, 160)
+
+
+async def test_it_is_checked_while_retention_takes_what_is_read(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AL-5: a piece of retention between two reads is no fault; entries added meanwhile neither."""
+    monkeypatch.setattr("wfcore.usecases.evidence.BATCH", 2)
+    await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(8)))
+    read, times = Audit.chained, 0
+
+    async def beside(self: Audit, after: int, limit: int) -> object:
+        nonlocal times
+        times += 1
+        if times == 2:
+            await store.trim(EpochMs(5), EpochMs(0), EpochMs(0), EpochMs(0), 9)
+            await keep(store, make.audit_entry("aud_8", at=EpochMs(8)))
+        return await read(self, after, limit)
+
+    monkeypatch.setattr(Audit, "chained", beside)
+    found = await checked(store)
+    assert (found.fault, found.entries) == (None, 4)
+
+
+async def test_entries_of_earlier_releases_come_into_the_chain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Migration 13 links what is there, by id; what cannot be read is kept, and stops nobody."""
+    path, real = tmp_path / "wfcore.db", migrate.migrations
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate, "migrations", lambda: [one for one in real() if one[0] < 13])
+        migrate.prepare(path)
+    old = '{"id":"%s","at":7,"event":"key.create","outcome":"allowed","account_id":"acc_1"}'
+    for id, body in (("aud_2", old % "aud_2"), ("aud_1", old % "aud_1"), ("aud_0", "{cut")):
+        write_database(path, f"INSERT INTO audit (id, at, body) VALUES ('{id}', 7, '{body}')")
+    store = await SqliteStore.open(path)
+    try:
+        found = await checked(store)
+        assert (found.fault, found.entries) == (None, 3)
+        async with store.view() as view:
+            entries = await view.audit.list(EpochMs(0), None, 9)
+            (broken, *_) = await view.audit.chained(0, 9)
+        assert [(one.id, one.at, one.account_id) for one in entries] == [
+            ("aud_1", 7, "acc_1"),
+            ("aud_2", 7, "acc_1"),
+        ]
+        assert broken.text == '{"unreadable":"{cut"}'
+        await keep(store, make.audit_entry("aud_3"))
+        with pytest.raises(Stale):
+            await keep(store, make.audit_entry("aud_2"))
+        assert (await checked(store)).entries == 4
+        async with store.view() as view:
+            assert read_entry((await view.audit.chained(3, 9))[0].text).id == "aud_3"
+    finally:
+        await store.close()

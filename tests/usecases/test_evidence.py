@@ -1,0 +1,247 @@
+"""Evidence of an execution: complete, without secrets, and checked by anybody."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from usecases.conftest import World, code, review
+from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.instants import DAY, DurationMs
+from wfcore.model.access import Principal
+from wfcore.model.approval import DecisionSource
+from wfcore.model.event import Anchor, ChainedEntry
+from wfcore.model.workflow import Variable
+from wfcore.rules.approval import Approve
+from wfcore.rules.audit_chain import BEGINNING, canonical, chained, digest, entry_text
+from wfcore.rules.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+from wfcore.usecases import approvals
+from wfcore.usecases.approvals import Decide
+from wfcore.usecases.auditing import UNKNOWN, read_audit
+from wfcore.usecases.evidence import audit_anchor, check_audit, write_evidence
+from wfcore.usecases.executions import cancel_execution
+from wfcore.usecases.retention import retain
+from wfcore.usecases.services import Policy
+
+ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
+EDITED = [{"id": 2, "amount": 5}]
+SECRET = "hunter2-and-more"
+
+
+async def decided(world: World, who: Principal) -> str:
+    """An execution with a secret whose rows were edited and approved; others ran beside it."""
+    secret = Variable("token", secret=True, has_default=True, default=SECRET)
+    workflow = await world.workflow(who, review(ROWS), code("after"), variables={"token": secret})
+    id = await world.start(who, workflow)
+    await world.take()
+    (approval,) = await approvals.approvals_of(world.services, who, id)
+    await keep(world.services.store, make.audit_entry("aud_other1"))
+    asked = Decide(approval.id, Approve({"rows": EDITED}), DecisionSource.API, f"say {SECRET}")
+    await approvals.decide_approval(world.services, who, asked)
+    with pytest.raises(Conflict):
+        await approvals.decide_approval(world.services, who, asked)
+    await keep(world.services.store, make.audit_entry("aud_other2"))
+    lease, _ = await world.take()
+    await world.finish(lease, "after", {"echo": SECRET})
+    return id
+
+
+async def written(world: World, id: str, *anchors: Anchor) -> str:
+    return await write_evidence(world.services, id, anchors, UNKNOWN)
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(Unfit) as unfit:
+        read_evidence(text)
+    return str(unfit.value)
+
+
+async def test_it_holds_what_happened(world: World) -> None:
+    """AL-6: definition, inputs, results, rows before and after, who decided and who may not."""
+    ann = await world.account()
+    id = await decided(world, ann)
+    text = await written(world, id)
+    document = read_evidence(text)
+    assert document["execution"]["status"] == "COMPLETED"
+    assert document["execution"]["inputs"] == {"token": "***"}
+    assert document["execution"]["stepResults"]["after"]["output"] == {"echo": "***"}
+    assert document["definition"]["workflowVersion"] == 1
+    (approval,) = document["approvals"]
+    assert approval["history"][-1]["rowsAfter"] == {"rows": EDITED}
+    links = document["audit"]["links"]
+    own = [link for link in links if not isinstance(link, str)]
+    assert [(link["entry"]["event"], link["entry"].get("reason")) for link in own] == [
+        ("approval.approve", None),
+        ("approval.approve", "already_decided"),
+    ]
+    assert own[0]["record"]["rowsBefore"] == {"rows": ROWS}
+    assert own[0]["record"]["rowsAfter"] == {"rows": EDITED}
+    assert own[0]["entry"]["details"]["itemsHash"] == approval["itemsHash"]
+    assert SECRET not in text
+    assert "aud_other" not in text
+    entries = await read_audit(world.services, make.NOW - DAY, None, 100)
+    (told,) = (entry for entry in entries if entry.event == "evidence.write")
+    assert told.details == {"sha256": digest(text)}
+
+
+async def test_it_outlives_the_execution(world: World) -> None:
+    """AL-3, AL-5: when retention has taken the execution, the decision and its rows are there."""
+    ann = await world.account()
+    id = await decided(world, ann)
+    world.clock.advance(31 * DAY)
+    await retain(world.services)
+    document = read_evidence(await written(world, id))
+    assert (document["execution"], document["approvals"]) == (None, [])
+    (link, *_) = document["audit"]["links"]
+    assert link["record"]["rowsAfter"] == {"rows": EDITED}
+    assert (link["record"]["workflowName"], link["record"]["workflowVersion"]) == ("flow", 1)
+    world.clock.advance(60 * DAY)
+    while (await retain(world.services)).more:
+        pass
+    assert (await check_audit(world.services)).fault is None
+    with pytest.raises(NotFound):
+        await written(world, "exec_unknown")
+
+
+async def test_audit_entries_are_kept_no_shorter_than_executions(world: World) -> None:
+    """AL-5: a longer retention of executions is one of their audit entries, too."""
+    services = evolve(
+        world.services,
+        policy=Policy(keep_executions_ms=DurationMs(200 * DAY), keep_audit_ms=DurationMs(90 * DAY)),
+    )
+    await keep(services.store, make.audit_entry("aud_1", at=world.clock.now()))
+    world.clock.advance(199 * DAY)
+    await retain(services)
+    assert (await check_audit(services)).entries == 1
+    world.clock.advance(2 * DAY)
+    await retain(services)
+    assert (await check_audit(services)).entries == 0
+
+
+async def test_one_without_entries_is_evidence_too(world: World) -> None:
+    """AL-6: of what came by API and asked nobody, there is what it did."""
+    ann = await world.account()
+    id = await world.start(ann, await world.workflow(ann, code("a")))
+    document = read_evidence(await written(world, id))
+    assert document["audit"]["links"] == []
+    await cancel_execution(world.services, ann, id)
+    document = read_evidence(await written(world, id))
+    events = [link["entry"]["event"] for link in document["audit"]["links"]]
+    assert events == ["evidence.write", "execution.cancel"]
+
+
+async def test_it_reaches_an_anchor(world: World) -> None:
+    """AL-7: with an anchor kept elsewhere it is seen whether its entries are those of the log."""
+    ann = await world.account()
+    before = await audit_anchor(world.services)
+    id = await decided(world, ann)
+    after = await audit_anchor(world.services)
+    document = read_evidence(await written(world, id, before, after))
+    assert anchor_misfit(document, before) is anchor_misfit(document, after) is None
+    assert anchor_misfit(document, evolve(after, hash="0" * 64)) is not None
+    assert anchor_misfit(document, evolve(after, chain="another")) is not None
+    assert "write it anew" in str(anchor_misfit(document, evolve(after, number=99)))
+    for wrong in (evolve(after, number=99), evolve(after, chain="another")):
+        with pytest.raises(InvalidInput, match="the log reaches from"):
+            await written(world, id, wrong)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    """Evidence with entries of its own and of others, records and an approval."""
+    record = canonical({"rowsBefore": {"rows": ROWS}, "rowsAfter": {"rows": EDITED}})
+    entries = (
+        make.audit_entry(
+            "aud_1",
+            event="approval.approve",
+            target="appr_1",
+            execution_id="e1",
+            details={"itemsHash": digest(canonical({"rows": EDITED}))},
+            record_hash=digest(record),
+        ),
+        make.audit_entry("aud_2", execution_id="e2"),
+        make.audit_entry("aud_3", execution_id="e1"),
+    )
+    linked: list[ChainedEntry] = []
+    for entry, kept in zip(entries, (record, None, None), strict=True):
+        before = linked[-1].point if linked else BEGINNING
+        linked.append(chained("c1", before, entry_text(entry), kept))
+    point = {"number": 3, "hash": linked[-1].hash}
+    return sealed(
+        {
+            "executionId": "e1",
+            "execution": {"inputs": {"a": 1.5}},
+            "definition": None,
+            "approvals": [
+                {
+                    "id": "appr_1",
+                    "itemsHash": digest(canonical({"rows": EDITED})),
+                    "reviewableGroups": [{"name": "rows", "items": EDITED}],
+                }
+            ],
+            "audit": {
+                "chain": "c1",
+                "after": {"number": 0, "hash": BEGINNING.hash},
+                "end": point,
+                "links": links_of("e1", linked),
+            },
+        }
+    )
+
+
+@given(st.data())
+def test_any_change_of_one_character_is_found(text: str, data: st.DataObject) -> None:
+    """AL-6: another character, one more or one less, anywhere, blanks and line ends included."""
+    read_evidence(text)
+    at = data.draw(st.integers(0, len(text) - 1))
+    letter = data.draw(st.sampled_from(' \n"{}[],:0179aefx\\') | st.characters(max_codepoint=300))
+    changes = (text[:at] + text[at + 1 :], text[:at] + letter + text[at:])
+    for changed in (*changes, text[:at] + letter + text[at + 1 :]):
+        if changed != text:
+            assert refusal(changed)
+
+
+def reseal(text: str, change: Callable[[Any], object]) -> str:
+    """What somebody writes who knows how the outer hash is made."""
+    document = json.loads(text)
+    change(document)
+    return sealed({name: value for name, value in document.items() if name != "hash"})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d["audit"]["links"][0]["entry"].update(ip="1.2.3.4"), "entry 1"),
+        (lambda d: d["audit"]["links"][0].update(previous="1" * 64), "entry 1"),
+        (lambda d: d["audit"]["links"][0]["record"]["rowsAfter"].update(rows=ROWS), "record of"),
+        (lambda d: d["audit"]["links"][0].pop("record"), "record of"),
+        (lambda d: d["audit"]["links"].pop(0), "entry 2"),
+        (lambda d: d["audit"]["links"].pop(), "another execution"),
+        (lambda d: d["audit"]["links"].append("0" * 64), "another execution"),
+        (lambda d: d["audit"]["links"].reverse(), "entry 1"),
+        (lambda d: d["audit"]["links"].__setitem__(1, "0" * 64), "entry 3"),
+        (lambda d: d["audit"]["end"].update(number=4), "another execution"),
+        (lambda d: d.update(executionId="e2"), "of another execution"),
+        (lambda d: d["approvals"][0]["reviewableGroups"][0].update(items=ROWS), "appr_1"),
+        (lambda d: d["approvals"][0].update(itemsHash="0" * 64), "appr_1"),
+        (lambda d: d["audit"].pop("chain"), "no evidence"),
+        (lambda d: d["audit"]["links"].__setitem__(0, 5), "no evidence"),
+    ],
+)
+def test_a_change_with_a_new_hash_is_found_by_the_chain(
+    text: str, change: Callable[[Any], object], says: str
+) -> None:
+    """AL-6: who works the outer hash out anew has still changed entries, rows or their order."""
+    assert says in refusal(reseal(text, change))
+
+
+def test_other_files_are_no_evidence() -> None:
+    """AL-6: whatever a file holds, the answer says what it should be."""
+    for text in ("", "5", "[]", "{}", '{"format": "wfcore-evidence/2"}', "\ufffd", "[" * 100_000):
+        assert "wfcore-evidence/1" in refusal(text)
