@@ -113,7 +113,7 @@ def test_the_audit_log_tells_what_the_operator_did(wfcore: Call, applied: str) -
     assert {entry["outcome"] for entry in listed["items"]} == {"allowed"}
     assert set(listed["items"][0]) == {
         *("id", "at", "event", "outcome", "reason", "accountId", "keyId"),
-        *("target", "path", "ip", "requestId", "details"),
+        *("target", "path", "ip", "requestId", "details", "executionId", "recordHash"),
     }
 
 
