@@ -1,6 +1,7 @@
 """Approvals under v1 and through the approval-response endpoint."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -277,7 +278,7 @@ async def test_approvals_are_filtered_by_status(world: World):
 
 
 async def test_every_decision_is_in_the_audit_log(world: World):
-    """Granted with its rows, comment and version; refused with the reason; no secret. AP-27."""
+    """Granted with its rows, comment and version; refused with the reason. AP-27, AL-3."""
     bob, _ = await world.account("bob"), await world.account("eve")
     bobs, key = await world.new_key(bob), world.key.text
     execution, id = await world.paused(approvers=("ann@example.org",))
@@ -310,3 +311,9 @@ async def test_every_decision_is_in_the_audit_log(world: World):
     assert (details["itemsHash"], details["workflowVersion"]) == (granted.json()["itemsHash"], 1)
     assert str(details["comment"]).startswith("my key is ")
     assert key not in repr(entries)
+    assert [one.execution_id for one in found] == [None] + [execution] * 6
+    async with world.services.store.view() as view:
+        records = [one.record for one in await view.audit.of_execution(execution)]
+    rows = {"refunds": ROWS}
+    (record,) = (json.loads(text) for text in records if text is not None)
+    assert (record["rowsBefore"], record["rowsAfter"], record["workflowVersion"]) == (rows, rows, 1)

@@ -31,9 +31,7 @@ def test_a_log_that_fits_is_verified(wfcore: Call, applied: str) -> None:
     assert wfcore("audit", "verify").out == f"{last} entries fit; the last is {last}\n"
 
 
-def test_the_first_entry_that_does_not_fit_is_named(
-    wfcore: Call, applied: str, data: Path
-) -> None:
+def test_the_first_entry_that_does_not_fit_is_named(wfcore: Call, applied: str, data: Path) -> None:
     """AL-2: status 1, number and id, and what is wrong with it."""
     entries = wfcore("audit", "--json").json["items"]
     change(data, "UPDATE audit SET body = replace(body, 'workflow', 'Workflow')")
