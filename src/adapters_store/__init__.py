@@ -9,6 +9,7 @@ from wfcore.errors import InvalidInput
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
+from wfcore.ports.system import Sealer
 
 __all__ = ["CACHE_BYTES", "Opened", "database_of", "open_store"]
 
@@ -27,9 +28,12 @@ class Opened:
     location: str
 
 
-async def open_store(url: str | None, data_dir: Path, cache_bytes: int = CACHE_BYTES) -> Opened:
+async def open_store(
+    url: str | None, data_dir: Path, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+) -> Opened:
     """
     Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
+    *sealer*: what encrypts contents in a file; None: they are stored in clear.
 
     Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
     ours to use, `StoreUnavailable`.
@@ -44,7 +48,7 @@ async def open_store(url: str | None, data_dir: Path, cache_bytes: int = CACHE_B
     from adapters_store.sqlite import SqliteStore
 
     path = _path_of(url, data_dir)
-    store = await SqliteStore.open(path, data_dir, cache_bytes)
+    store = await SqliteStore.open(path, data_dir, cache_bytes, sealer)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
     except BaseException:

@@ -19,12 +19,21 @@ from adapters_store.sql.desk import Desk
 from adapters_store.sql.execution_rows import FETCH
 from adapters_store.sql.migrate import prepare
 from adapters_store.sql.reads import Reads
+from adapters_store.sql.sealed import (
+    SEALED,
+    Resealing,
+    counts,
+    forget_unused,
+    note_key,
+    require_keys,
+)
 from adapters_store.sql.writer import Writer
 from adapters_store.workers import Workers
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
+from wfcore.ports.system import Sealer
 
 
 class SqliteUnit:
@@ -122,27 +131,34 @@ class SqliteUnit:
 class SqliteStore:
     """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
 
-    def __init__(self, path: Path, cache_bytes: int = CACHE_BYTES) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+    ) -> None:
+        self.path, self.sealer = path, sealer
         self._file = DatabaseFile(path)
-        self._reads = Reads(self._file, cache_bytes)
+        self._reads = Reads(self._file, cache_bytes, sealer)
         self._writer = Writer(self._file, self._reads.committed)
         self._workers = Workers(path.parent / "workers")
 
     @classmethod
     async def open(
-        cls, path: Path, data: Path | None = None, cache_bytes: int = CACHE_BYTES
+        cls,
+        path: Path,
+        data: Path | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        sealer: Sealer | None = None,
     ) -> "SqliteStore":
         """
         Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
-        where *path* is. *cache_bytes*: what decoded records may take up in memory.
+        where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*: what
+        encrypts contents; None: they are stored in clear.
 
         Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
-        commits, or is missing beside other data (all is left untouched), `StoreUnavailable` where
-        it cannot be used now.
+        commits, is missing beside other data, or is sealed with another key (all is left
+        untouched), `StoreUnavailable` where it cannot be used now.
         """
-        await asyncio.to_thread(_prepare_alone, path, data)
-        store = cls(path, cache_bytes)
+        await asyncio.to_thread(_prepare_alone, path, data, sealer)
+        store = cls(path, cache_bytes, sealer)
         try:
             await store._reads.reach()
         except StoreUnavailable:
@@ -222,6 +238,32 @@ class SqliteStore:
             await asyncio.to_thread(room.shrink, self.path, size)
         return gone
 
+    async def reseal(self, sealer: Sealer) -> int:
+        """
+        Seal with the first key of *sealer* what is in clear or sealed with another one, some rows
+        at a time, until a look at all of it finds nothing; how many cells that were.
+        """
+        work = Resealing(sealer)
+        await self._writer.submit(partial(note_key, sealer=sealer))
+        before = -1
+        while before != work.count:
+            before = work.count
+            for table in SEALED:
+                after: Sequence[object] | None = None
+                while after := await self._writer.submit(
+                    partial(work.batch, table=table, after=after)
+                ):
+                    pass
+        return work.count
+
+    async def sealed(self) -> Mapping[str | None, int]:
+        """By the id of the key (None: in clear) how many cells there are."""
+        return await self._writer.submit(counts)
+
+    async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
+        """Those of *ids* that nothing is sealed with; a start asks for them no more."""
+        return await self._writer.submit(partial(forget_unused, ids=ids))
+
     async def backup(self, path: str) -> None:
         """Write a consistent copy to *path* while everything goes on."""
         self._file.require_in_place()
@@ -238,10 +280,11 @@ class SqliteStore:
         self._workers.release()
 
 
-def _prepare_alone(path: Path, data: Path | None) -> None:
+def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None) -> None:
     """Prepare the file while no other process does the same."""
     try:
         with alone(path.parent):
             prepare(path, data)
+            require_keys(path, sealer)
     except OSError as error:
         raise StoreUnavailable(detail=str(error)) from error

@@ -1,5 +1,6 @@
 """
-Backup and restore: one tar of a database copy, the artifacts and the key of download links.
+Backup and restore: one tar of a database copy, the artifacts and the key of download links; the
+keys that seal the database are in it only if asked for.
 
 The database is copied first: an artifact is stored before the record that names it, so each one
 that the copy names is there (unless retention deleted it meanwhile). Quota counters are left out.
@@ -19,25 +20,27 @@ from pathlib import Path
 from adapters_store.private import alone, flush_folder, make_private
 from adapters_store.sql.database_file import RESTORING
 from wfcore.ports.store import Store
-from wfserver.data_folder import SIGNING_KEY_FILE, make_data_folder
+from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
 from wfserver.failures import Failed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"
 DATABASE = "wfcore.db"
 ARTIFACTS = "artifacts"
-_MADE = (ARTIFACTS, SIGNING_KEY_FILE, DATABASE)
+_MADE = (ARTIFACTS, SIGNING_KEY_FILE, SEAL_KEY_FILE, DATABASE)
 _LOST_AND_FOUND = "lost+found"
 _FEW = 3
 _PART = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 _MEMBER = re.compile(
-    rf"{re.escape(DATABASE)}|{re.escape(SIGNING_KEY_FILE)}|{ARTIFACTS}/{_PART}/{_PART}"
+    rf"{'|'.join(map(re.escape, (DATABASE, SIGNING_KEY_FILE, SEAL_KEY_FILE)))}"
+    rf"|{ARTIFACTS}/{_PART}/{_PART}"
 )
 
 
-async def back_up(store: Store, data: Path, file: Path) -> int:
+async def back_up(store: Store, data: Path, file: Path, keys: Path | None = None) -> int:
     """
-    Write the archive *file* (mode 600), complete or not at all; its size in bytes.
+    Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
+    of the keys that seal the database, where they are to be in it.
 
     Raises `Failed` where *file* is there already, `StoreUnavailable`, `OSError`.
     """
@@ -45,7 +48,7 @@ async def back_up(store: Store, data: Path, file: Path) -> int:
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE
         await store.backup(str(copy))
-        return _write(Path(folder) / "part.tar", copy, data, file)
+        return _write(Path(folder) / "part.tar", copy, data, file, keys)
 
 
 def _require_new(file: Path) -> None:
@@ -53,7 +56,7 @@ def _require_new(file: Path) -> None:
         raise Failed(f"{file} exists already; give another name")
 
 
-def _write(part: Path, database: Path, data: Path, file: Path) -> int:
+def _write(part: Path, database: Path, data: Path, file: Path, keys: Path | None) -> int:
     """Pack, and give the archive its name only when it is whole; its size."""
     with open(part, "xb", opener=_private) as raw, tarfile.open(fileobj=raw, mode="w") as tar:
         manifest = json.dumps(FORMAT).encode()
@@ -62,6 +65,8 @@ def _write(part: Path, database: Path, data: Path, file: Path) -> int:
         tar.addfile(about, io.BytesIO(manifest))
         tar.add(database, DATABASE)
         tar.add(data / SIGNING_KEY_FILE, SIGNING_KEY_FILE)
+        if keys is not None:
+            tar.add(keys.resolve(), SEAL_KEY_FILE)
         for path in sorted((data / ARTIFACTS).glob("*/*")):
             name = path.relative_to(data).as_posix()
             if _MEMBER.fullmatch(name) and path.is_file() and not path.is_symlink():

@@ -35,6 +35,7 @@ COMMANDS = {
     "evidence": "One file about one execution that can be checked anywhere: write, verify.",
     "simulate": "The service in worlds where everything goes wrong, judged.",
     "states": "The tables of states: execution, approval, webhook.",
+    "seal": "What is stored is sealed: key, status, rotate, prune.",
     "backup": "Write one archive of everything, while the server runs.",
     "restore": "Fill an empty data folder from an archive.",
 }

@@ -19,6 +19,7 @@ from adapters_store import open_store
 from wfcore.usecases.services import Services
 from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.packages import Environments
+from wfserver.seal_keys import sealer_of
 from wfserver.settings import Settings
 
 CLOCK_FILE = "clock.json"
@@ -40,12 +41,12 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
     """
     Open the store of *settings*, making the data folder if there is none.
 
-    Raises `Failed` where the data folder or its key cannot be used, `StoreRefused` for a store
+    Raises `Failed` where the data folder or a key cannot be used, `StoreRefused` for a store
     that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
     URL that nobody knows.
     """
     make_data_folder(settings.data)
-    opened = await open_store(settings.store, settings.data, settings.cache)
+    opened = await open_store(settings.store, settings.data, settings.cache, sealer_of(settings))
     wakeups = Wakeups()
     try:
         services = Services(

@@ -18,10 +18,11 @@ from wfserver.failures import Failed
 
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32
+SEAL_KEY_FILE = "seal.key"
 
 _FOLDERS = ("artifacts", "packages", "steps", "workers")
 _WRITTEN = ("wfcore.db", "wfcore.db-wal", "wfcore.db-shm", "wfcore.db-commit", "counters.db")
-_READ = (SIGNING_KEY_FILE, "first.key", "server.json")
+_READ = (SIGNING_KEY_FILE, SEAL_KEY_FILE, "first.key", "server.json")
 
 
 @frozen

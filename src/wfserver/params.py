@@ -191,8 +191,16 @@ def password(command: C) -> C:
     return option(command)
 
 
-def read_password(wanted: bool) -> str | None:
+def read_line(wanted: bool) -> str | None:
     """The first line of stdin, where it was asked for."""
     if not wanted:
         return None
     return sys.stdin.readline().rstrip("\r\n")
+
+
+def secret(command: C) -> C:
+    """The option --secret-stdin, beside --secret: arguments can be read by everybody here."""
+    option = click.option(
+        "--secret-stdin", is_flag=True, help="Read the secret from stdin, where nobody sees it."
+    )
+    return option(command)

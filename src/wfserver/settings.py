@@ -34,6 +34,7 @@ from wfcore.usecases.services import Policy
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
+SEAL_KEY = "WFCORE_SEAL_KEY"
 _OURS = "WFCORE_"
 _OPTIONS = ("DATA", "STORE", "HOST", "PORT", "PUBLIC_URL", "LOG")
 """Settings that are not always asked for: an option wins over them, or they are read earlier."""
@@ -85,6 +86,8 @@ class Settings:
     of models at once. `connections`, `connections_each`: in all, and from one address; None: what
     the open files of the process allow. `trusted_proxies`: who may say where requests come from.
     `allowed_hosts`: the names that are answered to, by default the public one; None: any.
+    `seal_key`: the keys that seal what is stored; None: they are in `seal_key_file`, by default in
+    the data folder.
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go.
@@ -108,6 +111,8 @@ class Settings:
     steps: StepSettings = StepSettings()
     cache: int = CACHE_BYTES
     packages: Path | None = None
+    seal_key: str | None = field(default=None, repr=False)
+    seal_key_file: Path | None = None
     build_packages: bool = False
     prune_packages: bool = True
 
@@ -164,6 +169,8 @@ def settings_from(
         steps=step_settings(env),
         cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
+        seal_key=env.get(SEAL_KEY) or None,
+        seal_key_file=Path(keys).absolute() if (keys := env.get(f"{SEAL_KEY}_FILE")) else None,
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
     env.require_known()
@@ -172,11 +179,12 @@ def settings_from(
 
 def take_environment() -> Mapping[str, str]:
     """
-    The environment as it is now. The keys of providers leave the process's own: nothing that is
-    started later inherits them. AI-6.
+    The environment as it is now. Keys leave the process's own: nothing that is started later
+    inherits them. AI-6.
     """
     taken = dict(os.environ)
     forget_keys(os.environ)
+    os.environ.pop(SEAL_KEY, None)
     return taken
 
 

@@ -15,6 +15,8 @@ from adapters_store.sqlite import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfserver.commands import compact
+from wfserver.seal_keys import sealer_of
+from wfserver.settings import Settings
 
 from .conftest import Call, Running
 
@@ -62,7 +64,7 @@ def fill(data: Path, first: int, last: int) -> None:
     """Executions that have ended, each with an event."""
 
     async def filled() -> None:
-        store = await SqliteStore.open(data / "wfcore.db")
+        store = await SqliteStore.open(data / "wfcore.db", sealer=sealer_of(Settings(data)))
         for number in range(first, last):
             run = make.execution(f"e{number}", completed_at=make.NOW, due_at=None)
             await keep(
@@ -169,7 +171,7 @@ def test_artifacts_and_files_are_compared(wfcore: Call, data: Path) -> None:
     """A record without its file is damage; an old folder of no execution only takes up room."""
 
     async def stored() -> None:
-        store = await SqliteStore.open(data / "wfcore.db")
+        store = await SqliteStore.open(data / "wfcore.db", sealer=sealer_of(Settings(data)))
         await keep(store, make.execution(), make.artifact())
         await store.close()
 

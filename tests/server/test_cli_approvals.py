@@ -9,6 +9,8 @@ from adapters_store import open_store
 from wfcore.model.approval import Group
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.testing import builders as make
+from wfserver.seal_keys import sealer_of
+from wfserver.settings import Settings
 
 from .conftest import Call
 
@@ -31,7 +33,7 @@ def asked(wfcore: Call, data: Path) -> str:
     far = {"created_at": 4_000_000_000_000, "required_approvals": 2, "groups": (group,)}
 
     async def put() -> None:
-        opened = await open_store(None, data)
+        opened = await open_store(None, data, sealer=sealer_of(Settings(data)))
         async with opened.store.unit() as unit:
             unit.executions.put(run)
             unit.approvals.put(make.approval(**far))

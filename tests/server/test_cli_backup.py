@@ -27,7 +27,7 @@ def archive(wfcore: Call, applied: str, data: Path, tmp_path: Path) -> Path:
     (folder / ".art_2.part").write_bytes(b"half")
     (folder / "art_3").symlink_to("/etc/passwd")
     file = tmp_path / "all.tar"
-    said = wfcore("backup", str(file), "--json")
+    said = wfcore("backup", str(file), "--with-key", "--json")
     assert said.json == {"file": str(file), "size": file.stat().st_size}
     return file
 
@@ -74,7 +74,9 @@ def test_a_mounted_folder_is_filled(call: Call, archive: Path, tmp_path: Path) -
     before = again.stat().st_ino
     assert call("--data", str(again), "restore", str(archive)).status == 0
     assert again.stat().st_ino == before
-    assert sorted(os.listdir(again)) == ["artifacts", "lost+found", "signing.key", "wfcore.db"]
+    assert sorted(os.listdir(again)) == [
+        *("artifacts", "lost+found", "seal.key", "signing.key", "wfcore.db")
+    ]
     assert call("--data", str(again), "workflow", "list", "--json").json["total"] == 1
 
 
@@ -159,7 +161,7 @@ def test_a_restore_that_is_killed_is_never_taken_for_a_service(
     said = said_by(sys.executable, "-c", KILLED_AT, str(archive), str(folder))
     assert said.status == 0, said.err
     *kills, last = json.loads((folder / "ends").read_text())
-    assert last[:2] == [0, ["artifacts", "signing.key", "wfcore.db"]]
+    assert last[:2] == [0, ["artifacts", "seal.key", "signing.key", "wfcore.db"]]
     assert len(kills) > 10
     whole = {"artifacts", "signing.key", "wfcore.db"}
     for killed, there, start, again, at_last in kills:

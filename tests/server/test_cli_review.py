@@ -20,6 +20,8 @@ from wfcore.model.approval import Group
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.testing import builders as make
+from wfserver.seal_keys import sealer_of
+from wfserver.settings import Settings
 
 from .conftest import Call, environment
 
@@ -122,7 +124,7 @@ def asked(wfcore: Call, data: Path) -> str:
     group = Group("orders", "Orders", COLUMNS, ROWS, "order no")
 
     async def put() -> None:
-        opened = await open_store(None, data)
+        opened = await open_store(None, data, sealer=sealer_of(Settings(data)))
         async with opened.store.unit() as unit:
             unit.executions.put(run)
             unit.approvals.put(make.approval(created_at=4_000_000_000_000, groups=(group,)))

@@ -8,6 +8,7 @@ import pytest
 from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
+from adapters_store.sealing import AeadSealer, new_key
 from adapters_store.sqlite import SqliteStore
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
@@ -57,6 +58,23 @@ class TestSqliteStoreThatRemembersNothing(TestSqliteStore):
         store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=0)
         yield store
         await store.close()
+
+
+class TestSealedSqliteStore(StoreContract):
+    """Contents are encrypted, and another handle has the same key."""
+
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
+        sealer = AeadSealer([new_key()])
+        store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=0, sealer=sealer)
+        yield store
+        await store.close()
+
+    @pytest.fixture
+    async def another(self, store: SqliteStore) -> AsyncIterator[Store]:
+        another = await SqliteStore.open(store.path, sealer=store.sealer)
+        yield another
+        await another.close()
 
 
 class TestSqliteCounters(CountersContract):

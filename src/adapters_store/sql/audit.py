@@ -109,7 +109,7 @@ class Audit:
         else:
             rows = query(NEXT, since, after_id, limit, tables="audit")
         found = await self.desk.rows(rows)
-        return self.desk.readable("audit", lambda row: read(row[1:]), found)
+        return self.desk.readable("audit", lambda row, _: read(row[1:]), found)
 
     async def chain(self) -> AuditChain:
         return _chain((await self.desk.rows(query(CHAIN, tables="audit")))[0])

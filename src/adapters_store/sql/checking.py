@@ -8,8 +8,9 @@ running server is carried over meanwhile; only the pages are looked at in one go
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from adapters_store.sql import audit, kinds
 from adapters_store.sql.bodies import value_of
 from adapters_store.sql.connection import Connection, DriverError, connect
 from adapters_store.sql.execution_rows import SELECT, decode
-from adapters_store.sql.kinds import ARTIFACTS, Kind, Row
+from adapters_store.sql.kinds import ARTIFACTS, Decode, Kind, Row
 from adapters_store.sql.migrate import inspect, migrations
+from adapters_store.sql.sealed import Cells
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind
+from wfcore.ports.system import Sealer
 
 BATCH = 500
 MOST = 100
@@ -73,7 +76,7 @@ class Table:
     name: str
     key: tuple[str, ...]
     sql: str
-    decode: Callable[[Row], Any]
+    decode: Decode[Any]
 
 
 def _of_kind(kind: Kind[Any]) -> Table:
@@ -82,8 +85,8 @@ def _of_kind(kind: Kind[Any]) -> Table:
     return Table(kind.table, kind.key, sql, kind.decode)
 
 
-def _event(row: Row) -> Any:
-    return EventKind(row[0]), value_of(row[1])
+def _event(row: Row, cells: Cells) -> Any:
+    return EventKind(row[0]), value_of(cells.opened(row[1], "data"))
 
 
 TABLES = (
@@ -105,14 +108,15 @@ TABLES = (
         "audit",
         ("number",),
         "SELECT number, body FROM audit WHERE {} ORDER BY number LIMIT ?",
-        audit.read,
+        lambda row, _: audit.read(row),
     ),
 )
 
 
-def check(path: Path, artifacts: Path) -> Iterator[Told]:
+def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator[Told]:
     """
     Check the database *path* and the folder of *artifacts*; what is found, as it is found.
+    *sealer* opens what is sealed.
 
     Raises `StoreRefused` where the file cannot be read as a database of this schema at all,
     `StoreUnavailable`.
@@ -122,7 +126,7 @@ def check(path: Path, artifacts: Path) -> Iterator[Told]:
         schema, newest = _number(connection, "PRAGMA user_version"), migrations()[-1][0]
         if schema != newest:
             raise StoreRefused(f"{path} has schema {schema}, not {newest}; start the server once")
-        for parts in (_pages, _foreign_rows, _records):
+        for parts in (_pages, _foreign_rows, partial(_records, sealer=sealer)):
             yield from _guarded(parts(connection))
         yield from _guarded(_artifacts(connection, artifacts))
 
@@ -173,13 +177,13 @@ def _foreign_rows(connection: Connection) -> Iterator[Told]:
             yield Finding(table, f"{column} {id} is not in {owner}")
 
 
-def _records(connection: Connection) -> Iterator[Told]:
+def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
     for table in TABLES:
         yield Stage(f"records of {table.name}")
         for row in _rows(connection, table):
             parts = len(table.key)
             try:
-                table.decode(row[parts:])
+                table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
             except Exception as error:  # whatever a broken record raises, it is the finding
                 key = "/".join(map(str, row[:parts]))
                 yield Finding(table.name, f"{key} cannot be read: {type(error).__name__}")
@@ -216,7 +220,7 @@ def _artifacts(connection: Connection, root: Path) -> Iterator[Told]:
 
 def _decoded(row: Sequence[Any]) -> Any:
     try:
-        return ARTIFACTS.decode(row)
+        return ARTIFACTS.decode(row, Cells(None, ARTIFACTS.table, ()))
     except Exception:  # told of already, with the other records
         return None
 

@@ -5,7 +5,7 @@ A record that the unit has put is read from here. A list over tables that the un
 is read by the writer behind the unit's own writes, which are then taken back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
@@ -13,13 +13,14 @@ from attrs import define, field
 
 from adapters_store.sql.bodies import Size
 from adapters_store.sql.connection import Cursor
-from adapters_store.sql.kinds import Fetch, Key, Kind, Row
+from adapters_store.sql.kinds import Decode, Fetch, Key, Kind, Row
 from adapters_store.sql.queries import Query
 from adapters_store.sql.reads import Reads
 from adapters_store.sql.statements import Write, Writes, perform
 from adapters_store.sql.writer import Writer
 from wfcore.errors import Unreadable
 from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
 _NARROW = 4
@@ -55,6 +56,11 @@ class Desk:
     writes: list[Write] = field(factory=list)
     drafts: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
     changed: set[str] = field(factory=set)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the unit's writes."""
+        return self.reads.sealer
 
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*, the unit's own draft first."""
@@ -92,7 +98,7 @@ class Desk:
         """The records of a query for version, body and key, but those that cannot be read."""
         return self.readable(kind.table, kind.decode, await self.rows(query))
 
-    def readable(self, table: str, decode: Callable[[Row], R], rows: Sequence[Row]) -> list[R]:
+    def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
         """The records in *rows*; one that cannot be read is named in the log and left out."""
         found = []
         for row in rows:
@@ -100,9 +106,7 @@ class Desk:
                 found.append(self.reads.read(table, decode, row, _key_of(row)))
         return found
 
-    async def some(
-        self, table: str, decode: Callable[[Row], R], query: Query, limit: int
-    ) -> list[R]:
+    async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """
         Up to *limit* records of a query without its limit. Where all of so many cannot be read,
         those behind them: what nobody can work on keeps nobody from the rest.
@@ -115,9 +119,7 @@ class Desk:
                 return found
             offset += limit
 
-    async def page(
-        self, table: str, decode: Callable[[Row], R], query: Query, page: PageRequest
-    ) -> Page[R]:
+    async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
         """One page of a `Listing`; what cannot be read counts, and is left out."""
         rows = await self.rows(query)
         total = rows[0][0] if rows else None
@@ -138,7 +140,7 @@ class Desk:
 
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
-        self.write(kind.table, kind.put(record))
+        self.write(kind.table, kind.put(record, self.sealer))
         self.draft(kind.table, kind.key_of(record), kind.bumped(record))
 
     def delete(self, kind: Kind[R], key: Key, write: Write) -> None:

@@ -7,35 +7,46 @@ What has changed is seen by comparing with the record that was loaded at the sam
 
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter, eq
 from typing import Any
 
 from adapters_store.sql.bodies import Size, cost_of, reader_of, text_of, value_of, writer_of
 from adapters_store.sql.kinds import Fetch, Row
+from adapters_store.sql.sealed import SEALED, Cells, sealed
 from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
+from wfcore.ports.system import Sealer
 
-_steps = """(SELECT group_concat('[' || s.position || ',' || {body} || ']')
+_steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')
     FROM step_results s WHERE s.execution_id = r.id)"""
-_bare = """CASE WHEN instr(s.body, '"items":') AND json_valid(s.body)
-    THEN json_remove(s.body, '$.items') ELSE s.body END"""
+_cell = (
+    """CASE substr(s.{0}, 1, 1) WHEN '~' THEN '"' || s.{0} || '"' ELSE '[' || s.{0} || ']' END"""
+)
+"""A sealed cell becomes a string, any other a list of its value: no value can look sealed."""
+_cells = (
+    f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
+)
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
 
-COLUMNS = ("version", "worker", "fence", "due_at", "body", "output", "variables", "steps", "id")
-WHOLE = {"variables": _variables, "steps": _steps.format(body="s.body || ',' || s.output")}
+COLUMNS = (
+    *("version", "worker", "fence", "due_at", "body", "callback_url"),
+    *("output", "variables", "steps", "id"),
+)
+WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
 LISTED = {
     "output": "NULL",
     "variables": f"CASE WHEN r.masked THEN {_variables} END",
-    "steps": _steps.format(body=_bare),
+    "steps": _steps.format(cells="s.body"),
 }
 
 SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)
 SELECT += " FROM executions r WHERE "
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
-_HEAD = ("fence", "version", "body", "output")
+_HEAD = ("fence", "version", "body", "callback_url", "output")
 _BORN = ("lane", "trigger_source", "redrive_of")
 INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", *_BORN))
 MOVE = update(
@@ -54,9 +65,9 @@ PUT_VARIABLES = insert(
 )
 PUT_STEP = insert(
     "step_results",
-    ("execution_id", "position", "body", "output"),
+    ("execution_id", "position", "body", "output", "items"),
     """ ON CONFLICT (execution_id, position) DO UPDATE
-    SET body = excluded.body, output = excluded.output""",
+    SET body = excluded.body, output = excluded.output, items = excluded.items""",
 )
 LANE_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
@@ -71,28 +82,44 @@ MARK_BUSY_LANE = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
-_OWN_ROWS = ("version", "worker", "fence", "due_at", "variables", "step_results", "output")
-write_head = writer_of(Execution, _OWN_ROWS)
-_write_step = writer_of(StepResult, ["output"])
+_APART = (
+    "version",
+    "worker",
+    "fence",
+    "due_at",
+    "variables",
+    "step_results",
+    *SEALED["executions"].columns,
+)
+write_head = writer_of(Execution, _APART)
+_STEP_APART = SEALED["step_results"].columns
+_write_step = writer_of(StepResult, _STEP_APART)
 _read_execution = reader_of(Execution)
 
 
-def decode(row: Row) -> Execution:
+def decode(row: Row, cells: Cells) -> Execution:
     """The execution in a row of `COLUMNS`."""
-    version, worker, fence, due_at, body, output, variables, steps, _ = row
+    version, worker, fence, due_at, body, url, output, variables, steps, _ = row
     data: dict[str, Any] = value_of(body)
     data.update(version=version, worker=worker, fence=fence, due_at=due_at)
-    data["output"] = None if output is None else value_of(output)
-    data["variables"] = {} if variables is None else value_of(variables)
-    data["step_results"] = {} if steps is None else dict(_results(steps))
+    data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
+    data["output"] = None if output is None else value_of(cells.opened(output, "output"))
+    if variables is not None:
+        variables = value_of(cells.opened(variables, "body", "execution_variables"))
+    data["variables"] = variables or {}
+    data["step_results"] = {} if steps is None else dict(_results(steps, cells))
     return _read_execution(data)
 
 
-def _results(steps: str) -> Iterator[tuple[str, Any]]:
+def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
     """Name and result in the order of their positions."""
-    for _, body, *output in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
+    for position, body, *apart in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
         name = body.pop("name")
-        body["output"] = output[0] if output else None
+        for column, cell in zip(_STEP_APART, apart, strict=False):
+            if isinstance(cell, str):
+                body[column] = value_of(cells.opened(cell, column, "step_results", position))
+            elif cell:
+                body[column] = cell[0]
         yield name, body
 
 
@@ -106,18 +133,21 @@ def bumped(run: Execution) -> Execution:
     return evolve(run, version=run.version + 1)
 
 
-def writes(run: Execution, base: Execution | None) -> tuple[list[Write], Size]:
+def writes(
+    run: Execution, base: Execution | None, sealer: Sealer | None
+) -> tuple[list[Write], Size]:
     """
     The writes that store *run* over *base* (what is stored at its version, None: unknown), and
     its size, of which `rest` is how much more that is than the rest of *base*.
     """
     body = text_of(write_head(run))
     output = None if run.output is None else text_of(run.output)
-    found, more = _step_writes(run, base)
-    found.insert(0, _head(run, base, body, output))
+    found, more = _step_writes(run, base, sealer)
+    found.insert(0, _head(run, base, body, output, sealer))
     if _has_new_variables(run, base):
         variables = text_of(run.variables)
-        found.append((PUT_VARIABLES, (run.id, variables), None))
+        cell = sealed(sealer, variables, "execution_variables", "body", run.id)
+        found.append((PUT_VARIABLES, (run.id, cell), None))
         more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
     found += _lane_writes(run)
     return found, Size(cost_of(body) + cost_of(output or ""), more)
@@ -130,8 +160,16 @@ def _has_new_variables(run: Execution, base: Execution | None) -> bool:
     return base.variables is not run.variables
 
 
-def _head(run: Execution, base: Execution | None, body: str, output: str | None) -> Write:
-    last = (run.fence, run.version + 1, body, output, run.id)
+def _head(
+    run: Execution, base: Execution | None, body: str, output: str | None, sealer: Sealer | None
+) -> Write:
+    url = None if run.callback_url is None else text_of(run.callback_url)
+    apart = zip(SEALED["executions"].columns, (url, output), strict=True)
+    cells = (
+        None if text is None else sealed(sealer, text, "executions", column, run.id)
+        for column, text in apart
+    )
+    last = (run.fence, run.version + 1, body, *cells, run.id)
     stale = ("executions", run.id)
     if run.version and base is not None and _place(base) == _place(run):
         return STAY, (*last, run.version), stale
@@ -156,7 +194,9 @@ _place = attrgetter(*_PLACE, "secrets")
 """Every column that an index or a filter looks at."""
 
 
-def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], int]:
+def _step_writes(
+    run: Execution, base: Execution | None, sealer: Sealer | None
+) -> tuple[list[Write], int]:
     """
     Write the step results that differ; all anew where the order does not go on. With how many
     bytes more they take up than those of *base*.
@@ -172,18 +212,30 @@ def _step_writes(run: Execution, base: Execution | None) -> tuple[list[Write], i
         for name, old in before.items()
         if known.get(name) is not old or run.step_results.get(name) is not old
     )
-    more = -sum(cost_of(body) + cost_of(output) for body, output in gone)
+    more = -sum(map(cost_of, chain.from_iterable(gone)))
     for position, (name, result) in enumerate(run.step_results.items()):
         if known.get(name) is not result:
-            body, output = _texts(name, result)
-            found.append((PUT_STEP, (run.id, position, body, output), None))
-            more += cost_of(body) + cost_of(output)
+            texts = _texts(name, result)
+            found.append((PUT_STEP, _step_values(run.id, position, texts, sealer), None))
+            more += sum(map(cost_of, texts))
     return found, more
 
 
-def _texts(name: str, result: StepResult) -> tuple[str, str]:
-    """A step result as body and output."""
-    return text_of({"name": name, **_write_step(result)}), text_of(result.output)
+def _texts(name: str, result: StepResult) -> tuple[str, ...]:
+    """A step result as body and what is apart."""
+    body = text_of({"name": name, **_write_step(result)})
+    return body, *(text_of(getattr(result, column)) for column in _STEP_APART)
+
+
+def _step_values(
+    id: str, position: int, texts: Sequence[str], sealer: Sealer | None
+) -> tuple[Any, ...]:
+    body, *apart = texts
+    cells = (
+        sealed(sealer, text, "step_results", column, id, position)
+        for column, text in zip(_STEP_APART, apart, strict=True)
+    )
+    return id, position, body, *cells
 
 
 def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:

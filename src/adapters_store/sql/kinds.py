@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 from attrs import evolve, frozen
 
 from adapters_store.sql.bodies import reader_of, text_of, value_of, writer_of
+from adapters_store.sql.sealed import Cells, sealed
 from adapters_store.sql.statements import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
@@ -20,10 +21,13 @@ from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
 Row = Sequence[Any]
 Key = tuple[Any, ...]
+Decode = Callable[[Row, Cells], R]
+"""Makes a record of a row, whose sealed cells the second argument opens."""
 
 
 @frozen
@@ -40,7 +44,7 @@ class Fetch(Generic[R]):
 
     table: str
     fetch: str
-    decode: Callable[[Row], R]
+    decode: "Decode[R]"
     probe: str | None = None
     watched: bool = False
     immutable: bool = False
@@ -86,18 +90,19 @@ class Kind(Generic[R]):
         """The record as it is once it is stored."""
         return cast("R", evolve(cast("Any", record), version=cast("Any", record).version + 1))
 
-    def decode(self, row: Row) -> R:
+    def decode(self, row: Row, cells: Cells) -> R:
         """A record from `version, body`."""
-        data = value_of(row[1])
+        data = value_of(cells.opened(row[1], "body"))
         data["version"] = row[0]
         return self._structure(data)
 
-    def put(self, record: R) -> Write:
+    def put(self, record: R, sealer: Sealer | None) -> Write:
         """The write that compares the version and sets."""
         key = self.key_of(record)
         version = cast("Any", record).version
         values = tuple(self._value(record, name) for name in self.columns)
-        values = (*values, version + 1, text_of(self._encode(record)))
+        body = sealed(sealer, text_of(self._encode(record)), self.table, "body", *key)
+        values = (*values, version + 1, body)
         stale = (self.table, str(key[-1]))
         if version == 0:
             return self.insert, (*key, *values), stale
@@ -137,9 +142,14 @@ APPROVALS = Kind(
         "created_at",
         "expires_at",
         "remind_at",
+        "allow_self_approval",
+        "assented",
     ),
     probed=True,
-    values={"named": lambda approval: 1 if approval.approvers else 0},
+    values={
+        "named": lambda approval: 1 if approval.approvers else 0,
+        "assented": lambda approval: text_of([one.account for one in approval.assents]),
+    },
 )
 ARTIFACTS = Kind("artifacts", Artifact, columns=("execution_id", "created_at"))
 CALLBACKS = Kind("callbacks", Callback, columns=("due_at",))

@@ -30,10 +30,12 @@ from adapters_store.sql.connection import (
     unavailable_on_error,
 )
 from adapters_store.sql.database_file import DatabaseFile
-from adapters_store.sql.kinds import Fetch, Key, Row
+from adapters_store.sql.kinds import Decode, Fetch, Key, Row
 from adapters_store.sql.queries import Query
+from adapters_store.sql.sealed import Cells
 from adapters_store.sql.statements import Writes
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
 log = logging.getLogger("wfcore.store")
@@ -98,8 +100,9 @@ class Cache:
 class Reads:
     """All reading connections of one store."""
 
-    def __init__(self, file: DatabaseFile, cache_bytes: int) -> None:
+    def __init__(self, file: DatabaseFile, cache_bytes: int, sealer: Sealer | None = None) -> None:
         self._file = file
+        self.sealer = sealer
         self._inline: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
         self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
@@ -175,25 +178,28 @@ class Reads:
 
     def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
         """The record in *row*, remembered under *key*."""
-        record = self.read(fetch.table, fetch.decode, row, key, anew=True)
+        cells = Cells(self.sealer, fetch.table, key)
+        record = self.read(fetch.table, fetch.decode, row, key, cells)
         texts = [text for text in row if isinstance(text, str)]
         compared = None if fetch.probe else row
-        size = ENTRY_BYTES + sum(map(cost_of, texts)) + (sum(map(len, texts)) if compared else 0)
+        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
+        size += sum(map(len, texts)) if compared else 0
         self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
         return record
 
     def read(
-        self, table: str, decode: Callable[[Row], R], row: Row, key: Key, anew: bool = False
+        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
     ) -> R:
         """
         The record in *row*. Raises `Unreadable`, and names it in the log: the first time, and
-        *anew* where somebody asks for just this one. What is stored there is never told.
+        anew where somebody asks for just this one (with *cells* of his own). What is stored there
+        is never told.
         """
         try:
-            return decode(row)
+            return decode(row, cells or Cells(self.sealer, table, key))
         except Exception as error:  # whatever a broken record raises
             id, kind = "/".join(map(str, key)), type(error).__name__
-            if anew or (table, id) not in self.unreadable:
+            if cells or (table, id) not in self.unreadable:
                 about = {"kind": table, "id": id, "error": kind}
                 log.error("a record cannot be read", extra=about)
             self.unreadable[table, id] = kind

@@ -19,8 +19,10 @@ from adapters_store.sql.kinds import (
     WEBHOOKS,
     WORKFLOWS,
     Kind,
+    Row,
 )
 from adapters_store.sql.queries import Listing, query
+from adapters_store.sql.sealed import Cells, sealed
 from adapters_store.sql.statements import insert
 from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
@@ -223,6 +225,10 @@ class Shares:
         self.desk.delete(SHARES, key, (SHARES.delete, key, None))
 
 
+def _delivery(row: Row, cells: Cells) -> Delivery:
+    return read_delivery(value_of(cells.opened(row[1], "body")))
+
+
 @define(eq=False)
 class Webhooks:
     desk: Desk
@@ -254,9 +260,7 @@ class Webhooks:
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         sql = "SELECT 0, body, id FROM webhook_deliveries WHERE webhook_id = ? ORDER BY id DESC"
         found = await self.desk.rows(query(sql, webhook_id, tables="webhook_deliveries"))
-        return self.desk.readable(
-            "webhook_deliveries", lambda row: read_delivery(value_of(row[1])), found
-        )
+        return self.desk.readable("webhook_deliveries", _delivery, found)
 
     def put(self, record: Webhook) -> None:
         self.desk.put(WEBHOOKS, record)
@@ -274,6 +278,7 @@ class Webhooks:
 
     def deliver(self, record: Delivery) -> None:
         body = text_of(write_delivery(record))
+        body = sealed(self.desk.sealer, body, "webhook_deliveries", "body", record.id)
         values = (record.webhook_id, int(record.authenticated), record.id, record.at, body)
         self.desk.write("webhook_deliveries", (ADD_DELIVERY, values, None))
 
@@ -289,6 +294,6 @@ class Replays:
         if record.version:
             self.desk.put(REPLAYS, record)
             return
-        _, values, stale = REPLAYS.put(record)
+        _, values, stale = REPLAYS.put(record, self.desk.sealer)
         self.desk.put(REPLAYS, record)
         self.desk.writes[-1] = (REPLACE_REPLAY, values, stale)

@@ -13,6 +13,7 @@ from adapters_store.sql.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bu
 from adapters_store.sql.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
 from adapters_store.sql.queries import Listing, Query, Where, query
 from adapters_store.sql.reads import ENTRY_BYTES
+from adapters_store.sql.sealed import Cells, sealed
 from adapters_store.sql.statements import insert
 from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
@@ -43,10 +44,8 @@ MAY_DECIDE = """CASE WHEN r.named
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
-UNDECIDED = """CASE WHEN json_valid(r.body)
-    THEN NOT (r.owner_id = ? AND json_extract(r.body, '$.allow_self_approval') IS 0)
-    AND NOT EXISTS (SELECT 1 FROM json_each(r.body, '$.assents') a
-        WHERE json_extract(a.value, '$.account') = ?) END"""
+UNDECIDED = """(r.allow_self_approval OR r.owner_id <> ?)
+    AND NOT EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"""
 
 REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
     WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
@@ -133,7 +132,7 @@ class Executions:
     def put(self, record: Execution) -> None:
         key = (record.id,)
         base, rest = self._base(record)
-        writes, size = execution_rows.writes(record, base)
+        writes, size = execution_rows.writes(record, base, self.desk.sealer)
         self.desk.write("executions", *writes)
         if len(writes) > 1:
             self.desk.changed.add("step_results")
@@ -287,9 +286,9 @@ class Callbacks:
         self.desk.put(CALLBACKS, record)
 
 
-def _event(row: Row) -> Event:
+def _event(row: Row, cells: Cells) -> Event:
     id, number, at, kind, data, _ = row
-    return Event(id, number, EpochMs(at), EventKind(kind), value_of(data))
+    return Event(id, number, EpochMs(at), EventKind(kind), value_of(cells.opened(data, "data")))
 
 
 @define(eq=False)
@@ -303,6 +302,7 @@ class Events:
         return await self.desk.some("events", _event, found, limit)
 
     def append(self, event: Event) -> None:
-        data = text_of(event.data) if event.data else "{}"
+        about = text_of(event.data) if event.data else "{}"
+        data = sealed(self.desk.sealer, about, "events", "data", event.execution_id, event.number)
         values = (event.execution_id, event.number, event.at, event.kind.value, data)
         self.desk.write("events", (ADD_EVENT, values, None))

@@ -64,6 +64,33 @@ class Passwords(Protocol):
         """Whether they fit. None costs as much time as a real hash, and never fits."""
 
 
+class Sealer(Protocol):
+    """Encrypts what a store keeps, so that whoever reads the file alone reads nothing of it."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Ids of the keys that it opens with; it seals with the first."""
+
+    @property
+    def where(self) -> str:
+        """Where the keys come from, in words for the operator."""
+
+    def make(self) -> None:
+        """Make a first key where there is none: called before anything is sealed."""
+
+    def seal(self, text: str, place: str) -> str:
+        """
+        *text* sealed for *place*: its key's id, a dot, and printable ASCII. Sealed twice, the same
+        text looks different.
+        """
+
+    def open(self, sealed: str, place: str) -> str:
+        """
+        What was sealed for *place*. Raises `ValueError` for an unknown key, a changed text, another
+        place.
+        """
+
+
 class Templates(Protocol):
     """
     Expressions in `{{ }}` over data; no statements, no evaluation of code. Deterministic.

@@ -11,7 +11,7 @@ from wfcore.wire.views import account_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, limit, pass_session, password, read_password
+from wfserver.params import Group, Member, limit, pass_session, password, read_line
 from wfserver.session import Session
 
 
@@ -27,7 +27,7 @@ def account_command() -> None:
 @pass_session
 def create(session: Session, email: str, plan: Plan, password_stdin: bool) -> None:
     """A new active account. With a password it may use the console."""
-    password = read_password(password_stdin)
+    password = read_line(password_stdin)
 
     async def job(services: Services) -> Account:
         return await accounts.create_account(
@@ -53,7 +53,7 @@ def set_(
     """Change plan, status or password."""
     if plan is None and status is None and not password_stdin:
         raise click.UsageError("Nothing to change: give --plan, --status or --password-stdin")
-    password = read_password(password_stdin)
+    password = read_line(password_stdin)
 
     async def job(services: Services) -> Account:
         found = await finding.account(services, account, "account")

@@ -1,35 +1,58 @@
 """`wfcore backup` and `wfcore restore`."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from attrs import evolve
 
-from adapters_store.sql.migrate import require_whole
+from adapters_store.sql.migrate import prepare, require_whole
+from adapters_store.sql.sealed import keys_of
 from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
+from wfserver.data_folder import SEAL_KEY_FILE, signing_key
 from wfserver.failures import Failed
 from wfserver.output import put_json
 from wfserver.params import Command, pass_session
+from wfserver.seal_keys import file_of, sealer_of
 from wfserver.session import Session
-from wfserver.settings import Settings
+from wfserver.settings import SEAL_KEY, Settings
 
 
 @click.command("backup", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--with-key", is_flag=True, help="Put the keys in, too, that the database needs.")
 @pass_session
-def backup_command(session: Session, file: Path) -> None:
-    """Write a consistent copy of database, artifacts and signing key to FILE (a tar)."""
+def backup_command(session: Session, file: Path, with_key: bool) -> None:
+    """
+    Write a consistent copy of database, artifacts and signing key to FILE (a tar).
+
+    The database is sealed, and FILE is of no use without its keys: keep those apart, or in it.
+    """
     target = file.absolute()
 
-    async def job(system: System) -> int:
-        return await back_up(system.services.store, system.settings.data, target)
+    async def job(system: System) -> tuple[int, str]:
+        keys = _keys(system.settings) if with_key else None
+        size = await back_up(system.services.store, system.settings.data, target, keys)
+        sealer = sealer_of(system.settings)
+        return size, sealer.where if sealer else ""
 
-    size = session.work_in(job)
+    size, where = session.work_in(job)
     if session.json:
         put_json({"file": str(target), "size": size})
+    elif with_key:
+        click.echo(
+            f"{target}: {size:,} bytes. Keep it safe: it holds all data, and the keys to it."
+        )
     else:
-        click.echo(f"{target}: {size:,} bytes. Keep it safe: it holds all data.")
+        click.echo(f"{target}: {size:,} bytes, without keys: keep {where} apart, and safe.")
+
+
+def _keys(settings: Settings) -> Path:
+    if settings.seal_key is not None:
+        raise Failed(f"the keys are in {SEAL_KEY}, not in a file; keep them yourself")
+    return file_of(settings)
 
 
 @click.command("restore", cls=Command)
@@ -41,15 +64,33 @@ def restore_command(session: Session, file: Path) -> None:
     if settings.store is not None:
         raise Failed("restore fills a data folder; leave out --store and WFCORE_STORE")
     with unpacked(file, settings.data) as folder:
-        asyncio.run(_open_once(folder))
+        missing = _missing_keys(evolve(settings, data=folder))
+        if missing:
+            signing_key(folder)
+            prepare(folder / DATABASE, folder)
+        else:
+            asyncio.run(_open_once(evolve(settings, data=folder)))
+        require_whole(folder / DATABASE)
     if session.json:
-        put_json({"data": str(settings.data)})
-    else:
-        click.echo(f"{settings.data} is restored")
+        put_json({"data": str(settings.data), "missingKeys": missing})
+        return
+    click.echo(f"{settings.data} is restored")
+    if missing:
+        click.echo(
+            f"The backup holds no key, and no server starts without {', '.join(missing)}: put the "
+            f"file that you kept at {settings.data / SEAL_KEY_FILE}, or set {SEAL_KEY}",
+            err=True,
+        )
 
 
-async def _open_once(folder: Path) -> None:
+def _missing_keys(settings: Settings) -> Sequence[str]:
+    """Ids of the keys that the unpacked database needs and that are not there."""
+    sealer = sealer_of(settings)
+    have = sealer.keys if sealer else ()
+    return [id for id in keys_of(settings.data / DATABASE) if id not in have]
+
+
+async def _open_once(settings: Settings) -> None:
     """A damaged or newer database is refused before it takes its place."""
-    async with open_system(Settings(folder)):
+    async with open_system(settings):
         pass
-    require_whole(folder / DATABASE)

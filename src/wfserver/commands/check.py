@@ -12,6 +12,7 @@ from wfserver.archive import ARTIFACTS
 from wfserver.failures import FAILED, Failed
 from wfserver.output import clean, put_json
 from wfserver.params import Command, pass_session
+from wfserver.seal_keys import sealer_of
 from wfserver.session import Session
 from wfserver.settings import Settings
 
@@ -47,5 +48,5 @@ def _told(settings: Settings) -> Iterator[Told]:
         raise Failed("memory: keeps nothing that could be checked")
     if not path.exists():
         raise Failed(f"there is no {path}; wfcore up makes it")
-    yield from check(path, settings.data / ARTIFACTS)
+    yield from check(path, settings.data / ARTIFACTS, sealer_of(settings))
     yield from check_counters(settings.data / "counters.db")

@@ -21,7 +21,7 @@ from wfcore.wire.webhooks import delivery_view, trigger_view, webhook_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Duration, Group, Member, Pair, limit, pass_session
+from wfserver.params import Duration, Group, Member, Pair, limit, pass_session, read_line, secret
 from wfserver.presence import base_url
 from wfserver.session import Session
 
@@ -41,6 +41,7 @@ def webhook_command() -> None:
 @click.option("--name", required=True)
 @click.option("--key", metavar="KEYID", help="Only this API key opens it; its account owns it.")
 @click.option("--secret", help="Requests are signed with this secret.")
+@secret
 @click.option(
     "--scheme",
     type=Member(Scheme),
@@ -62,16 +63,18 @@ def create(
     name: str,
     key: str | None,
     secret: str | None,
+    secret_stdin: bool,
     scheme: Scheme | None,
     open_: bool,
     mapping: tuple[tuple[str, str], ...],
 ) -> None:
-    """A new active webhook, with exactly one of --key, --secret or --scheme, and --open."""
+    """
+    A new active webhook, with exactly one of --key, --secret (or --scheme) and --open.
+    """
+    secret = _secret(secret, secret_stdin)
     signed = secret is not None or scheme is not None
     if sum((key is not None, signed, open_)) != 1:
         raise click.UsageError("Give exactly one of --key, --secret (or --scheme) and --open")
-    if secret == "":
-        raise click.UsageError("--secret must not be empty; --open makes a webhook without one")
 
     async def job(services: Services) -> Webhook:
         found = (await finding.workflow(services, workflow)).workflow
@@ -97,6 +100,7 @@ def create(
 @click.option("--status", type=Member(WebhookStatus), help="Disable it, or make it active again.")
 @click.option("--scheme", type=Member(Scheme), help="Whose headers sign its requests.")
 @click.option("--secret", help="From now on requests are signed with this secret.")
+@secret
 @click.option("--new-secret", is_flag=True, help="The same with a new one, which is shown once.")
 @click.option(
     "--overlap",
@@ -110,10 +114,12 @@ def set_(
     status: WebhookStatus | None,
     scheme: Scheme | None,
     secret: str | None,
+    secret_stdin: bool,
     new_secret: bool,
     overlap: int | None,
 ) -> None:
     """Change a webhook's status, scheme or secret."""
+    secret = _secret(secret, secret_stdin)
     if secret is not None and new_secret:
         raise click.UsageError("Give --secret or --new-secret, not both")
     given = {"status": status, "scheme": scheme, "secret": secret, "overlap": overlap}
@@ -187,6 +193,16 @@ def test(session: Session, id: str, payload: str | None) -> None:
             )
         ),
     )
+
+
+def _secret(given: str | None, stdin: bool) -> str | None:
+    """The secret of --secret or --secret-stdin."""
+    if given is not None and stdin:
+        raise click.UsageError("Give --secret or --secret-stdin, not both")
+    found = read_line(stdin) if stdin else given
+    if found == "":
+        raise click.UsageError("The secret must not be empty; --open makes a webhook without one")
+    return found
 
 
 def _object(text: str) -> JsonObject:

@@ -1,0 +1,150 @@
+"""
+The sealer of our stores: AES-256-GCM-SIV with a ring of keys. Decision 86.
+
+That cipher stays safe where a nonce is drawn twice, which random ones of 96 bits may be long before
+a busy server's key is old. The library is loaded with the first cell: most commands need none.
+"""
+
+import os
+import re
+from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+
+KEY_BYTES = 32
+_NONCE_BYTES = 12
+_PREFIX = "wfs_"
+_WRITTEN = re.compile(rf"{_PREFIX}([A-Za-z0-9_-]{{43}})")
+_LOOK_S = 1.0
+"""How long another process' new key may stay unseen by who seals."""
+
+
+def new_key() -> str:
+    """A random key as it is written down."""
+    return _PREFIX + urlsafe_b64encode(os.urandom(KEY_BYTES)).decode().rstrip("=")
+
+
+def keys_in(text: str) -> Sequence[str]:
+    """
+    The keys written in *text*, by blanks, commas or lines; what follows a `#` is a comment.
+
+    Raises `ValueError`, which never tells a key.
+    """
+    words = " ".join(line.partition("#")[0] for line in text.splitlines()).replace(",", " ").split()
+    if not words:
+        raise ValueError("holds no key; wfcore seal key makes one")
+    for number, word in enumerate(words, 1):
+        if not _WRITTEN.fullmatch(word):
+            raise ValueError(
+                f"key {number} is none: wfs_ and 43 characters; wfcore seal key makes one"
+            )
+    return tuple(dict.fromkeys(words))
+
+
+def id_of(key: str) -> str:
+    """A name for a key that tells nothing of it: stored beside what it sealed."""
+    return sha256(b"wfcore seal key " + _bytes(key)).hexdigest()[:8]
+
+
+def _bytes(key: str) -> bytes:
+    return urlsafe_b64decode(key.removeprefix(_PREFIX) + "=")
+
+
+class AeadSealer:
+    """
+    Satisfies `wfcore.ports.system.Sealer`. Seals with the first of *keys* and opens with all.
+
+    With *file* the keys are read from there (`keys_in`), and again when it changes: a rotation in
+    another process needs no restart. Where it is missing, *write* makes it, once the store knows
+    that nothing is sealed with another key. Raises `ValueError`, `OSError`.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str] = (),
+        file: Path | None = None,
+        write: Callable[[Path, bytes], None] | None = None,
+        where: str = "",
+    ) -> None:
+        self.where = where or str(file)
+        self._file = file
+        self._write = write
+        self._seen: tuple[int, int] | None = None
+        self._looked = 0.0
+        self._raw: Mapping[str, bytes] = {}
+        self._ciphers: dict[str, AESGCMSIV] = {}
+        if file is None:
+            self._take(keys)
+        elif write is None or file.exists():
+            self._read(file)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Ids of the keys, the one that seals first."""
+        return tuple(self._raw)
+
+    def make(self) -> None:
+        """Make the file where it is missing; of two that do so at once the first one's stays."""
+        if not self._raw and self._file is not None and self._write is not None:
+            self._write(self._file, f"{new_key()}\n".encode())
+            self._read(self._file)
+
+    def seal(self, text: str, place: str) -> str:
+        """*text* encrypted and bound to *place*."""
+        self._look()
+        id = next(iter(self._raw))
+        nonce = os.urandom(_NONCE_BYTES)
+        data = self._cipher(id).encrypt(nonce, text.encode(), place.encode())
+        return f"{id}.{b64encode(nonce + data).decode()}"
+
+    def open(self, sealed: str, place: str) -> str:
+        """What was sealed for *place*. Raises `ValueError`."""
+        from cryptography.exceptions import InvalidTag
+
+        id, _, written = sealed.partition(".")
+        if id not in self._raw:
+            self._look(at_once=True)
+        if id not in self._raw:
+            raise ValueError(f"it is sealed with the key {id!r}, which is not there")
+        data = b64decode(written, validate=True)
+        cipher = self._cipher(id)
+        try:
+            plain = cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], place.encode())
+        except InvalidTag:
+            raise ValueError("it was changed, or belongs elsewhere") from None
+        return plain.decode()
+
+    def _cipher(self, id: str) -> "AESGCMSIV":
+        found = self._ciphers.get(id)
+        if found is None:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+
+            found = self._ciphers[id] = AESGCMSIV(self._raw[id])
+        return found
+
+    def _look(self, at_once: bool = False) -> None:
+        """Read the file again where it is another one. One that cannot be read changes nothing."""
+        if self._file is None or not (at_once or monotonic() - self._looked > _LOOK_S):
+            return
+        try:
+            self._read(self._file)
+        except (OSError, ValueError):
+            self._looked = monotonic()
+
+    def _read(self, file: Path) -> None:
+        self._looked = monotonic()
+        found = file.stat()
+        seen = found.st_mtime_ns, found.st_ino
+        if seen != self._seen:
+            self._take(keys_in(file.read_text("utf-8")))
+            self._seen = seen
+
+    def _take(self, keys: Sequence[str]) -> None:
+        self._raw = {id_of(key): _bytes(key) for key in keys}
+        self._ciphers = {}

@@ -1,0 +1,108 @@
+"""`wfcore seal`: the keys that what is stored is sealed with. Decision 86."""
+
+import click
+
+from adapters_store.sealing import id_of, new_key
+from adapters_store.sqlite import SqliteStore
+from wfserver.compose import System
+from wfserver.failures import Failed
+from wfserver.output import put_fields, put_json
+from wfserver.params import Group, pass_session
+from wfserver.seal_keys import add_key, file_of, read_keys, remove_keys, require_settled, sealer_of
+from wfserver.session import Session
+from wfserver.settings import SEAL_KEY
+
+
+@click.group("seal", cls=Group)
+def seal_command() -> None:
+    """What is stored is sealed: with which keys, and with a new one."""
+
+
+@seal_command.command("key")
+@pass_session
+def key(session: Session) -> None:
+    """A new random key, for WFCORE_SEAL_KEY or a file of your own. Nothing is stored."""
+    made = new_key()
+    if session.json:
+        put_json({"key": made, "id": id_of(made)})
+    else:
+        click.echo(made)
+
+
+@seal_command.command("status")
+@pass_session
+def status(session: Session) -> None:
+    """The keys in use, and how much is sealed with each."""
+
+    async def job(system: System) -> tuple[str, dict[str, int], int]:
+        store, sealer = _store(system), sealer_of(system.settings)
+        assert sealer is not None
+        found = dict(await store.sealed())
+        clear = found.pop(None, 0)
+        held = {id: found.get(id, 0) for id in sealer.keys}
+        return sealer.where, held, clear
+
+    where, sealed, clear = session.work_in(job)
+    if session.json:
+        put_json({"keys": where, "sealed": sealed, "clear": clear})
+        return
+    put_fields({"keys in": where, **{f"sealed with {id}": n for id, n in sealed.items()}})
+    if clear:
+        click.echo(f"{clear:,} values are in clear, from before; wfcore seal rotate seals them")
+
+
+@seal_command.command("rotate")
+@pass_session
+def rotate(session: Session) -> None:
+    """
+    Seal everything with a new key, beside a running server. What is in clear from before, too.
+
+    Keys in WFCORE_SEAL_KEY are yours: put the new one first there, restart, then call this. The key
+    before stays readable until wfcore seal prune.
+    """
+
+    async def job(system: System) -> tuple[str, int]:
+        store, settings = _store(system), system.settings
+        if settings.seal_key is None:
+            add_key(file_of(settings))
+        sealer = sealer_of(settings)
+        assert sealer is not None
+        return sealer.keys[0], await store.reseal(sealer)
+
+    id, count = session.work_in(job)
+    if session.json:
+        put_json({"key": id, "sealed": count})
+    else:
+        click.echo(f"{count:,} values are sealed with the key {id}")
+        click.echo(
+            "Keep the key file safe. wfcore compact takes what was in clear out of the file."
+        )
+
+
+@seal_command.command("prune")
+@pass_session
+def prune(session: Session) -> None:
+    """Remove keys that nothing is sealed with any more; a backup from before still needs them."""
+
+    async def job(system: System) -> list[str]:
+        store, settings = _store(system), system.settings
+        if settings.seal_key is not None:
+            raise Failed(f"the keys are in {SEAL_KEY}; wfcore seal status says which are in use")
+        file = file_of(settings)
+        require_settled(file)
+        gone = await store.forget_keys([id_of(key) for key in read_keys(file)[1:]])
+        remove_keys(file, gone)
+        return list(gone)
+
+    gone = session.work_in(job)
+    if session.json:
+        put_json({"removed": gone})
+    else:
+        click.echo(f"removed: {', '.join(gone)}" if gone else "every key is in use")
+
+
+def _store(system: System) -> SqliteStore:
+    store = system.services.store
+    if not isinstance(store, SqliteStore):
+        raise Failed("memory: keeps nothing that could be sealed")
+    return store

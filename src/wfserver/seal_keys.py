@@ -1,0 +1,78 @@
+"""
+Where the keys are that seal what is stored: the environment, or a file. Decision 86.
+
+A key in the data folder keeps copies of the database alone unreadable. Who is to be kept out of
+the whole folder needs the key elsewhere: `WFCORE_SEAL_KEY_FILE`, or `WFCORE_SEAL_KEY`.
+"""
+
+import time
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+
+from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from wfserver.data_folder import SEAL_KEY_FILE, write_key
+from wfserver.failures import Failed
+from wfserver.settings import SEAL_KEY, Settings
+
+_YOUNG_S = 60
+"""So long after a rotation a server may still write what it sealed with the key before."""
+
+
+def sealer_of(settings: Settings) -> AeadSealer | None:
+    """What seals the store of *settings*; None in memory. Raises `Failed`."""
+    if settings.store == "memory:":
+        return None
+    if settings.seal_key is not None:
+        if settings.seal_key_file is not None:
+            raise Failed(f"{SEAL_KEY} and {SEAL_KEY}_FILE are both set; leave one out")
+        return AeadSealer(_checked(settings.seal_key, SEAL_KEY), where=SEAL_KEY)
+    file = file_of(settings)
+    if file.exists():
+        read_keys(file)
+    return AeadSealer(file=file, write=partial(write_key, replace=False))
+
+
+def file_of(settings: Settings) -> Path:
+    """The file that keeps the keys, unless the environment holds them."""
+    return settings.seal_key_file or settings.data / SEAL_KEY_FILE
+
+
+def read_keys(file: Path) -> list[str]:
+    """The keys in *file*, the one that seals first. Raises `Failed`."""
+    try:
+        return _checked(file.read_text("utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Failed(f"{file} cannot be read: {why}") from None
+
+
+def add_key(file: Path) -> None:
+    """Put a new key before those in *file*: it seals from now on, and they only open."""
+    _write(file, [new_key(), *read_keys(file)])
+
+
+def remove_keys(file: Path, ids: Collection[str]) -> None:
+    """Take keys out of *file*; the first one stays."""
+    first, *others = read_keys(file)
+    _write(file, [first, *(key for key in others if id_of(key) not in ids)])
+
+
+def require_settled(file: Path) -> None:
+    """Raises `Failed` where *file* has just changed: a server may not have seen it yet."""
+    if time.time() - file.stat().st_mtime < _YOUNG_S:
+        raise Failed(
+            f"{file} changed less than a minute ago, and a server may still write what it sealed "
+            "before; try again in a minute"
+        )
+
+
+def _write(file: Path, keys: Collection[str]) -> None:
+    write_key(file, "".join(f"{key}\n" for key in keys).encode(), replace=True)
+
+
+def _checked(text: str, where: str) -> list[str]:
+    try:
+        return list(keys_in(text))
+    except ValueError as error:
+        raise Failed(f"{where}: {error}") from None

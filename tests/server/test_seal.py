@@ -1,0 +1,231 @@
+"""The keys that seal what is stored: where they are, how they change, and what is said without."""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from adapters_store.sealing import id_of, keys_in, new_key
+from wfserver.settings import take_environment
+
+from .conftest import Call, Running, document, end, program, start
+
+SECRET = "whsec-c4nary-51b0"
+
+
+def files(data: Path) -> bytes:
+    """Everything in the data folder but its keys."""
+    kept = ("seal.key", "first.key", "signing.key")
+    return b"".join(
+        path.read_bytes() for path in data.rglob("*") if path.is_file() and path.name not in kept
+    )
+
+
+@pytest.fixture
+def hook(wfcore: Call, applied: str) -> str:
+    """The id of a webhook whose secret came in over stdin."""
+    made = wfcore(
+        *("webhook", "create", "--workflow", applied, "--name", "in", "--secret-stdin", "--json"),
+        stdin=f"{SECRET}\n",
+    )
+    assert made.status == 0, made.err
+    return str(made.json["id"])
+
+
+def test_the_first_start_makes_a_key(up: Running) -> None:
+    """It lies in the data folder, for its owner alone; the database knows its id."""
+    file = up.data / "seal.key"
+    assert file.stat().st_mode & 0o777 == 0o600
+    (key,) = keys_in(file.read_text())
+    status = program("--data", str(up.data), "seal", "status", "--json").json
+    assert status["keys"] == str(file)
+    assert list(status["sealed"]) == [id_of(key)]
+    assert status["sealed"][id_of(key)] > 0
+    assert status["clear"] == 0
+    assert key.encode() not in files(up.data)
+
+
+def test_a_secret_from_stdin_is_in_no_file(wfcore: Call, hook: str, data: Path) -> None:
+    """Neither as it is nor in base64; and not among the arguments, which everybody can read."""
+    assert b"c4nary" not in files(data)
+    changed = wfcore("webhook", "set", hook, "--secret-stdin", stdin="another-c4nary\n")
+    assert changed.status == 0
+    assert b"c4nary" not in files(data)
+    assert "c4nary" not in changed.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "said"),
+    [
+        (("--secret", "x", "--secret-stdin"), "y\n", "not both"),
+        (("--secret-stdin",), "\n", "must not be empty"),
+        (("--secret-stdin", "--open"), "y\n", "exactly one"),
+    ],
+)
+def test_a_secret_comes_from_one_place(
+    wfcore: Call, applied: str, arguments: tuple[str, ...], stdin: str, said: str
+) -> None:
+    """Given twice, or not at all, it is refused before anything is made."""
+    made = wfcore(
+        "webhook", "create", "--workflow", applied, "--name", "in", *arguments, stdin=stdin
+    )
+    assert made.status == 2
+    assert said in made.err
+
+
+@pytest.mark.parametrize("what", ["gone", "another", "broken"])
+def test_no_start_with_a_wrong_key(
+    wfcore: Call, hook: str, data: Path, what: str, tmp_path: Path
+) -> None:
+    """One line says which file, which key and what helps; nothing is made or changed."""
+    file = data / "seal.key"
+    right = file.read_text()
+    file.unlink()
+    if what == "another":
+        file.write_text(new_key())
+    elif what == "broken":
+        file.write_text("hunter2")
+    before = sorted(os.listdir(data)), (data / "wfcore.db").read_bytes()
+    said = wfcore("webhook", "list")
+    assert said.status == 1
+    assert str(file) in said.err
+    assert "Traceback" not in said.err
+    assert said.err.count("\n") == 1
+    assert "hunter2" not in said.err
+    assert (id_of(right.strip()) in said.err) == (what != "broken")
+    assert (sorted(os.listdir(data)), (data / "wfcore.db").read_bytes()) == before
+    file.write_text(right)
+    assert hook in wfcore("webhook", "list").out
+
+
+def test_a_key_from_the_environment(
+    wfcore: Call, hook: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It seals instead of the file, which need not be there; nothing started later inherits it."""
+    key = (data / "seal.key").read_text().strip()
+    (data / "seal.key").unlink()
+    monkeypatch.setenv("WFCORE_SEAL_KEY", key)
+    said = wfcore("seal", "status", "--json")
+    assert said.json["keys"] == "WFCORE_SEAL_KEY"
+    assert "WFCORE_SEAL_KEY" not in os.environ
+    assert not (data / "seal.key").exists()
+    monkeypatch.setenv("WFCORE_SEAL_KEY", key)
+    assert take_environment()["WFCORE_SEAL_KEY"] == key
+    for name, value in (("WFCORE_SEAL_KEY", key), ("WFCORE_SEAL_KEY_FILE", "/nowhere")):
+        monkeypatch.setenv(name, value)
+    said = wfcore("seal", "status")
+    assert (said.status, "leave one out" in said.err) == (1, True)
+    assert key not in said.err
+
+
+def test_a_key_file_elsewhere(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made there, and the data folder holds no key to what is in it."""
+    file = tmp_path / "keys" / "wfcore"
+    file.parent.mkdir()
+    monkeypatch.setenv("WFCORE_SEAL_KEY_FILE", str(file))
+    data = tmp_path / "data"
+    assert call("--data", str(data), "account", "create", "ann@example.org").status == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not (data / "seal.key").exists()
+
+
+def test_a_made_key_can_be_used(wfcore: Call) -> None:
+    """`wfcore seal key` prints one, and its id with --json."""
+    (key,) = keys_in(wfcore("seal", "key").out)
+    made = wfcore("seal", "key", "--json").json
+    assert made["id"] == id_of(made["key"])
+    assert made["key"] != key
+
+
+def test_rotation_beside_a_running_server(tmp_path: Path) -> None:
+    """A server goes on, with the new key, and the old one can go a minute later."""
+    data = tmp_path / "data"
+    process = start("up", "--port", "0", "--json", data=data)
+    try:
+        document(process, data)
+        old = (data / "seal.key").read_text().strip()
+        wfcore = ("--data", str(data), "--json")
+        rotated = program(*wfcore, "seal", "rotate").json
+        new, kept = keys_in((data / "seal.key").read_text())
+        assert (rotated["key"], kept) == (id_of(new), old)
+        assert rotated["sealed"] > 0
+        assert (data / "seal.key").stat().st_mode & 0o777 == 0o600
+        tried = program("--data", str(data), "try", "--yes", timeout=60)
+        assert tried.status == 0, tried.err
+        said = program("--data", str(data), "seal", "prune")
+        assert (said.status, "less than a minute" in said.err) == (1, True)
+        os.utime(data / "seal.key", (1, 1))
+        assert program(*wfcore, "seal", "rotate").status == 0
+        os.utime(data / "seal.key", (1, 1))
+        assert id_of(old) in program(*wfcore, "seal", "prune").json["removed"]
+        assert program("--data", str(data), "execution", "list").status == 0
+    finally:
+        end(process)
+    assert list(program(*wfcore, "seal", "status").json["sealed"]) != []
+
+
+def test_a_backup_holds_a_key_only_if_asked(
+    call: Call, wfcore: Call, hook: str, data: Path, tmp_path: Path
+) -> None:
+    """Without one it opens nothing until the key is put back; with it, it is complete."""
+    plain, whole = tmp_path / "plain.tar", tmp_path / "whole.tar"
+    said = wfcore("backup", str(plain))
+    assert str(data / "seal.key") in said.out
+    assert wfcore("backup", str(whole), "--with-key").status == 0
+    for file, named in ((plain, False), (whole, True)):
+        with tarfile.open(file) as tar:
+            assert ("seal.key" in tar.getnames()) == named
+    assert b"c4nary" not in plain.read_bytes()
+    assert (data / "seal.key").read_bytes().strip() not in plain.read_bytes()
+    assert call("--data", str(tmp_path / "two"), "restore", str(whole)).status == 0
+    assert hook in call("--data", str(tmp_path / "two"), "webhook", "list").out
+    one = tmp_path / "one"
+    restored = call("--data", str(one), "restore", str(plain))
+    assert restored.status == 0
+    assert str(one / "seal.key") in restored.err
+    refused = call("--data", str(one), "webhook", "list")
+    assert refused.status == 1
+    assert "put the key back" in refused.err
+    (one / "seal.key").write_bytes((data / "seal.key").read_bytes())
+    assert hook in call("--data", str(one), "webhook", "list").out
+
+
+def test_what_is_missing_is_said_to_programs(
+    call: Call,
+    wfcore: Call,
+    hook: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`restore --json` lists the ids of the keys; none where the environment holds them."""
+    file = tmp_path / "plain.tar"
+    assert wfcore("backup", str(file)).status == 0
+    again = call("--data", str(tmp_path / "one"), "restore", str(file), "--json")
+    assert again.json["missingKeys"] == [id_of((data / "seal.key").read_text().strip())]
+    assert json.loads(again.out)["data"] == str(tmp_path / "one")
+    monkeypatch.setenv("WFCORE_SEAL_KEY", (data / "seal.key").read_text())
+    there = call("--data", str(tmp_path / "two"), "restore", str(file), "--json")
+    assert there.json["missingKeys"] == []
+
+
+def test_what_was_stored_in_clear_goes_with_a_rotation(wfcore: Call, hook: str, data: Path) -> None:
+    """A webhook of an older release is read, sealed, and after `compact` in no page of the file."""
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(data / "wfcore.db", isolation_level=None)) as database:
+        body = {"id": "wh_old", "owner_id": "acc", "workflow_id": "wf", "name": "old"}
+        body |= {"created_at": 1, "updated_at": 1, "secret_key": SECRET}
+        database.execute(
+            "INSERT INTO webhooks VALUES ('wh_old', 'acc', 'wf', 1, 1, ?)", (json.dumps(body),)
+        )
+    assert b"c4nary" in files(data)
+    assert "wh_old" in wfcore("webhook", "list").out
+    assert wfcore("seal", "status", "--json").json["clear"] == 1
+    assert wfcore("seal", "rotate").status == 0
+    assert wfcore("compact").status == 0
+    assert b"c4nary" not in files(data)
+    assert "wh_old" in wfcore("webhook", "list").out

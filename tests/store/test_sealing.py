@@ -1,0 +1,390 @@
+"""What is stored is sealed: by whom it can be read, moved, changed, and with which keys."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from adapters_store.sql.sealed import SEALED
+from adapters_store.sqlite import SqliteStore
+from wfcore.errors import StoreRefused, Unreadable
+from wfcore.model.approval import Assent
+from wfcore.model.callback import Callback
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import StepResult, StepStatus
+from wfcore.model.page import PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Delivery, DeliveryKind
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+
+from .conftest import Start
+
+CANARY = 'c4nary "of" \\ a mine/äß'
+URL = "https://example.org/hook?token=c4nary"
+PAGE = PageRequest(1, 50)
+NOW = make.NOW
+
+
+def records() -> list[Any]:
+    """One record of each kind that holds something of somebody's, with a canary in it."""
+    loop = StepResult(StepStatus.RUNNING, NOW, items=[{"row": CANARY}])
+    done = StepResult(StepStatus.COMPLETED, NOW, NOW, output={"said": [CANARY]})
+    run = evolve(
+        make.execution("exec_1"),
+        variables={"token": CANARY},
+        output=CANARY,
+        callback_url=URL,
+        step_results={"a": done, "b": loop},
+    )
+    return [
+        evolve(make.key("key_1"), callback_secret=CANARY),
+        evolve(make.webhook("wh_1"), secret_key=CANARY, old_secret=CANARY),
+        run,
+        evolve(make.approval("appr_1"), message=CANARY, comment=CANARY),
+        Callback("exec_1", URL, None, NOW, NOW),
+        Replay("acc_1/wf_1", CANARY, "f" * 64, "exec_1", NOW),
+    ]
+
+
+async def fill(store: SqliteStore) -> None:
+    """Store all of them, and what belongs to them."""
+    await keep(store, *records())
+    async with store.unit() as unit:
+        unit.events.append(Event("exec_1", 1, NOW, EventKind.STEP_LOG, {"text": CANARY}))
+        kind = DeliveryKind.SENDER
+        payload = {"token": CANARY}
+        unit.webhooks.deliver(Delivery("dl_1", "wh_1", NOW, kind, 500, True, payload=payload))
+        snapshot = make.snapshot("wf_1")
+        secret = evolve(snapshot.definition, description=CANARY)
+        unit.definitions.put(evolve(snapshot, definition=secret))
+        await unit.commit()
+
+
+async def seen(store: SqliteStore) -> list[Any]:
+    """All that was stored, read again."""
+    async with store.view() as view:
+        return [
+            await view.keys.get("key_1"),
+            await view.webhooks.get("wh_1"),
+            await view.executions.get("exec_1"),
+            await view.executions.list(ExecutionFilter(), PAGE),
+            await view.approvals.get("appr_1"),
+            await view.callbacks.get("exec_1"),
+            await view.replays.get("acc_1/wf_1", CANARY),
+            await view.events.of_execution("exec_1", 0, 10),
+            await view.webhooks.deliveries("wh_1"),
+            await view.definitions.get("wf_1", 1),
+        ]
+
+
+def cells(path: Path) -> dict[str, list[str]]:
+    """Every cell that may be sealed, by table and column; those that say nothing are left out."""
+    found: dict[str, list[str]] = {}
+    with closing(sqlite3.connect(path)) as database:
+        for table, about in SEALED.items():
+            for column in about.columns:
+                sql = f"SELECT {column} FROM {table} WHERE {column} NOT IN ('null', '{{}}')"
+                found[f"{table}.{column}"] = [row[0] for row in database.execute(sql)]
+    return found
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@pytest.fixture
+def key() -> str:
+    return new_key()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, key: str) -> AsyncIterator[SqliteStore]:
+    """A sealed store that holds everything."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db", sealer=AeadSealer([key]))
+    await fill(store)
+    yield store
+    await store.close()
+
+
+async def test_nothing_of_anybody_is_in_the_files_in_clear(store: SqliteStore) -> None:
+    """No cell says what it holds, in any form; and all of it is read again, also as a list."""
+    assert all(cells(store.path).values())
+    key_of_replay = CANARY  # the client's own key is what the row is found by
+    forms = {CANARY, json.dumps(CANARY)[1:-1], json.dumps(CANARY, ensure_ascii=False)[1:-1]}
+    for place, found in cells(store.path).items():
+        for cell in found:
+            assert cell.startswith("~"), place
+            assert not [form for form in (*forms, "c4nary") if form in cell], place
+    async with store.view() as view:
+        assert await view.replays.get("acc_1/wf_1", key_of_replay) is not None
+    other = await SqliteStore.open(store.path, sealer=store.sealer)
+    found_again = await seen(other)
+    await other.close()
+    assert repr(found_again[2:4]).count("c4nary") >= 4
+    assert found_again[0].callback_secret == CANARY
+    assert (found_again[1].secret_key, found_again[1].old_secret) == (CANARY, CANARY)
+
+
+async def test_what_was_stored_before_there_was_a_key_is_read_and_sealed(
+    tmp_path: Path, key: str
+) -> None:
+    """Rows in clear are read beside sealed ones; sealing them changes nothing that is read."""
+    plain = await SqliteStore.open(tmp_path / "wfcore.db")
+    await fill(plain)
+    before = await seen(plain)
+    assert sum("c4nary" in cell for found in cells(plain.path).values() for cell in found) >= 10
+    await plain.close()
+    sealer = AeadSealer([key])
+    one = await SqliteStore.open(plain.path, sealer=sealer)
+    two = await SqliteStore.open(plain.path, sealer=sealer)
+    assert await seen(two) == before
+    assert await one.reseal(sealer) == sum(len(found) for found in cells(one.path).values())
+    assert {cell[:9] for found in cells(one.path).values() for cell in found} == {f"~{id_of(key)}"}
+    assert await seen(two) == await seen(one) == before
+    assert await one.reseal(sealer) == 0
+    for store in (one, two):
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(name, col) for name, about in SEALED.items() for col in about.columns]
+)
+async def test_a_cell_opens_in_its_own_row_alone(
+    store: SqliteStore, tmp_path: Path, table: str, column: str
+) -> None:
+    """Moved to another row or column, or changed by one character, it is unreadable: not wrong."""
+    about = SEALED[table]
+    bound = about.bound or about.key
+    with closing(sqlite3.connect(store.path)) as database:
+        names = ", ".join(bound)
+        sql = f"SELECT {column}, {names} FROM {table} WHERE {column} LIKE '~%'"
+        cell, *row = database.execute(sql).fetchone()
+    sealer = store.sealer
+    assert sealer is not None
+    place = f"{table}.{column}/{'/'.join(map(str, row))}"
+    text = sealer.open(cell[1:], place)
+    assert "c4nary" in text
+    flipped = cell[1:-6] + ("A" if cell[-6] != "A" else "B") + cell[-5:]
+    others = (place + "x", place.replace(".", ".other_", 1), "x" + place)
+    for moved, where in [*((cell[1:], other) for other in others), (flipped, place)]:
+        with pytest.raises(ValueError, match="changed, or belongs elsewhere"):
+            sealer.open(moved, where)
+
+
+async def test_a_secret_moved_to_another_webhook_is_unreadable(store: SqliteStore) -> None:
+    """Who can write to the database cannot give a webhook the secret of another one."""
+    await keep(store, evolve(make.webhook("wh_2"), secret_key="other"))
+    run_sql(
+        store.path,
+        "UPDATE webhooks SET version = 9, body ="
+        " (SELECT body FROM webhooks WHERE id = 'wh_1') WHERE id = 'wh_2'",
+        "UPDATE pulse SET beats = beats + 1",
+    )
+    async with store.view() as view:
+        with pytest.raises(Unreadable):
+            await view.webhooks.get("wh_2")
+        assert await view.webhooks.get("wh_1") is not None
+
+
+@pytest.mark.parametrize("given", ["another key", "no key"])
+async def test_a_store_with_the_wrong_key_does_not_open(
+    store: SqliteStore, given: str, key: str
+) -> None:
+    """It says which key is missing and where it looked, and no key; nothing is changed."""
+    before = cells(store.path)
+    another = new_key()
+    sealer = AeadSealer([another], where="/run/keys") if given == "another key" else None
+    with pytest.raises(StoreRefused) as refusal:
+        await SqliteStore.open(store.path, sealer=sealer)
+    said = str(refusal.value)
+    assert id_of(key) in said
+    assert ("/run/keys" in said) == (sealer is not None)
+    assert key not in said
+    assert another not in said
+    assert cells(store.path) == before
+    await (await SqliteStore.open(store.path, sealer=AeadSealer([another, key]))).close()
+
+
+async def test_a_missing_key_file_is_not_made_anew(store: SqliteStore, tmp_path: Path) -> None:
+    """A file that is gone is asked for; a new key would hide that nothing can be read."""
+    gone = tmp_path / "seal.key"
+
+    def write(file: Path, content: bytes) -> None:
+        file.write_bytes(content)
+
+    with pytest.raises(StoreRefused, match="is not there"):
+        await SqliteStore.open(store.path, sealer=AeadSealer(file=gone, write=write))
+    assert not gone.exists()
+
+
+async def test_keys_change_while_others_read_and_write(tmp_path: Path, key: str) -> None:
+    """
+    A handle that knows the old key alone goes on, reads what the new one sealed, and what it writes
+    meanwhile is not lost: it finds the new key in the file.
+    """
+    file = tmp_path / "seal.key"
+    file.write_text(key)
+    server = await SqliteStore.open(
+        tmp_path / "wfcore.db", cache_bytes=0, sealer=AeadSealer(file=file)
+    )
+    await fill(server)
+    before = await seen(server)
+    fresh = new_key()
+    file.write_text(f"{fresh}\n{key}\n")
+    tool = await SqliteStore.open(server.path, sealer=AeadSealer(file=file))
+    assert tool.sealer is not None
+
+    async def write() -> None:
+        for number in range(2, 60):
+            async with server.unit() as unit:
+                unit.events.append(Event("exec_1", number, NOW, EventKind.STEP_LOG, {"n": CANARY}))
+                await unit.commit()
+
+    _, count = await asyncio.gather(write(), tool.reseal(tool.sealer))
+    assert count
+    found = await seen(server)
+    assert found[:7] == before[:7]
+    await tool.reseal(tool.sealer)
+    assert list(await tool.sealed()) == [id_of(fresh)]
+    assert await tool.forget_keys([id_of(key)]) == [id_of(key)]
+    file.write_text(fresh)
+    assert await seen(server) == await seen(tool)
+    for store in (server, tool):
+        await store.close()
+    await (await SqliteStore.open(server.path, sealer=AeadSealer([fresh]))).close()
+
+
+async def test_a_key_in_use_is_not_forgotten(store: SqliteStore, key: str) -> None:
+    """As long as one cell is sealed with it, a start asks for it."""
+    assert await store.forget_keys([id_of(key)]) == []
+    with pytest.raises(StoreRefused):
+        await SqliteStore.open(store.path, sealer=AeadSealer([new_key()]))
+
+
+SEAL_SLOWLY = """
+import asyncio, sys
+from adapters_store.sealing import AeadSealer
+from adapters_store.sql import sealed
+from adapters_store.sqlite import SqliteStore
+from pathlib import Path
+
+async def main():
+    sealed.BATCH = 1
+    sealer = AeadSealer(sys.argv[2:])
+    store = await SqliteStore.open(Path(sys.argv[1]), sealer=sealer)
+    print("open", flush=True)
+    while True:
+        await store.reseal(sealer)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_rotation_that_is_killed_loses_nothing(
+    store: SqliteStore, key: str, start: Start
+) -> None:
+    """Killed wherever it was, everything is readable with both keys, and a later one ends it."""
+    before = await seen(store)
+    fresh = new_key()
+    process = start(SEAL_SLOWLY, store.path, fresh, key)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    both = AeadSealer([fresh, key])
+    again = await SqliteStore.open(store.path, sealer=both)
+    assert await seen(again) == before
+    await again.reseal(both)
+    assert list(await again.sealed()) == [id_of(fresh)]
+    await again.close()
+
+
+async def test_damage_is_left_alone_by_a_rotation(store: SqliteStore, key: str) -> None:
+    """A cell that cannot be opened stays as it is, is counted, and keeps its key from going."""
+    run_sql(store.path, "UPDATE webhooks SET body = substr(body, 1, 40)")
+    damaged = cells(store.path)["webhooks.body"]
+    both = AeadSealer([new_key(), key])
+    await store.reseal(both)
+    assert cells(store.path)["webhooks.body"] == damaged
+    assert (await store.sealed())[id_of(key)] == 1
+    assert await store.forget_keys([id_of(key)]) == []
+
+
+async def test_lists_of_approvals_look_at_columns(store: SqliteStore) -> None:
+    """Who has assented, and who may not decide alone, is found though the body is sealed."""
+    mine = evolve(make.approval("appr_2"), required_approvals=2)
+    assented = evolve(
+        make.approval("appr_3"), required_approvals=2, assents=(Assent("x", mine.owner_id, NOW),)
+    )
+    barred = evolve(make.approval("appr_4"), allow_self_approval=False)
+    await keep(store, mine, assented, barred)
+    async with store.view() as view:
+        waiting = ApprovalFilter(account_id=mine.owner_id, email="a@example.org", waiting=True)
+        page = await view.approvals.list(waiting, PAGE)
+    assert {one.id for one in page.rows} == {"appr_1", "appr_2"}
+
+
+@pytest.mark.parametrize("text", ["", "# nothing", "wfs_short", "hunter2hunter2", f"{'A' * 47}"])
+def test_what_is_no_key_is_refused_without_being_told(text: str) -> None:
+    """The message says what a key looks like and how to make one."""
+    with pytest.raises(ValueError, match="wfcore seal key makes one") as refusal:
+        keys_in(text)
+    assert not text.strip("# ") or text not in str(refusal.value)
+
+
+def test_keys_are_written_as_people_write_lists() -> None:
+    """By lines, blanks or commas, with comments; each counts once, the first one seals."""
+    one, two = new_key(), new_key()
+    assert list(keys_in(f"# new\n{one}, {two} {one} # old\n")) == [one, two]
+    assert len({id_of(new_key()) for _ in range(50)}) == 50
+
+
+def test_the_same_text_never_looks_the_same(key: str) -> None:
+    """Two rows that hold the same secret cannot be told to."""
+    sealer = AeadSealer([key])
+    assert len({sealer.seal("same", "here") for _ in range(100)}) == 100
+
+
+async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
+    """A file of the schema before: loops' items, callback URLs and who may decide are all there."""
+    folder = store.path.parent / "old"
+    folder.mkdir()
+    plain = await SqliteStore.open(folder / "wfcore.db")
+    await fill(plain)
+    barred = evolve(make.approval("appr_2"), allow_self_approval=False)
+    assented = evolve(
+        make.approval("appr_3"), required_approvals=2, assents=(Assent("x", barred.owner_id, NOW),)
+    )
+    await keep(plain, barred, assented)
+    before = await seen(plain)
+    await plain.close()
+    run_sql(
+        plain.path,
+        "UPDATE step_results SET body = json_set(body, '$.items', json(items))"
+        " WHERE items <> 'null'",
+        "UPDATE executions SET body = json_set(body, '$.callback_url', json(callback_url))",
+        "ALTER TABLE step_results DROP COLUMN items",
+        "ALTER TABLE executions DROP COLUMN callback_url",
+        "ALTER TABLE approvals DROP COLUMN allow_self_approval",
+        "ALTER TABLE approvals DROP COLUMN assented",
+        "DROP TABLE seal_keys",
+        "PRAGMA user_version = 13",
+    )
+    again = await SqliteStore.open(plain.path, cache_bytes=0)
+    assert await seen(again) == before
+    async with again.view() as view:
+        waiting = ApprovalFilter(account_id=barred.owner_id, email="a@example.org", waiting=True)
+        page = await view.approvals.list(waiting, PAGE)
+    assert [one.id for one in page.rows] == ["appr_1"]
+    await again.close()
