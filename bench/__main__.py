@@ -16,7 +16,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.table import Table
 
-from bench import http, kit, readers, retention, spawn, writer
+from bench import http, kit, largest, readers, retention, spawn, writer
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -208,6 +208,8 @@ def main() -> int:
         kit_rows(report)
         engine_rows(report, seconds, Path(folder, "engine"), starts)
         store_rows(report, seconds, Path(folder, "store"), wanted)
+        what = "10,000 edited rows approved: longest turn of the event loop"
+        report.most(what, largest.held_ms(Path(folder, "largest")), "ms", 100)
     console.print(report.table)
     return 0 if report.kept else 1
 

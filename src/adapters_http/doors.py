@@ -5,7 +5,8 @@ AU-8 to AU-10.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 from starlette.datastructures import Headers
 from starlette.types import Receive
@@ -36,18 +37,30 @@ async def _read(ask: Ask, route: Route, receive: Receive) -> None:
     ask.raw = await read_body(receive, Headers(scope=ask.scope), route.body_limit)
 
 
-def _understand(ask: Ask, route: Route) -> None:
-    if route.body is not None:
-        ask.json = parse_object(ask.raw)
-        if route.keys_once:
-            refuse_repeated_keys(ask.raw, ask.json)
-        ask.body = structured(route.body, ask.json)
+LARGE = 65_536
+"""Bytes of a body from which it is understood aside of the event loop: about a millisecond."""
+
+
+async def _understand(ask: Ask, route: Route) -> None:
+    if route.body is None:
+        return
+    if len(ask.raw) <= LARGE:
+        _parse(ask, route, route.body)
+    else:
+        await ask.services.offload(partial(_parse, ask, route, route.body))
+
+
+def _parse(ask: Ask, route: Route, shape: type[Any]) -> None:
+    ask.json = parse_object(ask.raw)
+    if route.keys_once:
+        refuse_repeated_keys(ask.raw, ask.json)
+    ask.body = structured(shape, ask.json)
 
 
 async def _read_and_understand(ask: Ask, route: Route, receive: Receive) -> None:
     if route.body is not None:
         await _read(ask, route, receive)
-        _understand(ask, route)
+        await _understand(ask, route)
 
 
 async def _admit(ask: Ask, route: Route) -> None:
@@ -86,7 +99,7 @@ async def _by_key(ask: Ask, route: Route, receive: Receive) -> None:
 async def _by_key_after_body(ask: Ask, route: Route, receive: Receive) -> None:
     await _read(ask, route, receive)
     await _admit(ask, route)
-    _understand(ask, route)
+    await _understand(ask, route)
 
 
 async def _by_webhook(ask: Ask, route: Route, receive: Receive) -> None:

@@ -4,6 +4,7 @@ The composition root: the one place where core and adapters meet.
 `open_system` gives what every command needs; `engine` is what makes it a server.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,6 +58,7 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
             ids=SystemIds(),
             tokens=SystemTokens(),
             passwords=Argon2Passwords(),
+            offload=asyncio.to_thread,
             templates=MiniJinjaTemplates(),
             wakeup=wakeups,
             signing_key=_signing_key(settings),

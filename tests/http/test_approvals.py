@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+from threading import get_ident
+from typing import Any
 
 import pytest
 
+from adapters_http import doors
+from adapters_http.handlers import approvals as handlers
 from http_world import ROWS, World, bearer, code
 from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
-from wfcore.usecases import workflows
+from wfcore.usecases import approvals, workflows
 from wfcore.usecases.auditing import read_audit
 
 RESPOND = "/api/webhook-trigger/approval"
@@ -317,3 +321,48 @@ async def test_every_decision_is_in_the_audit_log(world: World):
     rows = {"refunds": ROWS}
     (record,) = (json.loads(text) for text in records if text is not None)
     assert (record["rowsBefore"], record["rowsAfter"], record["workflowVersion"]) == (rows, rows, 1)
+
+
+async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    """
+    Reading, checking, hashing and writing two thousand rows are done in other threads; a small
+    decision is done at once. Of two such at a time one decides.
+    """
+    object.__setattr__(world.services, "offload", asyncio.to_thread)
+    here, seen = get_ident(), dict[str, set[bool]]()
+
+    def noting(module: Any, name: str) -> None:
+        work = getattr(module, name)
+
+        def noted(*arguments: Any) -> Any:
+            seen.setdefault(name, set()).add(get_ident() == here)
+            return work(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+
+    for module, name in (
+        (doors, "parse_object"),
+        (doors, "refuse_repeated_keys"),
+        (approvals, "decide"),
+        (approvals, "items_hash"),
+        (handlers, "approval_detail"),
+        (handlers, "dump_json"),
+    ):
+        noting(module, name)
+    rows = [{"id": n, "amount": n, "note": "x" * 20} for n in range(2_000)]
+    _, id = await world.paused(rows=rows)
+    rows[7]["amount"] = 8
+    body = {"editedItems": {"refunds": rows}}
+    url = f"/api/v1/approvals/{id}/approve"
+    seen.clear()
+    answers = await asyncio.gather(world.post(url, body), world.post(url, body))
+    assert sorted(answer.status_code for answer in answers) == [200, 404]
+    assert (len(seen), {here for one in seen.values() for here in one}) == (6, {False})
+    await world.run()
+    _, id = await world.paused()
+    seen.clear()
+    assert (await world.post(f"/api/v1/approvals/{id}/approve")).status_code == 200
+    assert seen.pop("decide") == seen.pop("approval_detail") == {True}
+    assert "dump_json" not in seen

@@ -2,12 +2,14 @@
 
 from adapters_http.ask import Ask
 from adapters_http.asked import flag, members, oldest_first, page, span
+from adapters_http.json_text import dump_json
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.usecases import approvals
-from wfcore.usecases.approvals import Decide
+from wfcore.usecases.approvals import Decide, has_many_rows
+from wfcore.wire.converter import plain
 from wfcore.wire.shapes import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
 from wfcore.wire.views import (
     APPROVALS,
@@ -35,9 +37,17 @@ async def list_all(ask: Ask) -> ApprovalPage:
     return approval_page(found)
 
 
-async def read(ask: Ask) -> ApprovalDetail:
+async def read(ask: Ask) -> ApprovalDetail | bytes:
     """One approval with rows, columns and history."""
-    return approval_detail(await approvals.read_approval(ask.services, ask.who, ask.params["id"]))
+    found = await approvals.read_approval(ask.services, ask.who, ask.params["id"])
+    return await _detail(ask, found)
+
+
+async def _detail(ask: Ask, approval: Approval) -> ApprovalDetail | bytes:
+    """The detail; that of many rows encoded already, aside of the event loop."""
+    if not has_many_rows(approval):
+        return approval_detail(approval)
+    return await ask.services.offload(lambda: dump_json(plain(approval_detail(approval))))
 
 
 async def of_execution(ask: Ask) -> ExecutionApprovals:
@@ -46,22 +56,22 @@ async def of_execution(ask: Ask) -> ExecutionApprovals:
     return execution_approvals(await approvals.approvals_of(ask.services, ask.who, id))
 
 
-async def approve(ask: Ask) -> ApprovalDetail:
+async def approve(ask: Ask) -> ApprovalDetail | bytes:
     """Release the rows, edited or as they are."""
     body = ask.body
     return await _decided(ask, Approve(body.edited_items), body.expected_items_hash)
 
 
-async def reject(ask: Ask) -> ApprovalDetail:
+async def reject(ask: Ask) -> ApprovalDetail | bytes:
     """Stop the execution."""
     return await _decided(ask, Reject())
 
 
 async def _decided(
     ask: Ask, decision: Approve | Reject, items_hash: str | None = None
-) -> ApprovalDetail:
+) -> ApprovalDetail | bytes:
     asked = Decide(ask.params["id"], decision, DecisionSource.API, ask.body.comment, items_hash)
-    return approval_detail(await _decide(ask, asked))
+    return await _detail(ask, await _decide(ask, asked))
 
 
 async def respond(ask: Ask) -> DecisionView:

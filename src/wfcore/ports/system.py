@@ -1,12 +1,26 @@
 """Time, calendars, identity, chance, passwords, templates: what rules take as arguments."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from wfcore.instants import EpochMs
 from wfcore.model.json import Json
 from wfcore.rules.limits import TEXT_RESULT
+
+T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Where pure work is done that takes longer than others should wait for the event loop."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """What *work* gives or raises. It changes nothing, and nothing that it reads changes."""
+
+
+async def inline(work: Callable[[], T], /) -> T:
+    """An `Offload` that has nowhere else to go: *work* is done here."""
+    return work()
 
 
 class Clock(Protocol):

@@ -102,7 +102,8 @@ def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
     """
     key_field = group.row_key or ""
     originals = {key_text(row.get(key_field)): row for row in first}
-    standing = {key_text(row.get(key_field)): row for row in group.items}
+    unedited = first is group.items
+    standing = originals if unedited else {key_text(row.get(key_field)): row for row in group.items}
     columns = {column.key: column for column in group.columns}
     fixed = [column.key for column in group.columns if not column.editable]
     required = [column.key for column in group.columns if column.required]
@@ -226,6 +227,8 @@ def key_text(value: Json) -> str:
     A row key as text. Keys of different JSON types never meet: 1 is not "1", and true is not
     1. But 1.0 is 1: a browser writes the one for the other.
     """
+    if type(value) is int:
+        return str(value)
     return _text(value)
 
 

@@ -9,7 +9,7 @@ from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
-from wfcore.ports.system import Calendar, Clock, Ids, Passwords, Templates, Tokens
+from wfcore.ports.system import Calendar, Clock, Ids, Offload, Passwords, Templates, Tokens, inline
 from wfcore.rules.session import LoginTraffic
 
 
@@ -43,7 +43,8 @@ class Services:
     Everything a use case may touch. One per process; safe for many tasks at once.
 
     `signing_key` signs download links; processes on one store share it. `calendar` None: there
-    are no schedules here, definitions with one are refused.
+    are no schedules here, definitions with one are refused. `offload`: a server has threads for
+    decisions about many rows; without any they are made where everything else is.
     """
 
     store: Store
@@ -59,4 +60,5 @@ class Services:
     policy: Policy = Policy()
     calendar: Calendar | None = None
     environments: Environments = NO_ENVIRONMENTS
+    offload: Offload = inline
     login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)
