@@ -72,5 +72,7 @@ class Caller:
         except Exception:
             log.exception("a callback broke down", extra=about)
             return
+        if answer.postponed is not None:
+            log.warning("a callback waits", extra={**about, "lacking": answer.postponed})
         if settled is not None and settled.status is CallbackStatus.FAILED:
             log.warning("a callback was given up", extra=about)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from adapters_runtime.pinned_http import Choice, ExchangeFailed, NotAllowed, PinnedHttp
+from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
 from wfcore.ports.callbacks import Answer
 from wfcore.rules.address import is_public
 
@@ -30,6 +30,8 @@ class HttpCourier:
                 reply = await self._http.exchange("POST", url, {**headers, **_HEADERS}, body, 0)
         except TimeoutError:
             return Answer(error=f"no answer within {self._timeout_s:g} s")
+        except HostShort as short:
+            return Answer(postponed=str(short))
         except NotAllowed:
             return Answer(error="its address is private or a loopback one")
         except ExchangeFailed as failure:

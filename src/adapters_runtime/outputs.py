@@ -12,7 +12,7 @@ import orjson
 
 from adapters_runtime import frames
 from adapters_runtime.process import Ended
-from adapters_runtime.shortage import words
+from adapters_runtime.shortage import may_pass, words
 from wfcore.model.json import Json
 from wfcore.ports.runtime import StepEnd
 
@@ -29,7 +29,8 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure and ended.unready:
-        return StepEnd(postponed=words(ended.errno, ended.failure))
+        lasting = ended.unconfined and not may_pass(ended.errno)
+        return StepEnd(postponed=words(ended.errno, ended.failure), lasting=lasting)
     if ended.failure:
         return StepEnd(error=f"could not be started: {ended.failure}", permanent=True)
     match ended.reason:

@@ -11,6 +11,7 @@ Bounding the time is the caller's: `asyncio.timeout` around an exchange ends it.
 """
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
+
+from adapters_runtime.shortage import is_shortage, words
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,6 +44,10 @@ class Reply:
 
 class ExchangeFailed(Exception):
     """There is no reply. The message names the host, never path, query, headers or body."""
+
+
+class HostShort(ExchangeFailed):
+    """This machine lacks what a connection takes; the message says what. Nothing was sent."""
 
 
 class NotResolved(ExchangeFailed):
@@ -107,8 +114,7 @@ class PinnedHttp:
 
         Raises `ExchangeFailed`.
         """
-        if self._context is None:
-            self._context = await asyncio.to_thread(_load)
+        await self._require_context()
         trouble: ExchangeFailed | None = None
         for address in await self._addresses(url):
             try:
@@ -119,13 +125,24 @@ class PinnedHttp:
         assert trouble
         raise trouble
 
+    async def _require_context(self) -> None:
+        if self._context is None:
+            try:
+                self._context = await asyncio.to_thread(_load)
+            except (OSError, RuntimeError) as failure:
+                if lacking := _lacking(failure):
+                    raise HostShort(lacking) from None
+                raise NotConnected(f"certificates cannot be read: {failure}") from None
+
     async def _addresses(self, url: str) -> Sequence[str]:
         where = urlsplit(url)
         host = where.hostname or ""
         try:
             port = 443 if where.scheme == "https" else 80
             found = await self._resolver(host, where.port or port)
-        except (OSError, UnicodeError) as trouble:
+        except (OSError, UnicodeError, RuntimeError) as trouble:
+            if lacking := _lacking(trouble) or _lacking_a_socket():
+                raise HostShort(lacking) from None
             raise NotResolved(f"cannot look up {host}: {trouble}") from None
         allowed = self._choice(found)
         if not allowed:
@@ -200,9 +217,34 @@ async def _read(response: "httpx2.Response", most_bytes: int) -> Reply:
 
 def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
     """A certificate that is wrong now will be wrong again; whatever else may pass."""
+    if lacking := _lacking(failure):
+        return HostShort(lacking)
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return NotTrusted(f"the certificate of {host} is not valid: {cause.verify_message}")
         cause = cause.__cause__ or cause.__context__
     return NotConnected(f"cannot connect to {host}: {failure or type(failure).__name__}")
+
+
+def _lacking(failure: BaseException | None) -> str | None:
+    """What this machine lacked, where that is behind *failure*. Nothing was sent then."""
+    while failure is not None:
+        if isinstance(failure, RuntimeError) and "new thread" in str(failure):
+            return words(errno.EAGAIN, str(failure))
+        if isinstance(failure, OSError) and is_shortage(failure.errno):
+            return words(failure.errno, failure.strerror or str(failure))
+        failure = failure.__cause__ or failure.__context__
+    return None
+
+
+def _lacking_a_socket() -> str | None:
+    """
+    What keeps this machine from opening a socket. A name that cannot be looked up for want of one
+    is told in the words of a name server that does not answer.
+    """
+    try:
+        socket.socket().close()
+    except OSError as trouble:
+        return _lacking(trouble)
+    return None

@@ -103,7 +103,8 @@ class Ended:
 
     `exit`: the exit status, or minus a signal's number. `reason`: why it was ended from
     outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started, `unready`:
-    since the machine lacked something (`errno`), so nothing of it has run. `lost`: its supervisor
+    since the machine lacked something (`errno`), so nothing of it has run; `unconfined`: what it
+    lacked is the means to confine it. `lost`: its supervisor
     was killed, so nothing else is known.
     `output` is what was written to WF_OUTPUT; `artifacts` the open folder of artifacts, if
     there are any, which is the caller's to close. The troubles say what of these is unusable.
@@ -114,6 +115,7 @@ class Ended:
     failure: str | None = None
     unready: bool = False
     errno: int | None = None
+    unconfined: bool = False
     lost: bool = False
     stdout: bytes = field(default=b"", repr=False)
     stderr: bytes = field(default=b"", repr=False)

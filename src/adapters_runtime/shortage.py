@@ -31,6 +31,11 @@ def is_shortage(number: int | None) -> bool:
     return number in _WORDS
 
 
+def may_pass(number: int | None) -> bool:
+    """Whether time alone may cure it: a shortage, or a folder that is not there at the moment."""
+    return is_shortage(number) or number == errno.ENOENT
+
+
 def words(number: int | None, said: str) -> str:
     """What is lacking, for people; *said*: what failed, and how the system calls it."""
     known = _WORDS.get(number or 0)

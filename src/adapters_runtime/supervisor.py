@@ -49,7 +49,8 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
     except (LaunchFailed, OSError) as trouble:
         level.leave()
         if channel := _await_channel(door):
-            refuse(channel, f"it could not be confined: {_words(trouble)}", trouble)
+            said = f"it could not be confined: {_words(trouble)}"
+            refuse(channel, said, trouble, unconfined=True)
         return
     if channel := _await_channel(door):
         supervisor.run(channel)
@@ -58,10 +59,12 @@ def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawn
     level.leave()
 
 
-def refuse(channel: socket.socket, failure: str, trouble: Exception) -> None:
+def refuse(
+    channel: socket.socket, failure: str, trouble: Exception, *, unconfined: bool = False
+) -> None:
     """Tell the server that the step was not started, and why."""
-    number = getattr(trouble, "errno", None)
-    end = marshal.dumps({"failure": failure, "unready": True, "errno": number})
+    about = {"errno": getattr(trouble, "errno", None), "unconfined": unconfined}
+    end = marshal.dumps({"failure": failure, "unready": True, **about})
     with suppress(OSError):
         channel.sendall(frames.frame(frames.END, end))
 

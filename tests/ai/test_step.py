@@ -228,3 +228,27 @@ async def test_a_slow_price_list_loses_no_tokens(models: ScriptedModels) -> None
     runner = AiStepRunner(models, SlowPrices(), QUICK)
     end = await runner.run(job(timeout_ms=DurationMs(100)), silent)
     assert (end.timed_out, end.usage) == (True, Usage(12, 3, None))
+
+
+async def test_what_this_machine_lacks_postpones_the_attempt(
+    runner: AiStepRunner, models: ScriptedModels
+) -> None:
+    """Nothing was asked: the attempt begins later, at once and without patience. EX-27."""
+    models.lacks("no file descriptors")
+    assert await runner.run(job(), silent) == StepEnd(postponed="no file descriptors")
+    assert len(models.questions) == 1
+
+
+async def test_what_was_used_is_not_forgotten_for_a_shortage(
+    runner: AiStepRunner, models: ScriptedModels
+) -> None:
+    """After an answer that counts, the second question is asked again as of a busy one. EX-27."""
+    models.says("no JSON")
+    models.lacks("no file descriptors")
+    models.says('{"n": 1}')
+    assert await runner.run(job(schema=SCHEMA), silent) == StepEnd({"n": 1}, usage=TWICE)
+    models.says("no JSON")
+    for _ in range(QUICK.tries):
+        models.lacks("no file descriptors")
+    end = await runner.run(job(schema=SCHEMA), silent)
+    assert end == StepEnd(error="no file descriptors", usage=ONCE)

@@ -1,6 +1,7 @@
 """Another attempt, or the end: `retry` and `continueOnError`. DF-9, EX-10."""
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +9,14 @@ from wfcore.instants import DAY, DurationMs
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import ApprovalStep, DelayStep, Retry
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.attempts import JITTER, after_failure, draw, end_badly, postponement
+from wfcore.rules.attempts import (
+    JITTER,
+    after_failure,
+    draw,
+    end_badly,
+    lasting_postponement,
+    postponement,
+)
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, code_step
 
@@ -82,6 +90,22 @@ def test_what_could_not_begin_begins_again_with_longer_and_longer_waits(postpone
     stated = min(250 * 2**postponed, 30_000)
     assert (fact.step_name, fact.why) == ("work", "no room")
     assert stated <= fact.retry_at - NOW <= stated * (1 + JITTER)
+
+
+@given(st.integers(0, 40), st.integers(1, 9), st.booleans())
+def test_what_time_does_not_cure_is_tried_so_many_times(postponed, attempt, tolerated):
+    """EX-27: until then as any other, in words that say so; then the step has failed for good."""
+    result = builders.step_result(StepStatus.RUNNING, attempts=attempt, postponed=postponed)
+    run = builders.execution(step_results={"work": result})
+    step = evolve(step_with(9, DurationMs(5)), continue_on_error=tolerated)
+    fact = lasting_postponement(run, step, "work", "no mounts", NOW)
+    tries = postponed + 1
+    if tries < 16:
+        told = f"no mounts (try {tries} of 16; after the last one the step fails)"
+        assert fact == postponement(run, "work", told, NOW)
+    else:
+        said = f"could not be started in {tries} tries: no mounts"
+        assert fact == facts.StepFailed("work", said, False, steps=1 if tolerated else 0)
 
 
 def test_what_failed_together_does_not_come_back_together():

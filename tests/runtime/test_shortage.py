@@ -1,5 +1,6 @@
 """A machine that lacks something delays steps and fails none, says what, and recovers. EX-27."""
 
+import asyncio
 import os
 import resource
 import shutil
@@ -13,11 +14,20 @@ from pathlib import Path
 import attrs
 import pytest
 
+from adapters_runtime.ai.models import WireModels
+from adapters_runtime.ai.providers import providers_from
 from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import PROCESS
+from adapters_runtime.confine.terms import NAMESPACE, PLACE, PROCESS, Terms
+from adapters_runtime.courier import HttpCourier
+from adapters_runtime.folders import StepFolder
 from adapters_runtime.ladder import Isolation
+from adapters_runtime.outputs import fault_of
+from adapters_runtime.process import Order, Spawner
 from adapters_runtime.shortage import SEEN_FOR_S, Shortages
+from receiver import a_receiver
 from wfcore.model.workflow import Language
+from wfcore.ports.callbacks import Answer
+from wfcore.ports.models import NotAsked, Question
 from wfcore.testing.contracts.steps import job, silent
 from wfcore.testing.fakes_running import DictFiles
 
@@ -122,3 +132,46 @@ def test_a_shortage_is_seen_until_something_begins_or_nobody_asks() -> None:
     shortages.note("code", "no room")
     now[0] = SEEN_FOR_S
     assert shortages.now is None
+
+
+async def test_what_cannot_be_confined_is_told_from_what_passes(tmp_path: Path) -> None:
+    """A mount that fails for good is lasting, in true words; a folder that is missing is not."""
+    spawners = []
+    try:
+        for base, lasting in ((tmp_path / "file", True), (tmp_path / "missing", False)):
+            (tmp_path / "file").touch()
+            spawners.append(Spawner(Terms(NAMESPACE, base=str(base), disk=1 << 20)))
+            ended = await spawners[-1].run(order(), silent)
+            end = fault_of(ended, 5, 5)
+            assert end is not None
+            assert (end.error, end.lasting) == (None, lasting)
+            assert str(end.postponed).startswith("it could not be confined: mount tmpfs")
+    finally:
+        for spawner in spawners:
+            await spawner.close()
+
+
+def order() -> Order:
+    place = StepFolder.at(PLACE)
+    return Order(
+        argv=["/bin/sh", "-c", ":"], env={}, folder=place.path, cwd=place.work, limits={},
+        timeout_s=5, stdout_bytes=10, stderr_bytes=10, output_bytes=10, memory=1 << 28,
+    )  # fmt: skip
+
+
+async def test_calls_without_descriptors_are_not_made() -> None:
+    """A callback and a question that find no descriptor were not sent, and say so. EX-27."""
+    providers = providers_from({"WFCORE_AI_LOCAL_BASE_URL": "http://127.0.0.1:9/v1"})
+    with a_receiver() as receiver, a_receiver() as model:
+        courier, models = HttpCourier(allow_private=True), WireModels(providers)
+        assert await courier.post(receiver.url, {}, b"{}") == Answer(204)  # now it is imported
+        await asyncio.to_thread(int)  # and there are threads
+        for url in (receiver.url, receiver.url.replace("127.0.0.1", "localhost")):
+            with no_descriptor_left():
+                answer = await courier.post(url, {}, b"{}")
+            assert (answer.status, answer.error) == (None, None)
+            assert str(answer.postponed).startswith("the server has no file descriptors left")
+        assert len(receiver.received) == 1
+        with no_descriptor_left(), pytest.raises(NotAsked, match="no file descriptors left"):
+            await models.ask(Question("local:m", "Say it"))
+        assert model.received == []

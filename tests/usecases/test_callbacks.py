@@ -80,3 +80,25 @@ async def test_a_callback_that_cannot_be_taken_is_named(
         ("callbacks", run_id, "a defect")
     ]
     assert len(await take_calls(world.services, 8)) == 1
+
+
+async def test_what_was_not_sent_is_no_attempt(world: World) -> None:
+    """
+    What the machine lacked uses up none of the ten; said again when the next one has begun, it
+    puts nothing off. CB-3, EX-27.
+    """
+    run_id = await owed(world)
+    for _ in range(12):
+        (call,) = await take_calls(world.services, 8)
+        for _ in range(2):
+            await settle_call(world.services, call, Answer(postponed="no descriptors"))
+        put_off = await stored(world, run_id)
+        assert (put_off.attempts, put_off.last_error) == (0, "no descriptors")
+        assert not await take_calls(world.services, 8)
+        world.clock.advance(DELAYS[0])
+    (again,) = await take_calls(world.services, 8)
+    begun = await stored(world, run_id)
+    assert (begun.attempts, await settle_call(world.services, call, Answer(500))) == (1, None)
+    assert await stored(world, run_id) == begun
+    await settle_call(world.services, again, Answer(204))
+    assert (await stored(world, run_id)).status is CallbackStatus.DELIVERED

@@ -8,9 +8,11 @@ from usecases.conftest import World, code
 from wfcore.errors import LeaseLost
 from wfcore.instants import MINUTE
 from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.model.explanation import Why
 from wfcore.model.workflow import Branch, ParallelStep, Retry
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases import executions, running, sweeping
+from wfcore.usecases.explaining import explain_execution
 
 S = ExecutionStatus
 
@@ -82,3 +84,23 @@ async def test_what_waits_for_the_machine_can_be_cancelled(world: World) -> None
     await executions.cancel_execution(world.services, ann, run_id)
     world.clock.advance(MINUTE)
     assert not await running.claim(world.services, "w2", 9)
+
+
+async def test_what_time_does_not_cure_fails_at_last(world: World) -> None:
+    """`explain` says how often it is still tried; then it is FAILED with the true words. EX-27."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one", retry=Retry(5))))
+    for tries in range(1, 17):
+        lease, (job,) = await world.take()
+        end = StepEnd(postponed="it could not be confined: mount: not permitted", lasting=True)
+        await running.complete_step(
+            world.services, lease, "one", end, attempt=job.attempt, postponed=job.postponed
+        )
+        if tries < 16:
+            (line, *_) = (await explain_execution(world.services, ann, run_id)).lines
+            assert line.code is Why.STEP_POSTPONED
+            assert f"mount: not permitted (try {tries} of 16; after the last one" in line.text
+        world.clock.advance(40_000)
+    run = await executions.read_result(world.services, ann, run_id)
+    said = "could not be started in 16 tries: it could not be confined: mount: not permitted"
+    assert (run.status, run.step_results["one"].error) == (S.FAILED, said)

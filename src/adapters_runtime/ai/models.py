@@ -14,6 +14,7 @@ from adapters_runtime.outputs import parse
 from adapters_runtime.pinned_http import (
     Choice,
     ExchangeFailed,
+    HostShort,
     NotAllowed,
     NotConnected,
     NotResolved,
@@ -21,7 +22,15 @@ from adapters_runtime.pinned_http import (
     PinnedHttp,
     Reply,
 )
-from wfcore.ports.models import Answer, AnswerLost, ModelBusy, ModelFailed, ModelRefused, Question
+from wfcore.ports.models import (
+    Answer,
+    AnswerLost,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    NotAsked,
+    Question,
+)
 from wfcore.rules.address import is_host
 from wfcore.rules.secrecy import mask_text, secrets_of
 
@@ -123,6 +132,8 @@ def _hosts(addresses: Sequence[str]) -> Sequence[str]:
 def _meaning(failure: ExchangeFailed) -> ModelFailed:
     """Asked again is what provably was not sent; what may have arrived is lost. Decision 31."""
     match failure:
+        case HostShort():
+            return NotAsked(str(failure))
         case NotAllowed():
             return ModelRefused(f"{failure}, which is no host to ask")
         case NotTrusted():

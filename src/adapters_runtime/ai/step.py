@@ -24,6 +24,7 @@ from wfcore.ports.models import (
     ModelFailed,
     ModelRefused,
     Models,
+    NotAsked,
     Prices,
     Question,
 )
@@ -64,6 +65,8 @@ class AiStepRunner:
             if not limit.expired():
                 raise
             end = StepEnd(error=f"ran into its timeout of {timeout_s:g} s", timed_out=True)
+        except NotAsked as short:
+            end = StepEnd(postponed=str(short)) if talk.usage is None else StepEnd(error=str(short))
         except ModelFailed as failure:
             end = StepEnd(error=str(failure), permanent=isinstance(failure, ModelRefused))
         return evolve(end, usage=talk.usage)
@@ -140,11 +143,16 @@ class _Talk:
         return answer.text
 
     async def _answer(self, question: Question) -> Answer:
-        """Ask until there is an answer, patience or time is over. AI-3."""
+        """
+        Ask until there is an answer, patience or time is over. AI-3. What this machine lacks is not
+        waited for here while nothing was used: then the whole attempt begins later. EX-27.
+        """
         for asked in range(1, self.runner.patience.tries):
             try:
                 return await self._ask(question)
             except ModelBusy as busy:
+                if isinstance(busy, NotAsked) and self.usage is None:
+                    raise
                 await self._wait(asked, busy)
         return await self._ask(question)
 

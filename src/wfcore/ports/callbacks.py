@@ -8,10 +8,14 @@ from attrs import frozen
 
 @frozen
 class Answer:
-    """The answer's status, or (None) why there was none, in words without secrets."""
+    """
+    The answer's status, or (None) why there was none, in words without secrets. `postponed`:
+    nothing was sent, since this machine lacked this; it is no attempt. EX-27.
+    """
 
     status: int | None = None
     error: str | None = None
+    postponed: str | None = None
 
 
 class Courier(Protocol):

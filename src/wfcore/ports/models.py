@@ -69,6 +69,11 @@ class ModelBusy(ModelFailed):
 
 
 @define
+class NotAsked(ModelBusy):
+    """This machine lacked what it takes to ask; the message says what. Nothing was sent. EX-27."""
+
+
+@define
 class ModelRefused(ModelFailed):
     """The provider will not answer this, however often it is asked."""
 
@@ -88,8 +93,8 @@ class Models(Protocol):
         When it has returned or raised, cancelled or not, its connection is closed.
 
         Raises:
-            ModelBusy, ModelRefused, AnswerLost: see there. A provider that is not configured is
-                a `ModelRefused` that names the setting.
+            ModelBusy, NotAsked, ModelRefused, AnswerLost: see there. A provider that is not
+                configured is a `ModelRefused` that names the setting.
         """
 
 

@@ -86,7 +86,7 @@ class StepEnd:
 
     `postponed`: nothing of the attempt has run, provably, because the machine lacked this to start
     it (no process, no descriptor, no space); it is begun again later, and the rest does not count.
-    EX-27.
+    `lasting`: time alone does not cure that, so it is tried a bounded number of times. EX-27.
     """
 
     output: Json = None
@@ -97,6 +97,7 @@ class StepEnd:
     refused: tuple[RefusedFile, ...] = ()
     usage: Usage | None = None
     postponed: str | None = None
+    lasting: bool = False
 
 
 @frozen

@@ -52,6 +52,22 @@ def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
     return facts.StepPostponed(key, why, later(now, int(wait * (1 + JITTER * drawn))))
 
 
+MOST_TRIES = 16
+"""Of what time alone does not cure: about five minutes."""
+
+
+def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: EpochMs) -> Fact:
+    """
+    The same where time alone does not cure what is missing: after `MOST_TRIES` the step has failed
+    for good, as another attempt would meet it, too. EX-27.
+    """
+    tries = run.step_results[key].postponed + 1
+    if tries >= MOST_TRIES:
+        return end_badly(step, key, f"could not be started in {tries} tries: {why}", False)
+    told = f"{why} (try {tries} of {MOST_TRIES}; after the last one the step fails)"
+    return postponement(run, key, told, now)
+
+
 _ONCE = Retry()
 
 

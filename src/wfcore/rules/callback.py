@@ -156,3 +156,12 @@ def answered(callback: Callback, status: int | None, error: str | None) -> Callb
     if status == GONE or callback.attempts > len(DELAYS):
         return evolve(callback, status=CallbackStatus.FAILED, due_at=None, last_error=told)
     return evolve(callback, last_error=told)
+
+
+def put_off(callback: Callback, why: str, now: EpochMs) -> Callback:
+    """
+    What becomes of an attempt of which nothing was sent, since the machine lacked something: it is
+    none, uses up none of the ten, and is due again as after the first one. CB-3, EX-27.
+    """
+    attempts, due_at = callback.attempts - 1, later(now, DELAYS[0])
+    return evolve(callback, attempts=attempts, due_at=due_at, last_error=why)

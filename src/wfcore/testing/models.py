@@ -13,6 +13,7 @@ from wfcore.ports.models import (
     ModelBusy,
     ModelFailed,
     ModelRefused,
+    NotAsked,
     Question,
 )
 
@@ -55,6 +56,10 @@ class ScriptedModels:
     def is_busy(self, retry_after_s: float | None = None) -> None:
         """The next question is not taken."""
         self._script.append(ModelBusy("busy", retry_after_s))
+
+    def lacks(self, what: str) -> None:
+        """The next question is not sent, as this machine lacks *what* it takes."""
+        self._script.append(NotAsked(what))
 
     def refuses(self) -> None:
         """The next question is refused for good."""

@@ -8,7 +8,7 @@ from wfcore.errors import Stale
 from wfcore.instants import EpochMs
 from wfcore.model.callback import Callback
 from wfcore.ports.callbacks import Answer
-from wfcore.rules.callback import answered, attempted, body_of, signed
+from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.usecases._retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
 
@@ -74,9 +74,17 @@ async def settle_call(services: Services, call: Call, answer: Answer) -> Callbac
     """Record what came of an attempt; nothing where a later one has begun."""
     async with services.store.unit() as unit:
         callback = await unit.callbacks.get(call.callback.id)
-        if callback is None or callback.attempts != call.callback.attempts:
+        if callback is None or _beginning(callback) != _beginning(call.callback):
             return None
-        settled = answered(callback, answer.status, answer.error)
+        if answer.postponed is not None:
+            settled = put_off(callback, answer.postponed, services.clock.service_now())
+        else:
+            settled = answered(callback, answer.status, answer.error)
         unit.callbacks.put(settled)
         await unit.commit()
     return settled
+
+
+def _beginning(callback: Callback) -> tuple[int, EpochMs | None]:
+    """What tells one attempt from another: an attempt that was put off gives its number back."""
+    return callback.attempts, callback.due_at

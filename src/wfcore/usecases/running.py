@@ -20,7 +20,7 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
 from wfcore.rules import execution_machine as facts
-from wfcore.rules.attempts import after_failure, postponement
+from wfcore.rules.attempts import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.interruption import loss
@@ -331,7 +331,10 @@ def _facts(
     """What the attempt consumed and left behind, and how it ended; or that it has not begun."""
     if end.postponed is not None:
         why = mask_text(end.postponed, secret_values(run))
-        return (postponement(run, step_name, why, now),)
+        if not end.lasting:
+            return (postponement(run, step_name, why, now),)
+        step = definition.step(name_of(step_name))
+        return (lasting_postponement(run, step, step_name, why, now),)
     said: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
     if end.refused:
         said.append(facts.Refused(step_name, end.refused))
