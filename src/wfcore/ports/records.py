@@ -102,10 +102,7 @@ class Workflows(WorkflowsView, Protocol):
 class DefinitionsView(Protocol):
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None: ...
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        """
-        The current one of every workflow, and those of the executions that have not ended;
-        by workflow, then revision.
-        """
+        """Every workflow's current one, and those of open executions; by workflow, revision."""
 
 
 class Definitions(DefinitionsView, Protocol):
