@@ -226,9 +226,9 @@ class Dispatcher:
     async def _run_step(self, held: _Held, job: Job) -> None:
         async def say(stream: str, lines: str) -> None:
             log = running.log_lines
-            lease, step = held.lease, job.step_name
+            lease, step, hidden = held.lease, job.step_name, job.hidden
             async with held.turn:
-                await self._stored(lambda: log(self._services, lease, step, stream, lines))
+                await self._stored(lambda: log(self._services, lease, step, stream, lines, hidden))
 
         end = await self._runner.run(job, say)
         self.shortages.note(type(job).__name__, end.postponed)
@@ -239,10 +239,15 @@ class Dispatcher:
 
     async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
         go_on = not self.loop.stopping
-        step, attempt = job.step_name, job.attempt
-        before = job.postponed
         return await running.complete_step(
-            self._services, lease, step, end, attempt=attempt, postponed=before, go_on=go_on
+            self._services,
+            lease,
+            job.step_name,
+            end,
+            attempt=job.attempt,
+            postponed=job.postponed,
+            go_on=go_on,
+            hidden=job.hidden,
         )
 
     def _look(self, execution_id: str) -> None:

@@ -1,8 +1,9 @@
 """
 A code step's world: its program, its environment, the files it finds. Contract §5.
 
-`WF_VAR_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`, `WF_STEP_NAME`,
-`WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR of its own.
+`WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`,
+`WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR
+of its own.
 """
 
 import json

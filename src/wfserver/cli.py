@@ -26,6 +26,7 @@ COMMANDS = {
     "account": "Accounts: create, set, list.",
     "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
+    "secret": "Named secrets for the steps that list them: set, list, delete.",
     "workflow": "Workflows: apply, list, show, share, unshare, delete.",
     "trigger": "Schedules and chains: list.",
     "webhook": "Webhooks: create, set, list, delete.",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from wfcore.errors import InvalidInput
 from wfcore.instants import DurationMs
 from wfcore.model.access import Plan, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
@@ -13,7 +14,7 @@ from wfcore.model.artifact import Artifact
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
-from wfcore.model.workflow import Definition
+from wfcore.model.workflow import CodeStep, Definition
 from wfcore.rules.approval import Approve, Reject
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.quorum import items_hash
@@ -21,6 +22,7 @@ from wfcore.usecases.accounts import create_account
 from wfcore.usecases.approvals import Decide, approvals_of, decide_approval
 from wfcore.usecases.artifacts import list_artifacts
 from wfcore.usecases.executions import cancel_execution, read_events
+from wfcore.usecases.named_secrets import set_secret
 from wfcore.usecases.services import Services
 from wfcore.usecases.starting import start_execution
 from wfcore.usecases.workflows import apply_workflow
@@ -95,6 +97,8 @@ async def run_here(
     async with open_system(settings) as system:
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Plan.PRO))
+        for name, value in _named_secrets(definition).items():
+            await set_secret(services, owner.account.id, name, value)
         alone = evolve(definition, triggers=())
         workflow = await apply_workflow(services, owner.account.id, alone)
         started = await start_execution(
@@ -108,6 +112,18 @@ async def run_here(
         async with engine(system, new_runner(system)):
             run = await _watch(services, started.execution_id, watcher)
         return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
+
+
+def _named_secrets(definition: Definition) -> Mapping[str, str]:
+    """Those that steps list, from `WF_SECRET_<NAME>` of this process: there is no account here."""
+    steps = (step for step in definition.walk() if isinstance(step, CodeStep))
+    given = {
+        name: os.environ.get(f"WF_SECRET_{name}", "") for step in steps for name in step.secrets
+    }
+    for name in sorted(given):
+        if not given[name]:
+            raise InvalidInput("secrets", f"set WF_SECRET_{name} in the environment")
+    return given
 
 
 async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:

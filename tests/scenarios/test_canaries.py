@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from scenarios.site import Caller, Site, signed
+from wfcore.usecases.named_secrets import set_secret
 
 QUOTED = 'Qu"o\\te/ä'
 CANARIES = {
     name: f"c4nary-{name}-{QUOTED}-7e1f"
-    for name in ("input", "default", "child", "undeclared", "payload")
+    for name in ("input", "default", "child", "undeclared", "payload", "named")
 }
 PLAIN = {name: f"c4nary-{name}-9b2d" for name in ("webhook", "old", "transformed", "url")}
 KEPT = ("seal.key", "first.key", "signing.key")
@@ -34,15 +35,20 @@ steps:
   - name: leak
     kind: code
     language: python
+    secrets: [API_TOKEN]
     source: |
       import base64, json, os, sys
+      named = os.environ["WF_SECRET_API_TOKEN"]
+      print(named, json.dumps(named), base64.b64encode(named.encode()).decode())
+      print(named, file=sys.stderr)
       token = os.environ["WF_VAR_token"]
       print(token, json.dumps(token), base64.b64encode(token.encode()).decode())
       print(token, file=sys.stderr)
       print(os.environ["WF_VAR_preset"])
       print(token[::-1])
       with open(os.environ["WF_OUTPUT"], "w") as file:
-          json.dump({"said": token, "inside": ["x" + token], "reversed": token[::-1]}, file)
+          said = {"named": named, "said": token, "inside": ["x" + token]}
+          json.dump({**said, "reversed": token[::-1]}, file)
   - name: each
     kind: loop
     items: "{{ [variables.token, variables.free] }}"
@@ -108,6 +114,8 @@ def assert_no_canary(files: dict[str, bytes]) -> None:
 
 def play(site: Site, ann: Caller) -> str:
     """Let every canary in, and end everything; the id of the execution that met most of them."""
+    owner = ann.account.id
+    site.do(lambda services: set_secret(services, owner, "API_TOKEN", CANARIES["named"]))
     child = ann.workflow(CHILD)
     parent = ann.workflow(PARENT % (json.dumps(CANARIES["default"]), child))
     answer = ann.post(
@@ -144,6 +152,9 @@ def test_no_canary_rests_in_clear(site: Site, ann: Caller, tmp_path: Path) -> No
     assert CANARIES["undeclared"] in json.dumps(
         ann.get(f"/api/v1/executions/{id}").json(), ensure_ascii=False
     ).replace('\\"', '"').replace("\\\\", "\\")
+    named = ann.get(f"/api/v1/executions/{id}/result").json()
+    assert "***" in json.dumps(named)
+    assert "c4nary-named" not in json.dumps(named)
     assert_no_canary(resting(site.data) | {"log": site.server.log.read_bytes()})
     backup = tmp_path / "all.tar"
     wfcore = (sys.executable, "-m", "wfserver", "--data", str(site.data))

@@ -229,3 +229,43 @@ def test_what_was_stored_in_clear_goes_with_a_rotation(wfcore: Call, hook: str, 
     assert wfcore("compact").status == 0
     assert b"c4nary" not in files(data)
     assert "wh_old" in wfcore("webhook", "list").out
+
+
+def test_named_secrets_at_the_command_line(wfcore: Call, data: Path) -> None:
+    """A value comes in over stdin and never out again; a definition finds it by name."""
+    who = ("--account", "ann@example.org")
+    flow = "name: f\nsteps: [{name: a, kind: code, language: bash, secrets: [KEY], source: ':'}]"
+    owner = ("workflow", "apply", "-", "--owner", "ann@example.org")
+    refused = wfcore(*owner, stdin=flow)
+    assert refused.status == 1
+    assert "wfcore secret set KEY" in refused.err
+    assert "line 2" in refused.err or "steps[0].secrets[0]" in refused.err
+    assert wfcore("secret", "set", "KEY", *who, stdin="c4nary-value\n").status == 0
+    assert wfcore(*owner, stdin=flow).status == 0
+    listed = wfcore("secret", "list", *who)
+    assert "KEY" in listed.out
+    assert "c4nary" not in listed.out + wfcore("secret", "list", *who, "--json").out
+    assert b"c4nary" not in files(data)
+    assert wfcore("secret", "delete", "KEY", *who).status == 0
+    assert wfcore("secret", "delete", "KEY", *who).status == 1
+    wrong = wfcore(*owner, stdin=flow.replace("KEY", "no-name"))
+    assert "letters, digits and _" in wrong.err
+
+
+def test_named_secrets_of_a_run_here(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`wfcore run` has no account: its environment holds them, or it says which is missing."""
+    file = tmp_path / "flow.yaml"
+    step = (
+        "{name: a, kind: code, language: bash, secrets: [KEY], source: 'echo got $WF_SECRET_KEY'}"
+    )
+    file.write_text(f"name: f\nsteps: [{step}]")
+    missing = call("run", str(file))
+    assert missing.status == 1
+    assert "set WF_SECRET_KEY in the environment" in missing.err
+    monkeypatch.setenv("WF_SECRET_KEY", "c4nary-value")
+    ran = call("run", str(file))
+    assert ran.status == 0, ran.err
+    assert "got ***" in ran.out + ran.err
+    assert "c4nary" not in ran.out + ran.err

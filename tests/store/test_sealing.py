@@ -15,6 +15,7 @@ from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
 from adapters_store.sql.sealed import SEALED
 from adapters_store.sqlite import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
+from wfcore.model.access import NamedSecret
 from wfcore.model.approval import Assent
 from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
@@ -46,6 +47,7 @@ def records() -> list[Any]:
         step_results={"a": done, "b": loop},
     )
     return [
+        evolve(make.account("acc_1"), secrets=(NamedSecret("TOKEN", CANARY, NOW),)),
         evolve(make.key("key_1"), callback_secret=CANARY),
         evolve(make.webhook("wh_1"), secret_key=CANARY, old_secret=CANARY),
         run,
@@ -83,6 +85,7 @@ async def seen(store: SqliteStore) -> list[Any]:
             await view.events.of_execution("exec_1", 0, 10),
             await view.webhooks.deliveries("wh_1"),
             await view.definitions.get("wf_1", 1),
+            await view.accounts.get("acc_1"),
         ]
 
 

@@ -36,6 +36,7 @@ class SealedTable:
 
 
 SEALED: Mapping[str, SealedTable] = {
+    "accounts": SealedTable(),
     "api_keys": SealedTable(),
     "approvals": SealedTable(),
     "callbacks": SealedTable(),

@@ -39,10 +39,19 @@ class Scope(StrEnum):
 
 
 @frozen
+class NamedSecret:
+    """A value for the steps that list its name; set at `updated_at`. SC-5."""
+
+    name: str
+    value: str = field(repr=False)
+    updated_at: EpochMs
+
+
+@frozen
 class Account:
     """
     Somebody who owns workflows and keys. `email` is unique, lower case. `session_epoch` counts how
-    often all sessions were ended: those of an earlier one are over. SE-4.
+    often all sessions were ended: those of an earlier one are over. SE-4. `secrets`: by name.
     """
 
     id: str
@@ -52,6 +61,7 @@ class Account:
     created_at: EpochMs
     password_hash: str | None = None
     session_epoch: int = 0
+    secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
     version: int = 0
 
 

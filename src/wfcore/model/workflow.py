@@ -120,7 +120,8 @@ class CodeStep:
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
     `name@1.2.3`. `javascript` is TypeScript without its types, where it was made beforehand.
-    `lock`: what these were resolved to when the definition was applied; see `Needs`.
+    `lock`: what these were resolved to when the definition was applied; see `Needs`. `secrets`:
+    names of those that it is given, of the account that owns the workflow. SC-6.
     """
 
     name: str
@@ -133,6 +134,7 @@ class CodeStep:
     packages: tuple[str, ...] = ()
     javascript: str | None = None
     lock: str | None = field(default=None, repr=False)
+    secrets: tuple[str, ...] = ()
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False

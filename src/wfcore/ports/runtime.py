@@ -3,13 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, CodeStep, Language
 from wfcore.rules.budget import Allowance
+from wfcore.rules.secrecy import NO_SECRETS, Secrets
 
 
 @frozen
@@ -18,9 +19,9 @@ class StepJob:
     One attempt of one code step, with all that its world holds.
 
     `argv` is the rendered `command` (empty for the other languages). `environment` are the
-    `WF_VAR_*` values by full name; `context` is the content of the context file.
+    `WF_VAR_*` and `WF_SECRET_*` values by full name; `context` is the content of the context file.
     `log`: whether output lines are wanted while it runs. `postponed`: how often this attempt was to
-    begin before, and did not.
+    begin before, and did not. `hidden`: what is to be masked in all that comes out of it. SC-6.
     """
 
     execution_id: str
@@ -30,10 +31,11 @@ class StepJob:
     fence: int
     step: CodeStep
     argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    context: JsonObject
+    environment: Mapping[str, str] = field(repr=False)
+    context: JsonObject = field(repr=False)
     log: bool = False
     postponed: int = 0
+    hidden: Secrets = NO_SECRETS
 
 
 @frozen
@@ -41,8 +43,8 @@ class AiJob:
     """
     One attempt of one AI step; `system` and `prompt` are rendered.
 
-    `allowance`: the execution's budget and what was spent of it, None without one. `postponed` as
-    of `StepJob`.
+    `allowance`: the execution's budget and what was spent of it, None without one. `postponed` and
+    `hidden` as of `StepJob`.
     """
 
     execution_id: str
@@ -56,6 +58,7 @@ class AiJob:
     allowance: Allowance | None = None
     log: bool = False
     postponed: int = 0
+    hidden: Secrets = NO_SECRETS
 
 
 Job: TypeAlias = StepJob | AiJob

@@ -20,6 +20,7 @@ from wfcore.model.workflow import (
     ParallelStep,
 )
 from wfcore.rules import definition_trees as trees
+from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition_ai import max_tokens, model, prompt, schema, temperature
 from wfcore.rules.definition_checks import (
     Field,
@@ -43,6 +44,7 @@ from wfcore.rules.limits import (
     MAX_REMINDERS,
     MAX_REQUIRED_APPROVALS,
     MAX_ROUNDS,
+    SECRETS_PER_ACCOUNT,
     SOURCE_BYTES,
 )
 from wfcore.rules.packages import package_problems, packages, requirement
@@ -108,6 +110,8 @@ _STEP_NAME = text(
     wanted="letters, digits, _ and -, beginning with a letter or _",
 )
 
+_SECRET_NAME = text(most=MAX_NAME, pattern=secret_name.NAME, wanted=secret_name.WANTED)
+
 _COMMON: Fields = {
     "name": Field(_STEP_NAME, "name", required=True),
     "kind": Field(text(), "kind", required=True),
@@ -128,6 +132,7 @@ KINDS: Mapping[str, Kind] = {
             "source": Field(source, "source"),
             "command": Field(command, "command"),
             "network": Field(boolean, "network"),
+            "secrets": Field(list_of(_SECRET_NAME, most=SECRETS_PER_ACCOUNT), "secrets"),
             "requirements": Field(list_of(requirement, most=MAX_PACKAGES), "requirements"),
             "packages": Field(packages, "packages"),
             "retry": Field(retry, "retry"),

@@ -15,6 +15,11 @@ APPROVAL_BODY = 64 * KIB
 JSON_DEPTH = 64
 """How deep client JSON may nest. LM-3."""
 
+SECRETS_PER_ACCOUNT = 50
+"""Named secrets: all of them are one row with the account. SC-5."""
+SECRET_BYTES = 8 * KIB
+"""The longest named secret: a key with its certificates. SC-5."""
+
 WORKFLOW_PAGE = (50, 200)
 """Default and largest page size of workflows, executions, webhooks. LM-4."""
 APPROVAL_PAGE = (20, 200)

@@ -130,6 +130,7 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "retry": _retry(step.retry),
         "requirements": [*step.requirements],
         "packages": [*step.packages],
+        "secrets": [*step.secrets],
         **({"command": [*step.command]} if is_command else {"source": step.source}),
     }
 

@@ -3,22 +3,29 @@
 from collections.abc import Mapping
 from typing import cast
 
-from attrs import define
+from attrs import define, evolve
 
 from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
 from wfcore.instants import EpochMs
-from wfcore.model.artifact import Artifact
+from wfcore.model.artifact import Artifact, RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import AiStep, CodeStep, Definition
-from wfcore.ports.runtime import AiJob, Job, LeftFile, StepJob
+from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
+from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.budget import allowance
+from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.named_secrets import SecretMissing, secrets_for
 from wfcore.rules.opening import as_text
 from wfcore.rules.scope import name_of, prefix_of, scope
+from wfcore.rules.secrecy import NO_SECRETS, Secrets, mask, mask_text, secrets_of
 from wfcore.rules.variables import environment
+from wfcore.usecases.services import Services
+
+_MOST_NAMED = 50
+_TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
 
 
 @define
@@ -32,8 +39,17 @@ class NotRendered(WfError):
         return f"{self.field}: {self.failed}"
 
 
-def job_for(templates: Templates, run: Execution, definition: Definition, begun: StartStep) -> Job:
-    """The job of one attempt, under the lease that *run* is held by. Raises `NotRendered`."""
+def job_for(
+    templates: Templates,
+    run: Execution,
+    definition: Definition,
+    begun: StartStep,
+    secrets: Mapping[str, str],
+) -> Job:
+    """
+    The job of one attempt, under the lease that *run* is held by; with *secrets* in its
+    environment. Raises `NotRendered`.
+    """
     key = begun.step_name
     step = definition.step(name_of(key))
     names = scope(definition, run, prefix_of(key))
@@ -60,10 +76,11 @@ def job_for(templates: Templates, run: Execution, definition: Definition, begun:
         fence=run.fence,
         step=step,
         argv=tuple(_rendered(templates, "command", part, names) for part in step.command),
-        environment=environment(cast("JsonObject", names["variables"])),
+        environment={**environment(cast("JsonObject", names["variables"])), **secrets},
         context=names,
         log=run.monitored,
         postponed=begun.postponed,
+        hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
     )
 
 
@@ -99,3 +116,47 @@ def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
         "size": file.size,
     }
     return EventKind.ARTIFACT_CREATED, about
+
+
+async def named_secrets(services: Services, run: Execution, step: Step) -> Mapping[str, str]:
+    """What the step is given in its environment. Raises `SecretMissing`."""
+    if not isinstance(step, CodeStep) or not step.secrets:
+        return {}
+    async with services.store.view() as view:
+        owner = await view.accounts.get(run.workflow_owner_id)
+    if owner is None:
+        raise SecretMissing(step.secrets[0], run.workflow_owner_id)
+    return secrets_for(owner, step)
+
+
+def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
+    """The same end without what the job was given in secret. SC-6."""
+
+    def named(file: RefusedFile) -> RefusedFile:
+        return evolve(file, name=mask_text(file.name, hidden))
+
+    return evolve(
+        end,
+        output=mask(end.output, hidden),
+        error=end.error and mask_text(end.error, hidden),
+        postponed=end.postponed and mask_text(end.postponed, hidden),
+        files=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.files),
+        refused=tuple(map(named, end.refused)),
+    )
+
+
+def fitting(end: StepEnd, room: int) -> StepEnd:
+    """
+    The same end where its files fit into the execution; else a failed one, with those that do
+    and the others named. CS-10.
+    """
+    if len(end.files) <= room:
+        return end
+    refused = [RefusedFile(file.name, _TOO_MANY_FILES) for file in end.files[room:]]
+    return evolve(
+        end,
+        error=end.error or _TOO_MANY_FILES,
+        permanent=True,
+        files=end.files[:room],
+        refused=(*end.refused, *refused[:_MOST_NAMED]),
+    )

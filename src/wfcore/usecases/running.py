@@ -12,7 +12,6 @@ from attrs import evolve, frozen
 from wfcore.effects import CancelChildren, Outcome, StartStep
 from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
-from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
@@ -25,13 +24,22 @@ from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import EXECUTION
 from wfcore.rules.interruption import loss
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.named_secrets import SecretMissing
 from wfcore.rules.opening import by_the_calendar
 from wfcore.rules.proceed import proceed
 from wfcore.rules.scope import name_of
-from wfcore.rules.secrecy import mask_text, secret_values
+from wfcore.rules.secrecy import NO_SECRETS, Secrets, mask_text, secret_values
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._children import interrupted_too_long, start_children
-from wfcore.usecases._jobs import NotRendered, artifact_of, created, job_for
+from wfcore.usecases._jobs import (
+    NotRendered,
+    artifact_of,
+    created,
+    fitting,
+    job_for,
+    named_secrets,
+    without_secrets,
+)
 from wfcore.usecases._looking import definition_of
 from wfcore.usecases._retry import retried
 from wfcore.usecases.services import Services
@@ -57,10 +65,6 @@ class Work:
     jobs: tuple[Job, ...] = ()
     in_flight: frozenset[str] = frozenset()
     look_at: EpochMs | None = None
-
-
-_MOST_NAMED = 50
-_TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
 
 
 async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
@@ -148,6 +152,7 @@ async def complete_step(
     attempt: int | None = None,
     postponed: int | None = None,
     go_on: bool = True,
+    hidden: Secrets = NO_SECRETS,
 ) -> Work:
     """
     Record how a step ended, with its artifacts, and what follows; what to do now.
@@ -158,11 +163,13 @@ async def complete_step(
     flight, and the caller starts those that it has not started yet. EX-23. One of which nothing
     has run (*end* says so) is taken back, and the caller may be told of it again. EX-27.
 
-    With *go_on* False no step starts: where one would, another worker goes on with it.
+    With *go_on* False no step starts: where one would, another worker goes on with it. *hidden*:
+    what the job was given in secret, masked in all that is recorded. SC-6.
 
     Raises `LeaseLost`: the result is dropped.
     """
     which = attempt, postponed
+    end = without_secrets(end, hidden) if hidden else end
     definition, outcome = await _complete(services, lease, step_name, end, which, go_on)
     return await _work(services, lease, definition, outcome)
 
@@ -182,7 +189,7 @@ async def _complete(
         if not _runs(run, step_name, *which):
             return definition, _in_flight(run)
         if end.files:
-            end = _fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
+            end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
         for file in files:
             unit.artifacts.put(artifact_of(run.id, step_name, file, now))
@@ -208,13 +215,22 @@ async def _collected(
 
 @retried
 async def log_lines(
-    services: Services, lease: Lease, step_name: str, stream: str, lines: str
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    stream: str,
+    lines: str,
+    hidden: Secrets = NO_SECRETS,
 ) -> None:
-    """Add output lines of a running step to the event log. Raises `LeaseLost`."""
+    """
+    Add output lines of a running step to the event log, with what its job has *hidden* masked.
+
+    Raises `LeaseLost`.
+    """
     now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
-        text = mask_text(lines, secret_values(run))
+        text = mask_text(mask_text(lines, hidden), secret_values(run))
         about: JsonObject = {"step": step_name, "stream": stream, "text": text}
         await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
         await unit.commit()
@@ -341,23 +357,6 @@ def _facts(
     return (*said, _ended(run, definition, step_name, end, now))
 
 
-def _fitting(end: StepEnd, room: int) -> StepEnd:
-    """
-    The same end where its files fit into the execution; else a failed one, with those that do
-    and the others named. CS-10.
-    """
-    if len(end.files) <= room:
-        return end
-    refused = [RefusedFile(file.name, _TOO_MANY_FILES) for file in end.files[room:]]
-    return evolve(
-        end,
-        error=end.error or _TOO_MANY_FILES,
-        permanent=True,
-        files=end.files[:room],
-        refused=(*end.refused, *refused[:_MOST_NAMED]),
-    )
-
-
 def _ended(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> facts.Fact:
@@ -381,8 +380,10 @@ async def _work(
         if not _runs(run, begun.step_name, *which):
             continue
         try:
-            jobs.append(job_for(services.templates, run, definition, begun))
-        except NotRendered as failed:
+            step = definition.step(name_of(begun.step_name))
+            secrets = await named_secrets(services, run, step)
+            jobs.append(job_for(services.templates, run, definition, begun, secrets))
+        except (NotRendered, SecretMissing) as failed:
             end = StepEnd(error=str(failed), permanent=True)
             name = begun.step_name
             definition, then = await _complete(services, lease, name, end, which, True)

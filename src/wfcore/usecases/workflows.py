@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from attrs import evolve, frozen
 
-from wfcore.errors import InvalidInput, NotFound, Unreadable
+from wfcore.errors import InvalidDefinition, InvalidInput, NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
@@ -14,6 +14,7 @@ from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import View
 from wfcore.rules.access import includes
+from wfcore.rules.named_secrets import missing_secrets
 from wfcore.rules.packages import needs_of
 from wfcore.rules.webhook import disabled
 from wfcore.usecases._looking import definition_of, workflow_for
@@ -72,7 +73,8 @@ async def apply_workflow(
     are in force from then on.
 
     Raises `NotFound` for the account, `InvalidDefinition` for triggers that the account cannot
-    have and for packages of a step that cannot be installed (PK-3); nothing is stored then.
+    have, for secrets that it does not have (SC-7), and for packages of a step that cannot be
+    installed (PK-3); nothing is stored then.
     """
     if needs_of(definition):
         async with services.store.view() as view:
@@ -91,6 +93,8 @@ async def _apply(
         owner = await unit.accounts.get(owner_id)
         if owner is None:
             raise NotFound("Account")
+        if missing := missing_secrets(owner, definition):
+            raise InvalidDefinition(tuple(missing))
         old = await unit.workflows.by_name(owner_id, definition.name)
         before = await definition_of(unit, old.id, old.revision) if old else None
         if old is None:

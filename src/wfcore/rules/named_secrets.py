@@ -1,0 +1,81 @@
+"""
+Named secrets: values of an account that only the steps get that list their names. Decision 87.
+
+Contract §11. A step finds each as `WF_SECRET_<NAME>`; templates never do. What comes out of the
+step is masked before it is stored, so that no other step and no reader gets the value that way.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from attrs import define, evolve
+
+from wfcore.errors import InvalidInput, NotFound, Problem, WfError
+from wfcore.instants import EpochMs
+from wfcore.model.access import Account, NamedSecret
+from wfcore.model.workflow import CodeStep, Definition, walk
+from wfcore.rules.field_paths import below
+from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
+from wfcore.rules.variables import NO_NUL
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+WANTED = "up to 64 letters, digits and _, beginning with a letter or _"
+
+
+@define
+class SecretMissing(WfError):
+    """A step lists a secret that its workflow's account does not have."""
+
+    name: str
+    account_id: str
+
+    def __str__(self) -> str:
+        return f"secrets: {_unset(self.name, self.account_id)}"
+
+
+def _unset(name: str, account_id: str) -> str:
+    return f"{name} is not set; wfcore secret set {name} --account {account_id}"
+
+
+def with_secret(account: Account, name: str, value: str, now: EpochMs) -> Account:
+    """*account* with *name* set, in the place of an earlier one. Raises `InvalidInput`. SC-5."""
+    if re.fullmatch(NAME, name) is None:
+        raise InvalidInput("name", f"must be {WANTED}")
+    if not value or len(value.encode("utf-8", "surrogatepass")) > SECRET_BYTES:
+        raise InvalidInput("value", f"must have 1 to {SECRET_BYTES} bytes")
+    if "\0" in value:
+        raise InvalidInput("value", NO_NUL)
+    others = [one for one in account.secrets if one.name != name]
+    if len(others) >= SECRETS_PER_ACCOUNT:
+        raise InvalidInput("name", f"an account has at most {SECRETS_PER_ACCOUNT} secrets")
+    found = sorted([*others, NamedSecret(name, value, now)], key=lambda one: one.name)
+    return evolve(account, secrets=tuple(found))
+
+
+def without_secret(account: Account, name: str) -> Account:
+    """*account* without it. Raises `NotFound`. SC-5."""
+    others = tuple(one for one in account.secrets if one.name != name)
+    if len(others) == len(account.secrets):
+        raise NotFound("Secret")
+    return evolve(account, secrets=others)
+
+
+def missing_secrets(account: Account, definition: Definition) -> Sequence[Problem]:
+    """Where steps list secrets that *account* does not have. SC-7."""
+    names = {one.name for one in account.secrets}
+    return [
+        Problem(below(below(path, "secrets"), number), _unset(name, account.id))
+        for path, step in walk(definition.steps)
+        if isinstance(step, CodeStep)
+        for number, name in enumerate(step.secrets)
+        if name not in names
+    ]
+
+
+def secrets_for(account: Account, step: CodeStep) -> Mapping[str, str]:
+    """What *step* is given, by variable of its environment. Raises `SecretMissing`. SC-6, SC-7."""
+    values = {one.name: one.value for one in account.secrets}
+    for name in step.secrets:
+        if name not in values:
+            raise SecretMissing(name, account.id)
+    return {f"WF_SECRET_{name}": values[name] for name in step.secrets}

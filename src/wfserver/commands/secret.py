@@ -1,0 +1,78 @@
+"""`wfcore secret`: values of an account that only the steps get that list their names."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from wfcore.model.access import NamedSecret
+from wfcore.usecases import named_secrets
+from wfcore.usecases.services import Services
+from wfserver import finding
+from wfserver.finding import AT_THE_COMMAND_LINE
+from wfserver.output import instant, put_json, put_list, put_table
+from wfserver.params import Group, pass_session
+from wfserver.session import Session
+
+_account = click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose secrets.")
+
+
+@click.group("secret", cls=Group)
+def secret_command() -> None:
+    """Named secrets of an account, for the steps that list them. No value is ever shown."""
+
+
+@secret_command.command("set")
+@click.argument("name")
+@_account
+@pass_session
+def set_(session: Session, name: str, account: str) -> None:
+    """Set a secret to what stdin says; a line break at its end does not count."""
+    value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+
+    async def job(services: Services) -> None:
+        owner = await finding.account(services, account)
+        await named_secrets.set_secret(services, owner.id, name, value, AT_THE_COMMAND_LINE)
+
+    session.work(job)
+    _done(session, f"{name} is set")
+
+
+@secret_command.command("list")
+@_account
+@pass_session
+def list_(session: Session, account: str) -> None:
+    """Names of the secrets of an account, and when each was set."""
+
+    async def job(services: Services) -> Sequence[NamedSecret]:
+        owner = await finding.account(services, account)
+        return await named_secrets.list_secrets(services, owner.id)
+
+    found = session.work(job)
+    if session.json:
+        put_list([{"name": one.name, "updatedAt": one.updated_at} for one in found], len(found))
+    else:
+        rows = [(one.name, instant(one.updated_at)) for one in found]
+        put_table(("name", "set"), rows, len(found))
+
+
+@secret_command.command("delete")
+@click.argument("name")
+@_account
+@pass_session
+def delete(session: Session, name: str, account: str) -> None:
+    """Delete a secret; steps that list it fail from then on."""
+
+    async def job(services: Services) -> None:
+        owner = await finding.account(services, account)
+        await named_secrets.delete_secret(services, owner.id, name, AT_THE_COMMAND_LINE)
+
+    session.work(job)
+    _done(session, f"{name} is deleted")
+
+
+def _done(session: Session, said: str) -> None:
+    if session.json:
+        put_json({"ok": True})
+    else:
+        click.echo(said)
