@@ -113,6 +113,19 @@ def test_whatever_is_changed_is_found(linked: list[ChainedEntry], data: st.DataO
 
 
 @given(CHAINS, st.data())
+def test_an_entry_written_anew_does_not_fit_the_next(
+    linked: list[ChainedEntry], data: st.DataObject
+) -> None:
+    """AL-2: its own hash is right for its place; the one behind it carries the old one."""
+    index = data.draw(st.integers(0, len(linked) - 1))
+    before = linked[index - 1].point if index else BEGINNING
+    forged = chained("c1", before, entry_text(make.audit_entry("aud_forged")))
+    fault = fault_of(linked, [*linked[:index], forged, *linked[index + 1 :]])
+    assert fault is not None
+    assert fault.number == min(index + 2, len(linked))
+
+
+@given(CHAINS, st.data())
 def test_whatever_is_removed_is_found(linked: list[ChainedEntry], data: st.DataObject) -> None:
     """AL-2: in the middle, in front and at the end; a record without its entry, too."""
     index = data.draw(st.integers(0, len(linked) - 1))
