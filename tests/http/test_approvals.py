@@ -320,7 +320,11 @@ async def test_every_decision_is_in_the_audit_log(world: World):
         records = [one.record for one in await view.audit.of_execution(execution)]
     rows = {"refunds": ROWS}
     (record,) = (json.loads(text) for text in records if text is not None)
-    assert (record["rowsBefore"], record["rowsAfter"], record["workflowVersion"]) == (rows, rows, 1)
+    assert (record["rowsBefore"], record["rowsAfter"], record["decision"]) == (
+        rows,
+        rows,
+        "approve",
+    )
 
 
 async def test_a_decision_about_many_rows_leaves_the_loop_to_others(

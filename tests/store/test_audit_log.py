@@ -208,7 +208,7 @@ async def test_entries_of_earlier_releases_come_into_the_chain(
             ("aud_1", 7, "acc_1"),
             ("aud_2", 7, "acc_1"),
         ]
-        assert broken.text == '{"unreadable":"{cut"}'
+        assert broken.text == '{"id":"aud_0","unreadable":"{cut"}'
         await keep(store, make.audit_entry("aud_3"))
         with pytest.raises(Stale):
             await keep(store, make.audit_entry("aud_2"))

@@ -100,13 +100,29 @@ async def test_it_outlives_the_execution(world: World) -> None:
     assert (document["execution"], document["approvals"]) == (None, [])
     (link, *_) = document["audit"]["links"]
     assert link["record"]["rowsAfter"] == {"rows": EDITED}
-    assert (link["record"]["workflowName"], link["record"]["workflowVersion"]) == ("flow", 1)
+    assert link["entry"]["details"]["workflowVersion"] == 1
     world.clock.advance(60 * DAY)
     while (await retain(world.services)).more:
         pass
     assert (await check_audit(world.services)).fault is None
     with pytest.raises(NotFound):
         await written(world, "exec_unknown")
+
+
+async def test_what_time_alone_decides_is_on_record_too(world: World) -> None:
+    """AP-27, AL-3: an approval that expired is an entry with its rows, of nobody."""
+    ann = await world.account()
+    id = await world.start(ann, await world.workflow(ann, review(ROWS)))
+    await world.take()
+    world.clock.advance(2 * DAY)
+    (approval,) = await approvals.approvals_of(world.services, ann, id)
+    document = read_evidence(await written(world, id))
+    assert document["execution"]["status"] == "CANCELLED"
+    (link,) = document["audit"]["links"]
+    entry = link["entry"]
+    assert (entry["event"], entry["target"]) == ("approval.expire", approval.id)
+    assert "accountId" not in entry
+    assert link["record"]["rowsAfter"] == {"rows": ROWS}
 
 
 async def test_audit_entries_are_kept_no_shorter_than_executions(world: World) -> None:

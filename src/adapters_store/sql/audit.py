@@ -7,6 +7,7 @@ from these by SQLite and cannot differ from them.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile
 
 from attrs import define
@@ -16,9 +17,11 @@ from adapters_store.sql.connection import Connection, Cursor
 from adapters_store.sql.desk import Desk
 from adapters_store.sql.kinds import Row
 from adapters_store.sql.queries import query
+from adapters_store.sql.sealed import Cells, sealed
 from adapters_store.sql.statements import Values, insert
 from wfcore.instants import EpochMs
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.ports.system import Sealer
 from wfcore.rules.audit_chain import canonical, chained, entry_text, read_entry
 
 FIRST = """SELECT 0, body, id FROM audit
@@ -32,7 +35,7 @@ START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
 OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
 DELETE = "DELETE FROM audit WHERE number <= ?"
 
-CHAINED = "SELECT number, previous, hash, body, record FROM audit"
+CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
 
 
 def _chain(row: Row) -> AuditChain:
@@ -74,6 +77,15 @@ def read(row: Row) -> AuditEntry:
     return read_entry(row[0])
 
 
+def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
+    """The hash is that of the record in clear; a cell that does not open is not the one it was."""
+    number, previous, hash, text, record, id = row
+    if record is not None:
+        with suppress(ValueError):
+            record = Cells(sealer, "audit", (id,)).opened(record, "record")
+    return ChainedEntry(number, previous, hash, text, record)
+
+
 BATCH = 1_000
 read_old = reader_of(AuditEntry)
 OLD = "SELECT id, body FROM audit_unlinked WHERE id > ? ORDER BY id LIMIT ?"
@@ -84,18 +96,18 @@ def link_old(connection: Connection) -> None:
     cursor = connection.cursor()
     last = ""
     while rows := cursor.execute(OLD, (last, BATCH)).fetchall():
-        for values in link(cursor, [(_text_of(body), None) for _, body in rows]):
+        for values in link(cursor, [(_text_of(*row), None) for row in rows]):
             cursor.execute(ADD, values)
         last = rows[-1][0]
     cursor.execute("DROP TABLE audit_unlinked")
 
 
-def _text_of(body: str) -> str:
+def _text_of(id: str, body: str) -> str:
     """An old entry as text of today; one that cannot be read, inside of another as it is."""
     try:
         entry = read_old(value_of(body))
     except Exception:  # whatever is wrong with a record of long ago, it keeps nobody from starting
-        return canonical({"unreadable": body})
+        return canonical({"id": id, "unreadable": body})
     return entry_text(entry)
 
 
@@ -117,12 +129,14 @@ class Audit:
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE number > ? ORDER BY number LIMIT ?"
         found = await self.desk.rows(query(sql, after, limit, tables="audit"))
-        return [ChainedEntry(*row) for row in found]
+        return [_chained(row, self.desk.sealer) for row in found]
 
     async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE execution_id = ? ORDER BY number"
         found = await self.desk.rows(query(sql, execution_id, tables="audit"))
-        return [ChainedEntry(*row) for row in found]
+        return [_chained(row, self.desk.sealer) for row in found]
 
     def append(self, entry: AuditEntry, record: str | None = None) -> None:
+        if record is not None:
+            record = sealed(self.desk.sealer, record, "audit", "record", entry.id)
         self.desk.write("audit", (ADD, (entry_text(entry), record), None))

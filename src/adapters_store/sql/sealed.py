@@ -39,6 +39,7 @@ SEALED: Mapping[str, SealedTable] = {
     "accounts": SealedTable(),
     "api_keys": SealedTable(),
     "approvals": SealedTable(),
+    "audit": SealedTable(("record",)),
     "callbacks": SealedTable(),
     "definitions": SealedTable(key=("workflow_id", "revision")),
     "events": SealedTable(("data",), ("execution_id", "number")),

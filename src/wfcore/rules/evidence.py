@@ -16,7 +16,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.rules.audit_chain import canonical, digest, link_hash
 
 FORMAT = "wfcore-evidence/1"
-GRANTED = frozenset({"approval.approve", "approval.reject"})
+DECIDED = frozenset({"approval.approve", "approval.reject", "approval.expire"})
 
 
 class Unfit(Exception):
@@ -112,7 +112,7 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
     """Rows are those that were decided on, as the audit entry of the last decision says. AL-6."""
     decided: dict[str, str] = {}
     for link in document["audit"]["links"]:
-        if isinstance(link, str) or link["entry"]["event"] not in GRANTED or "record" not in link:
+        if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
             continue
         entry, after = link["entry"], digest(canonical(link["record"]["rowsAfter"]))
         if entry["details"]["itemsHash"] != after:

@@ -17,16 +17,14 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
 from wfcore.rules.access import is_approver, sees_approval
-from wfcore.rules.api_key import without_keys
 from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
 from wfcore.rules.execution import advance, announce
 from wfcore.rules.execution_machine import Approved, Rejected
-from wfcore.rules.quorum import items_hash, require_other_eyes, require_seen, rows_of
-from wfcore.rules.secrecy import mask_text, secret_values
+from wfcore.rules.quorum import require_other_eyes, require_seen
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._looking import approval_for, execution_for
 from wfcore.usecases._retry import read_together, retried
-from wfcore.usecases.auditing import UNKNOWN, Origin, note, note_refusal
+from wfcore.usecases.auditing import UNKNOWN, Decided, Origin, decided, note_decision, note_refusal
 from wfcore.usecases.services import Services
 from wfcore.usecases.settling import settle, settle_all
 
@@ -171,28 +169,19 @@ async def _decide(
         if who is not None:
             _require_may(approval, who, share, asked.decision)
         weigh = partial(_weighed, approval, asked, _voice(who, asked), now)
-        decided, hashed = await services.offload(weigh) if _has_many(approval, asked) else weigh()
+        made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
+        approval = made.approval
         run = await unit.executions.get(approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         with read_together("execution", run.id):
-            outcome = _told(run, decided, services.clock.service_now())
-        unit.approvals.put(decided)
+            outcome = _told(run, approval, services.clock.service_now())
+        unit.approvals.put(approval)
         outcome = await collect(unit, outcome, now)
-        note(
-            services,
-            unit,
-            f"approval.{asked.verb}",
-            who,
-            approval.id,
-            origin,
-            _details(hashed, asked, run),
-            execution_id=run.id,
-            record=_on_record(approval, decided, asked, run),
-        )
+        note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
-    return decided
+    return approval
 
 
 MANY_ROWS = 500
@@ -210,37 +199,10 @@ def has_many_rows(approval: Approval) -> bool:
     return sum(len(group.items) for group in approval.groups) > MANY_ROWS
 
 
-def _weighed(approval: Approval, asked: Decide, voice: Voice, now: EpochMs) -> tuple[Approval, str]:
-    """The approval with its decision, and the hash of its rows. Raises what `decide` raises."""
+def _weighed(approval: Approval, asked: Decide, voice: Voice, now: EpochMs) -> Decided:
+    """The approval with its decision, and what is kept of it. Raises what `decide` raises."""
     _require_still_seen(approval, asked)
-    decided = decide(approval, asked.decision, voice, now).record
-    return decided, items_hash(decided)
-
-
-def _on_record(approval: Approval, decided: Approval, asked: Decide, run: Execution) -> JsonObject:
-    """What the audit log keeps with a decision when the execution has gone. AL-3."""
-    return {
-        "approvalId": approval.id,
-        "executionId": run.id,
-        "stepName": approval.step_name,
-        "message": approval.message,
-        "workflowId": run.workflow_id,
-        "workflowName": run.workflow_name,
-        "workflowVersion": run.revision,
-        "decision": asked.verb,
-        "status": decided.status,
-        "rowsBefore": rows_of(approval),
-        "rowsAfter": rows_of(decided),
-    }
-
-
-def _details(hashed: str, asked: Decide, run: Execution) -> JsonObject:
-    """What the audit log says of a decision: to which rows, of which definition. AP-27."""
-    comment = asked.comment
-    if comment is not None:
-        comment = without_keys(mask_text(comment, secret_values(run)))
-    version = run.revision
-    return {"itemsHash": hashed, "comment": comment, "workflowVersion": version}
+    return decided(asked.verb, approval, decide(approval, asked.decision, voice, now).record)
 
 
 def _require_still_seen(approval: Approval, asked: Decide) -> None:

@@ -18,11 +18,15 @@ from wfcore.errors import (
 )
 from wfcore.instants import EpochMs
 from wfcore.model.access import Principal
+from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
 from wfcore.rules.api_key import without_keys
 from wfcore.rules.audit_chain import canonical, digest
+from wfcore.rules.quorum import rows_of
+from wfcore.rules.secrecy import mask_text, secret_values
 from wfcore.usecases.services import Services
 
 
@@ -38,6 +42,20 @@ class Origin:
 UNKNOWN = Origin()
 
 
+@frozen
+class Record:
+    """What is kept with an entry, as canonical JSON, and its hash. AL-3."""
+
+    text: str
+    hash: str
+
+
+def record_of(value: JsonObject) -> Record:
+    """*value* to be kept with an entry."""
+    text = canonical(value)
+    return Record(text, digest(text))
+
+
 def note(
     services: Services,
     unit: Unit,
@@ -48,14 +66,13 @@ def note(
     details: JsonObject | None = None,
     *,
     execution_id: str | None = None,
-    record: JsonObject | None = None,
+    record: Record | None = None,
 ) -> None:
     """
     Add an entry about something that is done in *unit*: both are stored or neither. *record*: what
     is kept with it, and is too large for a list. AL-3.
     """
     now = services.clock.now()
-    text = canonical(record) if record is not None else None
     entry = AuditEntry(
         id=services.ids.new("aud", now),
         at=now,
@@ -69,9 +86,66 @@ def note(
         request_id=origin.request_id,
         details=details,
         execution_id=execution_id,
-        record_hash=digest(text) if text is not None else None,
+        record_hash=record.hash if record is not None else None,
     )
-    unit.audit.append(entry, text)
+    unit.audit.append(entry, record.text if record is not None else None)
+
+
+@frozen
+class Decided:
+    """An approval with a decision, the hash of its rows, and what the audit log keeps of it."""
+
+    verb: str
+    approval: Approval
+    items_hash: str
+    record: Record
+
+
+def decided(verb: str, before: Approval, after: Approval) -> Decided:
+    """What *verb* has made of *before*. Pure; takes a while where there are many rows. AL-3."""
+    rows = rows_of(after)
+    record: JsonObject = {
+        "approvalId": after.id,
+        "executionId": after.execution_id,
+        "workflowId": after.workflow_id,
+        "stepName": after.step_name,
+        "message": after.message,
+        "decision": verb,
+        "status": after.status,
+        "rowsBefore": rows_of(before),
+        "rowsAfter": rows,
+    }
+    return Decided(verb, after, digest(canonical(rows)), record_of(record))
+
+
+def note_decision(
+    services: Services,
+    unit: Unit,
+    who: Principal | None,
+    made: Decided,
+    run: Execution,
+    comment: str | None,
+    origin: Origin,
+) -> None:
+    """Add an entry about a decision: to which rows, of which definition. AP-27."""
+    if comment is not None:
+        comment = without_keys(mask_text(comment, secret_values(run)))
+    details: JsonObject = {
+        "itemsHash": made.items_hash,
+        "comment": comment,
+        "workflowVersion": run.revision,
+    }
+    note(
+        services,
+        unit,
+        f"approval.{made.verb}",
+        who,
+        made.approval.id,
+        origin,
+        details,
+        execution_id=run.id,
+        record=made.record,
+    )
 
 
 async def note_refusal(

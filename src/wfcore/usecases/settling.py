@@ -13,9 +13,12 @@ from wfcore.rules.execution import advance
 from wfcore.rules.execution_machine import Rejected
 from wfcore.usecases._apply import collect, hint
 from wfcore.usecases._retry import Report, apart, at_once, read_together, retried
+from wfcore.usecases.auditing import Origin, decided, note_decision
 from wfcore.usecases.services import Services
 
 BATCH = 100
+BY_ITSELF = Origin(path="timeout")
+"""The origin in the audit log."""
 
 
 async def settle_all(services: Services) -> int:
@@ -70,11 +73,14 @@ async def expire(services: Services, approval_id: str) -> bool:
         run = await unit.executions.get(approval.execution_id)
         if run is None:
             return False
-        unit.approvals.put(decide(approval, Expire(), BY_TIMEOUT, now).record)
+        over = decide(approval, Expire(), BY_TIMEOUT, now).record
+        unit.approvals.put(over)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
         with read_together("execution", run.id):
             outcome = advance(run, rejected, services.clock.service_now())
         outcome = await collect(unit, outcome, now)
+        made = decided("expire", approval, over)
+        note_decision(services, unit, None, made, run, None, BY_ITSELF)
         await unit.commit()
     hint(services.wakeup, run.id, outcome.effects)
     return True
