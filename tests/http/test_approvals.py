@@ -350,7 +350,7 @@ async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
         (doors, "parse_object"),
         (doors, "refuse_repeated_keys"),
         (approvals, "decide"),
-        (approvals, "items_hash"),
+        (approvals, "decided"),
         (handlers, "approval_detail"),
         (handlers, "dump_json"),
     ):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve, frozen
 
+from adapters_store.sealing import AeadSealer, new_key
 from adapters_store.sql import migrate
 from adapters_store.sql.audit import Audit
 from adapters_store.sqlite import SqliteStore
@@ -155,6 +156,30 @@ async def test_an_anchor_of_what_retention_took_is_no_fault(store: SqliteStore) 
     clock.advance(91 * DAY)
     found = await check_audit(Some(store, clock), [earlier])  # type: ignore[arg-type]
     assert found.fault is None
+
+
+async def test_sealed_rows_are_checked_in_clear(tmp_path: Path) -> None:
+    """AL-2, AL-3: sealed anew with another key they still fit; changed or exchanged they do not."""
+    key = new_key()
+    store = await SqliteStore.open(tmp_path / "wfcore.db", sealer=AeadSealer([key]))
+    try:
+        await fill(store)
+        with closing(sqlite3.connect(store.path)) as database:
+            (cell,) = database.execute("SELECT record FROM audit WHERE number = 5").fetchone()
+            assert cell.startswith("~")
+        assert (await checked(store)).fault is None
+        newer = AeadSealer([new_key(), key])
+        await store.reseal(newer)
+        again = await SqliteStore.open(store.path, sealer=newer)
+        assert (await checked(again)).fault is None
+        with closing(sqlite3.connect(store.path)) as database, database:
+            database.execute("UPDATE audit SET record = ? WHERE number = 5", (cell[:-2] + "xx",))
+        found = await checked(again)
+        assert found.fault is not None
+        assert (found.fault.number, found.fault.id) == (5, "aud_4")
+        await again.close()
+    finally:
+        await store.close()
 
 
 async def test_several_processes_write_one_chain(store: SqliteStore, start: Start) -> None:

@@ -24,6 +24,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, DeliveryKind
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.rules.audit_chain import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -68,6 +69,8 @@ async def fill(store: SqliteStore) -> None:
         snapshot = make.snapshot("wf_1")
         secret = evolve(snapshot.definition, description=CANARY)
         unit.definitions.put(evolve(snapshot, definition=secret))
+        record = canonical({"rowsAfter": {"rows": [CANARY]}})
+        unit.audit.append(make.audit_entry("aud_1", record_hash=digest(record)), record)
         await unit.commit()
 
 
@@ -86,6 +89,7 @@ async def seen(store: SqliteStore) -> list[Any]:
             await view.webhooks.deliveries("wh_1"),
             await view.definitions.get("wf_1", 1),
             await view.accounts.get("acc_1"),
+            await view.audit.chained(0, 10),
         ]
 
 
