@@ -296,7 +296,7 @@ def _all_tried(
         if not seconds:
             yield mutant, UNREACHED
             continue
-        if len(running) == (os.cpu_count() or 1):
+        if len(running) >= int(os.environ.get("WORKERS", os.cpu_count() or 1)):
             yield _over(running)
         running[_forked(partial(_try, session, mutant, _some(seconds, items)))] = mutant
     while running:

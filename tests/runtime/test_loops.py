@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime import loops
-from adapters_runtime.loops import Loop, wait_for
-from wfcore.errors import StoreUnavailable
+from adapters_runtime.loops import Loop, Told, wait_for
+from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.usecases.sweeping import Unswept
 
 LONG_S = 30
 NAME = "sweeper"
@@ -139,3 +140,46 @@ async def test_a_swallowed_cancellation_does_not_keep_it() -> None:
     task.cancel()
     async with asyncio.timeout(LONG_S):
         await task
+
+
+async def test_a_failed_round_says_what_failed_and_when_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An operator finds loop, error and pause in the log, and of a store what it said."""
+    errors = [StoreUnavailable("disk full"), RuntimeError("a defect"), RuntimeError("a defect")]
+
+    async def one() -> float:
+        if errors:
+            raise errors.pop(0)
+        return LONG_S
+
+    caplog.set_level("INFO", "wfcore.loops")
+    loop = Loop(NAME, one, asyncio.Event(), backoff_s=0.001)
+    assert [await loop._once() for _ in range(4)] == [0.001, 0.002, 0.004, LONG_S]
+    first, second, third, last = (vars(line) for line in caplog.records)
+    assert (first["msg"], first["detail"]) == ("store unavailable", "disk full")
+    kinds = [(one["loop"], one["error"]) for one in (first, second, third)]
+    assert kinds == [(NAME, "StoreUnavailable"), (NAME, "RuntimeError"), (NAME, "RuntimeError")]
+    assert [one["again_in_s"] for one in (first, second, third)] == [0.001, 0.002, 0.004]
+    assert (last["msg"], last["loop"]) == ("a loop is up again", NAME)
+
+
+def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
+    """A record that fails in every round has one line, and another one when it fails anew."""
+    told = Told(NAME)
+    damaged = Unswept("executions", "exec_1", Unreadable("executions", "exec_1"))
+    broken = Unswept("timers", "tmr_1", RuntimeError("a defect"))
+    for failed in ((damaged, broken), (damaged, broken), (), (broken,)):
+        told.begin()
+        for one in failed:
+            told(one)
+        assert told.failed == list(failed)
+    about = ("msg", "loop", "kind", "id", "error")
+    said = [tuple(vars(line)[name] for name in about) for line in caplog.records]
+    defect = ("left out of a round", NAME, "timers", "tmr_1", "RuntimeError")
+    assert said == [
+        ("left out of a round", NAME, "executions", "exec_1", "Unreadable"),
+        defect,
+        defect,
+    ]
+    assert [bool(line.exc_info) for line in caplog.records] == [False, True, True]

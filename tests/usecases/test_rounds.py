@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters_runtime import sweeper
+from adapters_runtime import retention, sweeper
 from adapters_runtime.caller import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, Caller
+from adapters_runtime.retention import Retention
 from adapters_runtime.sweeper import INTERVAL_S, Sweeper
 from adapters_runtime.wakeups import Wakeups
 from usecases.conftest import World, review
@@ -20,6 +21,7 @@ from wfcore.ports.callbacks import Answer
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases import calling_back, settling
 from wfcore.usecases.firing import Fired
+from wfcore.usecases.retention import Retained
 from wfcore.usecases.sweeping import Unswept
 
 LONG_S = 30
@@ -195,3 +197,31 @@ async def test_what_a_sweep_came_to_is_told(
     failed.append(Unswept("duty", "recover", RuntimeError("a duty")))
     with pytest.raises(RuntimeError, match="a duty"):
         await loop._round()
+
+
+def test_each_loop_is_told_by_its_name(world: World) -> None:
+    """Whoever reads what is wrong knows of which loop."""
+    caller = Caller(world.services, HeldCourier(), Wakeups())
+    loops = (caller.loop, Sweeper(world.services, Wakeups()).loop, Retention(world.services).loop)
+    said = [loop.trouble(LONG_S) for loop in loops]
+    assert said == [f"the {name} does not run" for name in ("caller", "sweeper", "retention")]
+
+
+async def test_how_many_executions_went_is_told_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Several pieces are one line of the log, when nothing is left; nothing is no line."""
+    caplog.set_level("INFO", "wfcore.retention")
+    pieces = [Retained(2, 0, 0), Retained(3, 0, 0), Retained(0, 0, 0), Retained(0, 0, 0)]
+
+    async def retain(*_: object) -> Retained:
+        return pieces.pop(0)
+
+    monkeypatch.setattr(retention, "retain", retain)
+    loop = Retention(world.services)
+    pauses = [await loop._round() for _ in range(4)]
+    assert pauses[2:] == [retention.INTERVAL_S] * 2
+    assert all(retention.LEAST_REST_S <= pause < retention.INTERVAL_S for pause in pauses[:2])
+    (line,) = caplog.records
+    told = (line.getMessage(), vars(line)["executions"])
+    assert told == ("executions over their time are gone", 5)
