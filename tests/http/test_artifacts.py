@@ -1,5 +1,10 @@
 """Artifacts: their metadata under v1, and their content by link, key or session."""
 
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
 from http_world import World, bearer
 from wfcore.instants import MINUTE
 from wfcore.model.access import Scope
@@ -83,6 +88,41 @@ async def test_a_key_in_a_header_or_a_session_opens_it_too(world: World):
     assert (await world.http.get(f"{url}?api_key={world.key.text}")).status_code == 401
     lacking = await world.new_key(None, Scope.EXECUTION_READ)
     assert (await world.get(url, headers=bearer(lacking.text))).status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Authorization", "X-API-Key"])
+async def test_a_key_that_is_sent_is_the_one_that_counts(world: World, header: str):
+    """A session beside a key that opens nothing does not open it: whoever sends one means it."""
+    url = (await link_of(world)).partition("?")[0]
+    session = await world.sign_in()
+    lacking = (await world.new_key(None, Scope.EXECUTION_READ)).text
+    key = f"Bearer {lacking}" if header == "Authorization" else lacking
+    assert (await world.http.get(url, headers=session)).status_code == 200
+    assert (await world.http.get(url, headers={**session, header: key})).status_code == 401
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_content_that_breaks_off_is_no_whole_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, begun: bool
+):
+    """Before its first byte a defect is 500; later the connection ends, and the log has it."""
+
+    async def read(*_: object) -> AsyncIterator[bytes]:
+        if begun:
+            yield b"he"
+        raise RuntimeError("secret-in-message")
+
+    monkeypatch.setattr(world.services.files, "read", read)
+    url = await link_of(world)
+    if begun:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await world.http.get(url)
+    else:
+        answer = await world.http.get(url)
+        assert (answer.status_code, answer.json()) == (500, {"error": "Internal error"})
+    (line,) = [vars(one) for one in caplog.records if one.name == "wfcore.http"]
+    assert (line["msg"], line["error"]) == ("request.failed", "RuntimeError")
+    assert "secret-in-message" not in str(line)
 
 
 async def test_downloads_take_from_no_quota(world: World):

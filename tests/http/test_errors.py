@@ -150,7 +150,9 @@ async def test_a_defect_is_500_and_says_nothing(tmp_path: Path, caplog: pytest.L
     assert (answer.status_code, answer.json()) == (500, {"error": "Internal error"})
     (line,) = [vars(one) for one in caplog.records if one.name == "wfcore.http"]
     assert line["request_id"] == answer.headers["x-request-id"]
-    assert line["error"] == "RuntimeError"
+    assert (line["msg"], line["error"]) == ("request.failed", "RuntimeError")
+    assert line["route"] == "GET /api/v1/workflows"
+    assert line["at"][-1].endswith(" view")
     assert "secret-in-message" not in str(line)
     assert GOOD_FORM not in str(line)
 
@@ -174,5 +176,6 @@ async def test_metrics_count_by_route_and_not_by_path(tmp_path: Path):
         await world.get("/nope/exec_secret")
         text = (await world.http.get("/metrics")).text
     assert 'route="/api/v1/executions/{id}",status="404"' in text
+    assert 'route="unknown",status="404"' in text
     assert "wfcore_places 8.0" in text
     assert "exec_secret" not in text
