@@ -89,6 +89,13 @@ async def test_a_missing_database_beside_other_data_is_refused(
     assert other.relative_to(tmp_path).parts[0] in said
 
 
+async def test_a_restore_that_was_broken_off_is_no_service(tmp_path: Path) -> None:
+    """As long as its folder is there nothing is begun beside it, and the cure is told."""
+    (tmp_path / "restoring").mkdir()
+    said = await refused(tmp_path / "wfcore.db")
+    assert said.endswith("run wfcore restore again, which begins anew")
+
+
 async def test_what_a_first_start_finds_does_not_stop_it(tmp_path: Path) -> None:
     """Empty folders, and what a file system or an earlier attempt puts there, are no service."""
     for name in ("lost+found", "artifacts", "workers", "steps"):

@@ -21,6 +21,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import AiJob, LeftFile, StepJob
+from wfcore.rules.secrecy import mask_text
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
@@ -34,15 +35,16 @@ WHO = "{{ variables.who }}"
 
 
 def test_a_program_has_its_words_its_environment_and_its_attempt() -> None:
-    """Each word of the command is rendered apart; lease and attempt come along. CS-1."""
+    """Each word of the command is rendered apart; lease, attempt and secrets come along. CS-1."""
     step = CodeStep("one", Language.COMMAND, command=("greet", f"to {WHO}", "{{ variables.n }}"))
     flow = Definition("flow", (step,), ())
-    job = job_for(PathTemplates(), RUN, flow, StartStep("one", 2, 5))
+    job = job_for(PathTemplates(), RUN, flow, StartStep("one", 2, 5), {"TOKEN": "s3cret-t0ken"})
     assert isinstance(job, StepJob)
     assert (job.execution_id, job.workflow_id, job.step_name) == ("e1", RUN.workflow_id, "one")
     assert (job.attempt, job.postponed, job.fence, job.log) == (2, 5, 4, True)
     assert job.argv == ("greet", "to Ann", "3")
-    assert job.environment == {"WF_VAR_who": "Ann", "WF_VAR_n": "3"}
+    assert job.environment == {"WF_VAR_who": "Ann", "WF_VAR_n": "3", "TOKEN": "s3cret-t0ken"}
+    assert "s3cret" not in mask_text("it is s3cret-t0ken", job.hidden)
     assert job.context["variables"] == RUN.variables
     assert job.step is step
 
@@ -51,7 +53,7 @@ def test_a_question_has_its_texts_and_its_attempt() -> None:
     """Both texts of a question to a model are rendered. AI-1."""
     step = AiStep("ask", "some:model", f"Who is {WHO}?", system=f"You are {WHO}.")
     flow = Definition("flow", (step,), ())
-    job = job_for(PathTemplates(), RUN, flow, StartStep("ask", 2, 5))
+    job = job_for(PathTemplates(), RUN, flow, StartStep("ask", 2, 5), {})
     assert isinstance(job, AiJob)
     assert (job.execution_id, job.workflow_id, job.step_name) == ("e1", RUN.workflow_id, "ask")
     assert (job.attempt, job.postponed, job.fence, job.log) == (2, 5, 4, True)
@@ -70,7 +72,7 @@ def test_a_question_has_its_texts_and_its_attempt() -> None:
 def test_a_template_that_fails_is_named_with_its_field(step: CodeStep | AiStep, field: str) -> None:
     """Whoever wrote it finds the place and the reason."""
     with pytest.raises(NotRendered) as failed:
-        job_for(PathTemplates(), RUN, Definition("flow", (step,), ()), StartStep("one", 1))
+        job_for(PathTemplates(), RUN, Definition("flow", (step,), ()), StartStep("one", 1), {})
     assert str(failed.value) == f"{field}: template 'nobody': nobody is unknown"
 
 
