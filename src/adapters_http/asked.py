@@ -161,9 +161,13 @@ def idempotency(ask: Ask) -> Idempotency | None:
 
 def last_event_id(ask: Ask) -> int:
     """The number of the last event that a stream's reader saw. Raises `InvalidInput`."""
-    text = ask.header(b"last-event-id")
+    return event_number("Last-Event-ID", ask.header(b"last-event-id"))
+
+
+def event_number(field: str, text: str | None) -> int:
+    """The number of an event; 0: before the first. Raises `InvalidInput`."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise InvalidInput("Last-Event-ID", "must be the number of an event")
+        raise InvalidInput(field, "must be the number of an event")
     return int(text)

@@ -54,6 +54,8 @@ WAITING = Query(
     "true: only open ones that the caller may approve and has not yet",
     {"enum": ["true", "false"]},
 )
+STEP = Query("step", "Only lines of the step with this key")
+AFTER_LINE = Query("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
 WAIT = Query(
     "wait",
     "Answer as soon as the execution rests, at the latest after this many seconds",
@@ -105,6 +107,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/v1/executions/{id}/steps/{key}", Auth.KEY, executions.step,
           "Read the result of one step", Scope.EXECUTION_READ,
           query=(DOWNLOAD,), returns=StepView, refuses=(404,)),
+    Route("GET", "/api/v1/executions/{id}/logs", Auth.KEY, executions.logs,
+          "Read the output lines of an execution's steps", Scope.EXECUTION_READ,
+          query=(STEP, AFTER_LINE), returns=shapes.LogPage, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/explain", Auth.KEY, executions.explain,
           "Explain where an execution is", Scope.EXECUTION_READ,
           returns=ExplanationView, refuses=(404,)),

@@ -223,7 +223,8 @@ class CodeStepRunner:
             with _before_anything_runs():
                 order = await self._order(engine, folder, job)
             ended = await engine.spawner.run(order, say)
-            return await self._outcome(ended, order.timeout_s, job)
+            end = await self._outcome(ended, order.timeout_s, job)
+            return end if job.log else evolve(end, lines=outputs.lines_of(ended))
         finally:
             if not in_view and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))

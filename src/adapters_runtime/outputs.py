@@ -59,6 +59,12 @@ def output_of(ended: Ended) -> Json:
         raise UnusableOutput(f"WF_OUTPUT is not valid JSON: {problem}") from None
 
 
+def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:
+    """What the attempt wrote, as far as it was kept: all of stdout, the end of stderr. EX-28."""
+    streams = ("stdout", ended.stdout), ("stderr", ended.stderr)
+    return tuple((name, text.decode("utf-8", "replace")) for name, text in streams if text)
+
+
 def parse(text: bytes) -> Json:
     """Strict JSON of at most `MOST_LEVELS` levels. Raises `ValueError`."""
     value: Json = orjson.loads(text)

@@ -5,21 +5,25 @@ import os
 from adapters_runtime import frames
 
 CHUNK = 65_536
-_MOST_LOGGED = 1_048_576
+MOST_LOGGED = 1_048_576
+"""Bytes of output lines that are shown, of both streams together. EX-28."""
 _NO_MORE = b"\n[no further lines are kept]\n"
 
 
 class Stream:
-    """What a step writes to one stream: its end, its length, and the lines not yet shown."""
+    """
+    What a step writes to one stream: its end, its length, and the lines not yet shown. *room*: how
+    many bytes may still be shown, of this stream and of those that share it.
+    """
 
-    def __init__(self, stream: str) -> None:
+    def __init__(self, stream: str, room: list[int]) -> None:
         self.stream = stream
         self.fd, self.write_end = os.pipe()
         self.seen = 0
         self._keep = 0
         self._kept = bytearray()
         self._unshown = bytearray()
-        self._logged = 0
+        self._room = room
         os.set_blocking(self.fd, False)
 
     @property
@@ -54,9 +58,9 @@ class Stream:
         return frames.frame(frames.LINES[self.stream], text) if text else b""
 
     def _show(self, chunk: bytes) -> None:
-        room = _MOST_LOGGED - self._logged
+        room = self._room[0]
         if room >= 0:
             self._unshown += chunk[:room]
-            self._logged += len(chunk)
+            self._room[0] -= len(chunk)
         if 0 <= room < len(chunk):
             self._unshown += _NO_MORE

@@ -28,7 +28,7 @@ from adapters_runtime.gate import Gate
 from adapters_runtime.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.process_tree import Statuses, reap
 from adapters_runtime.shortage import is_shortage
-from adapters_runtime.stream import CHUNK, Stream
+from adapters_runtime.stream import CHUNK, MOST_LOGGED, Stream
 
 _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
@@ -97,8 +97,9 @@ def _read_job(channel: socket.socket) -> bytes | None:
 class _Supervisor:
     def __init__(self, level: Process, spawner: int) -> None:
         self._level = level
-        self._stdout = Stream("stdout")
-        self._stderr = Stream("stderr")
+        room = [MOST_LOGGED]
+        self._stdout = Stream("stdout", room)
+        self._stderr = Stream("stderr", room)
         for stream in (self._stdout, self._stderr):
             level.own(stream.write_end)  # to be opened anew as /dev/stdout
         self._path = PLACE if level.has_own_files else ""

@@ -124,6 +124,10 @@ class SqliteUnit:
         return runs.Events(self._desk)
 
     @property
+    def logs(self) -> runs.Events:
+        return runs.Events(self._desk, "logs")
+
+    @property
     def audit(self) -> audit.Audit:
         return audit.Audit(self._desk)
 

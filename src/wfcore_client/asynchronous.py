@@ -170,6 +170,11 @@ class AsyncClient:
     async def step(self, execution_id: str, key: str) -> StepView:
         return await self.send(calls.step(execution_id, key))
 
+    async def logs(
+        self, execution_id: str, after: int = 0, step: str | None = None
+    ) -> shapes.LogPage:
+        return await self.send(calls.logs(execution_id, after, step))
+
     async def definition(self, execution_id: str) -> shapes.DefinitionView:
         return await self.send(calls.definition(execution_id))
 

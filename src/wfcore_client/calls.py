@@ -132,6 +132,14 @@ def step(execution_id: str, key: str) -> Call[StepView]:
     return _get(path, StepView, {"id": execution_id, "key": key})
 
 
+def logs(execution_id: str, after: int = 0, step: str | None = None) -> Call[shapes.LogPage]:
+    """
+    Output lines of its steps, or of one *step*. Every `next` is the *after* of the lines behind.
+    """
+    path = "/api/v1/executions/{id}/logs"
+    return _get(path, shapes.LogPage, {"id": execution_id}, after=after, step=step)
+
+
 def definition(execution_id: str) -> Call[shapes.DefinitionView]:
     """The definition that an execution runs by, whatever the workflow says since."""
     path = "/api/v1/executions/{id}/definition"

@@ -159,6 +159,9 @@ class Client:
     def step(self, execution_id: str, key: str) -> StepView:
         return self.send(calls.step(execution_id, key))
 
+    def logs(self, execution_id: str, after: int = 0, step: str | None = None) -> shapes.LogPage:
+        return self.send(calls.logs(execution_id, after, step))
+
     def definition(self, execution_id: str) -> shapes.DefinitionView:
         return self.send(calls.definition(execution_id))
 

@@ -18,6 +18,7 @@ MADE: tuple[Call, ...] = (
     calls.execution("e", outputs=False),
     calls.step("e", "s"),
     calls.result("e", outputs=False),
+    calls.logs("e"),
     calls.definition("e"),
     calls.explain("e"),
     calls.cancel("e"),

@@ -2,6 +2,7 @@
 
 from http_world import World, bearer, code
 from wfcore.model.workflow import Variable, VariableType
+from wfcore.ports.runtime import StepEnd
 
 
 async def test_a_poll_need_not_carry_outputs(world: World):
@@ -75,5 +76,33 @@ async def test_an_execution_says_who_started_what_with_which_inputs(world: World
     url = f"/api/v1/executions/{id}/definition"
     shown = (await world.get(url)).json()
     assert (shown["workflowVersion"], [s["name"] for s in shown["workflow"]]) == (1, ["fetch"])
+    bob = await world.new_key(await world.account("bob"))
+    assert (await world.http.get(url, headers=bearer(bob.text))).status_code == 404
+
+
+async def test_output_lines_are_read_whoever_started_it(world: World):
+    """Rows by step, attempt and stream; `next` goes on; the stream has them if monitored. EX-28."""
+    id = await world.start(await world.workflow(code("one"), code("two")))
+    await world.run(
+        StepEnd(1, lines=(("stdout", "a\nb\n"), ("stderr", "c\n"))),
+        StepEnd(2, lines=(("stdout", "d\n"),)),
+    )
+    url = f"/api/v1/executions/{id}/logs"
+    found = (await world.get(url)).json()
+    rows = [(row["step"], row["stream"], row["text"]) for row in found["items"]]
+    assert rows == [("one", "stdout", "a\nb\n"), ("one", "stderr", "c\n"), ("two", "stdout", "d\n")]
+    assert found["items"][0].keys() == {"number", "at", "step", "attempt", "stream", "text"}
+    assert (await world.get(f"{url}?after={found['next']}")).json() == {
+        "items": [],
+        "next": found["next"],
+    }
+    (second,) = (await world.get(f"{url}?step=two")).json()["items"]
+    assert second == found["items"][2]
+    first = found["items"][0]["number"]
+    assert (await world.get(f"{url}?after={first}")).json()["items"] == found["items"][1:]
+    assert "step.log" not in (await world.get(f"/api/v1/executions/{id}/events")).text
+    for query in ("after=x", "after=-1", "after=" + "9" * 19):
+        refused = await world.get(f"{url}?{query}")
+        assert (refused.status_code, "after: must be" in refused.text) == (400, True)
     bob = await world.new_key(await world.account("bob"))
     assert (await world.http.get(url, headers=bearer(bob.text))).status_code == 404

@@ -175,7 +175,7 @@ def test_event_stream(ann: Caller) -> None:
 
 
 def test_output_lines(ann: Caller) -> None:
-    """With `enableMonitoring` the step's lines are in the events; without they are not."""
+    """With `enableMonitoring` the step's lines are in the events; they are kept without. EX-28."""
     flow = ann.workflow("steps: [{name: a, kind: code, language: bash, source: 'echo one'}]")
     for wanted in (True, False):
         path = f"/api/v1/workflows/{flow}/executions?wait=20"
@@ -186,6 +186,9 @@ def test_output_lines(ann: Caller) -> None:
             if event["event"] == "step.log"
         ]
         assert ("one" in "".join(lines)) is wanted
+        kept = ann.get(f"/api/v1/executions/{answer['executionId']}/logs").json()["items"]
+        told = [(row["step"], row["stream"], row["attempt"]) for row in kept]
+        assert (told, kept[0]["text"]) == ([("a", "stdout", 1)], "one\n")
 
 
 @pytest.mark.parametrize("body", ["{", "[]", '{"inputs": 1}', '{"input": {}}', '{"inputs": NaN}'])

@@ -20,6 +20,7 @@ PUBLISHED = {
     12: "36e0059f4c3be98b06cdb35c0ad67a905fa5d11faa815d4dc54f676301b1585c",
     13: "744795a6dfc5fd3f0ddeb91339557607d233fe8fe79e7193c7b7b3d98e9c18bd",
     14: "c783ae4cca64191a9d7892226fc3aa82f2d87ad6a04820abbacb0e3155d63f16",
+    15: "87da0b9f534e2176b13e1e87350420e754facda8e6c70e71bc8e09a2c632cf7a",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""
 

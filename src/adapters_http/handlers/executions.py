@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from adapters_http.ask import Ask
 from adapters_http.asked import (
+    event_number,
     members,
     oldest_first,
     page,
@@ -23,11 +24,12 @@ from wfcore.usecases.explaining import explain_execution
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import ExplanationView, explanation_view
 from wfcore.wire.results import StepView
-from wfcore.wire.shapes import DefinitionView, ExecutionPage, ResultView, StatusView
+from wfcore.wire.shapes import DefinitionView, ExecutionPage, LogPage, ResultView, StatusView
 from wfcore.wire.views import (
     EXECUTIONS,
     definition_view,
     execution_page,
+    log_view,
     result_view,
     status_view,
     step_view,
@@ -111,6 +113,15 @@ async def step(ask: Ask) -> StepView | Response:
     if ask.query("download") is None:
         return found
     return output_response(ask.params["key"], found.output)
+
+
+async def logs(ask: Ask) -> LogPage:
+    """Output lines of an execution, whoever started it."""
+    id, step = ask.params["id"], ask.query("step") or None
+    _, found, next = await executions.read_logs(
+        ask.services, ask.who, id, event_number("after", ask.query("after")), step
+    )
+    return LogPage([log_view(event) for event in found], next)
 
 
 async def explain(ask: Ask) -> ExplanationView:

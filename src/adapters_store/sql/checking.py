@@ -39,6 +39,7 @@ BELONGS = (
     ("execution_variables", "execution_id", "executions"),
     ("step_results", "execution_id", "executions"),
     ("events", "execution_id", "executions"),
+    ("logs", "execution_id", "executions"),
     ("approvals", "execution_id", "executions"),
     ("artifacts", "execution_id", "executions"),
     ("callbacks", "id", "executions"),
@@ -97,12 +98,15 @@ TABLES = (
         SELECT.replace("SELECT ", "SELECT r.id, ", 1) + "{} ORDER BY id LIMIT ?",
         decode,
     ),
-    Table(
-        "events",
-        ("execution_id", "number"),
-        "SELECT execution_id, number, kind, data FROM events WHERE {}"
-        " ORDER BY execution_id, number LIMIT ?",
-        _event,
+    *(
+        Table(
+            name,
+            ("execution_id", "number"),
+            f"SELECT execution_id, number, kind, data FROM {name} WHERE {{}}"
+            " ORDER BY execution_id, number LIMIT ?",
+            _event,
+        )
+        for name in ("events", "logs")
     ),
     Table(
         "audit",

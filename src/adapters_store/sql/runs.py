@@ -51,7 +51,8 @@ REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
     WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
 """Touches the row exactly where the lease is over, or the worker is known to have ended."""
 
-ADD_EVENT = insert("events", ("execution_id", "number", "at", "kind", "data"))
+_EVENT = ("execution_id", "number", "at", "kind", "data")
+ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
 
 _PURGED = "(SELECT value FROM json_each(?))"
 PURGE = (
@@ -61,6 +62,7 @@ PURGE = (
     f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
     f"DELETE FROM callbacks WHERE id IN {_PURGED}",
     f"DELETE FROM events WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM logs WHERE execution_id IN {_PURGED}",
     f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
     f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
     f"DELETE FROM executions WHERE id IN {_PURGED}",
@@ -162,7 +164,7 @@ class Executions:
         for sql in PURGE:
             self.desk.write("executions", (sql, (text_of(ids),), None))
         self.desk.changed.update(
-            ("approvals", "artifacts", "events", "approval_approvers", "callbacks")
+            ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
         )
         for id in ids:
             self.desk.draft("executions", (id,), None)
@@ -293,16 +295,19 @@ def _event(row: Row, cells: Cells) -> Event:
 
 @define(eq=False)
 class Events:
+    """Events, or output lines, which look the same."""
+
     desk: Desk
+    table: str = "events"
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        sql = """SELECT execution_id, number, at, kind, data, execution_id || '/' || number
-            FROM events WHERE execution_id = ? AND number > ? ORDER BY number"""
-        found = query(sql, execution_id, after, tables="events")
-        return await self.desk.some("events", _event, found, limit)
+        sql = f"""SELECT execution_id, number, at, kind, data, execution_id || '/' || number
+            FROM {self.table} WHERE execution_id = ? AND number > ? ORDER BY number"""
+        found = query(sql, execution_id, after, tables=self.table)
+        return await self.desk.some(self.table, _event, found, limit)
 
     def append(self, event: Event) -> None:
         about = text_of(event.data) if event.data else "{}"
-        data = sealed(self.desk.sealer, about, "events", "data", event.execution_id, event.number)
+        data = sealed(self.desk.sealer, about, self.table, "data", event.execution_id, event.number)
         values = (event.execution_id, event.number, event.at, event.kind.value, data)
-        self.desk.write("events", (ADD_EVENT, values, None))
+        self.desk.write(self.table, (ADD_EVENT[self.table], values, None))

@@ -44,6 +44,7 @@ SEALED: Mapping[str, SealedTable] = {
     "definitions": SealedTable(key=("workflow_id", "revision")),
     "events": SealedTable(("data",), ("execution_id", "number")),
     "execution_variables": SealedTable(key=("execution_id",)),
+    "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),
     "replays": SealedTable(key=("scope", "key")),
     "step_results": SealedTable(("output", "items"), ("execution_id", "position")),

@@ -6,7 +6,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from wfcore.instants import EpochMs
-from wfcore.memory.overlay import Overlay
+from wfcore.memory.overlay import Kind, Overlay
 from wfcore.memory.tables import (
     APPROVALS,
     ARTIFACTS,
@@ -14,6 +14,7 @@ from wfcore.memory.tables import (
     EVENTS,
     EXECUTIONS,
     LEASES,
+    LOGS,
     SHARES,
     Desk,
     cut,
@@ -118,6 +119,7 @@ class Executions:
                 overlay.set(EXECUTIONS, id, None)
                 overlay.set(LEASES, id, None)
                 overlay.set(EVENTS, id, None)
+                overlay.set(LOGS, id, None)
                 overlay.set(CALLBACKS, id, None)
             for approval in overlay.all(APPROVALS):
                 if approval.execution_id in ids:
@@ -273,20 +275,23 @@ class Callbacks:
 
 @frozen
 class Events:
+    """Events, or output lines, which look the same."""
+
     desk: Desk
+    kind: Kind[tuple[Event, ...]] = EVENTS
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        log = await self.desk.one(EVENTS, execution_id) or ()
+        log = await self.desk.one(self.kind, execution_id) or ()
         return [event for event in log if event.number > after][:limit]
 
     def append(self, event: Event) -> None:
         def change(overlay: Overlay) -> None:
-            log = overlay.get(EVENTS, event.execution_id) or ()
+            log = overlay.get(self.kind, event.execution_id) or ()
             grown = (*log, event)
             if log and log[-1].number >= event.number:
                 new = all(event.number != known.number for known in log)
-                overlay.expect(EVENTS, event.execution_id, new)
+                overlay.expect(self.kind, event.execution_id, new)
                 grown = tuple(sorted(grown, key=lambda known: known.number))
-            overlay.set(EVENTS, event.execution_id, grown)
+            overlay.set(self.kind, event.execution_id, grown)
 
         self.desk.collect(change)

@@ -23,6 +23,7 @@ from wfcore.memory.tables import (
     LEASES,
     LIMITS,
     LOGINS,
+    LOGS,
     REPLAYS,
     SERVED,
     SESSIONS,
@@ -115,6 +116,10 @@ class MemoryUnit:
     @property
     def events(self) -> runs.Events:
         return runs.Events(self._desk)
+
+    @property
+    def logs(self) -> runs.Events:
+        return runs.Events(self._desk, LOGS)
 
     @property
     def audit(self) -> records.Audit:

@@ -44,6 +44,7 @@ TRIGGERS = Kind[Trigger]("trigger")
 TIMERS = Kind[Timer]("timer")
 REPLAYS = Kind[Replay]("replay")
 EVENTS = Kind[tuple[Event, ...]]("event")
+LOGS = Kind[tuple[Event, ...]]("log")
 AUDIT = Kind[ChainedEntry]("audit")
 CHAIN = Kind[AuditChain]("audit chain")
 

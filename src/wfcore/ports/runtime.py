@@ -20,8 +20,9 @@ class StepJob:
 
     `argv` is the rendered `command` (empty for the other languages). `environment` are the
     `WF_VAR_*` and `WF_SECRET_*` values by full name; `context` is the content of the context file.
-    `log`: whether output lines are wanted while it runs. `postponed`: how often this attempt was to
-    begin before, and did not. `hidden`: what is to be masked in all that comes out of it. SC-6.
+    `log`: whether output lines are wanted while it runs; else its end has them. `postponed`: how
+    often this attempt was to begin before, and did not. `hidden`: what is to be masked in all that
+    comes out of it. SC-6.
     """
 
     execution_id: str
@@ -90,6 +91,8 @@ class StepEnd:
     `postponed`: nothing of the attempt has run, provably, because the machine lacked this to start
     it (no process, no descriptor, no space); it is begun again later, and the rest does not count.
     `lasting`: time alone does not cure that, so it is tried a bounded number of times. EX-27.
+
+    `lines`: what it wrote, by stream, where nobody wanted it while it ran. EX-28.
     """
 
     output: Json = None
@@ -101,6 +104,7 @@ class StepEnd:
     usage: Usage | None = None
     postponed: str | None = None
     lasting: bool = False
+    lines: tuple[tuple[str, str], ...] = field(default=(), eq=False)
 
 
 @frozen

@@ -49,6 +49,10 @@ class View(Protocol):
     @property
     def events(self) -> records.EventsView: ...
     @property
+    def logs(self) -> records.EventsView:
+        """Output lines that nobody followed, by numbers of their own that may have gaps. EX-28."""
+
+    @property
     def audit(self) -> records.AuditView: ...
 
 
@@ -94,6 +98,8 @@ class Unit(Protocol):
     def replays(self) -> records.Replays: ...
     @property
     def events(self) -> records.Events: ...
+    @property
+    def logs(self) -> records.Events: ...
     @property
     def audit(self) -> records.Audit: ...
 

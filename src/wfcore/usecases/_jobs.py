@@ -1,6 +1,7 @@
 """What a runner gets of a begun step, its templates rendered, and what is kept of what it left."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import cast
 
 from attrs import define, evolve
@@ -9,7 +10,7 @@ from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
 from wfcore.instants import EpochMs
 from wfcore.model.artifact import Artifact, RefusedFile
-from wfcore.model.event import EventKind
+from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
@@ -20,7 +21,14 @@ from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.named_secrets import SecretMissing, secrets_for
 from wfcore.rules.opening import as_text
 from wfcore.rules.scope import name_of, prefix_of, scope
-from wfcore.rules.secrecy import NO_SECRETS, Secrets, mask, mask_text, secrets_of
+from wfcore.rules.secrecy import (
+    NO_SECRETS,
+    Secrets,
+    mask,
+    mask_text,
+    secret_values,
+    secrets_of,
+)
 from wfcore.rules.variables import environment
 from wfcore.usecases.services import Services
 
@@ -84,6 +92,56 @@ def job_for(
     )
 
 
+MOST_LOGGED = 1_048_576
+"""Characters of an attempt's output that are kept where nobody followed it."""
+_PIECE = 65_536
+_NO_MORE = "\n[no further lines are kept]\n"
+
+
+_SPACE = 1_000
+"""Numbers of lines for one event of the execution: an end of an attempt is at least one."""
+
+
+def logged(
+    run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs
+) -> Iterator[Event]:
+    """
+    Output *lines* of a step that has ended, as they are kept: numbered behind all earlier ones
+    without asking for these, since whoever records another end has told another event.
+    """
+    kept = islice(_kept(run, key, lines), _SPACE - 1)
+    for number, data in enumerate(kept, run.events * _SPACE + 1):
+        yield Event(run.id, number, now, EventKind.STEP_LOG, data)
+
+
+def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
+    """Secrets masked, in pieces, bounded for all streams together. EX-28, SC-1."""
+    room, secrets = MOST_LOGGED, secret_values(run)
+    for stream, written in lines:
+        text = mask_text(written, secrets)
+        if len(text) > room:
+            text = text[:room] + _NO_MORE if room else ""
+        room = max(room - len(text), 0)
+        for piece in _pieces(text):
+            yield log_of(run, key, stream, piece)
+
+
+def log_of(run: Execution, key: str, stream: str, text: str) -> JsonObject:
+    """What an event says of output lines."""
+    attempt = run.step_results[key].attempts
+    return {"step": key, "attempt": attempt, "stream": stream, "text": text}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """*text* in pieces of whole lines, but for lines that are longer than a piece."""
+    while len(text) > _PIECE:
+        end = text.rfind("\n", 0, _PIECE) + 1 or _PIECE
+        yield text[:end]
+        text = text[end:]
+    if text:
+        yield text
+
+
 def _rendered(templates: Templates, field: str, written: str, names: Mapping[str, Json]) -> str:
     try:
         return as_text(templates.render(written, names))
@@ -140,6 +198,7 @@ def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
         output=mask(end.output, hidden),
         error=end.error and mask_text(end.error, hidden),
         postponed=end.postponed and mask_text(end.postponed, hidden),
+        lines=tuple((name, mask_text(text, hidden)) for name, text in end.lines),
         files=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.files),
         refused=tuple(map(named, end.refused)),
     )

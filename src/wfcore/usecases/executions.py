@@ -6,7 +6,7 @@ from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
 from wfcore.model.access import Principal
-from wfcore.model.event import Event
+from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Definition
@@ -128,6 +128,31 @@ async def read_events(
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
         return run, await view.events.of_execution(execution_id, after, limit)
+
+
+async def read_logs(
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    after: int = 0,
+    step: str | None = None,
+    limit: int = 100,
+) -> tuple[Execution, Sequence[Event], int]:
+    """
+    The execution, its output lines above number *after* (of one *step*, by its key), whoever
+    started it, and the number to go on after. None of them: there are no more yet. EX-28.
+
+    Raises `NotFound`.
+    """
+    found: list[Event] = []
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        log = view.events if run.monitored else view.logs
+        while not found and (part := await log.of_execution(execution_id, after, limit)):
+            after = part[-1].number
+            lines = (one for one in part if one.kind is EventKind.STEP_LOG)
+            found += (line for line in lines if step in (None, line.data["step"]))
+    return run, found, after
 
 
 REST = EXECUTION.final | {ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.INTERRUPTED}

@@ -14,7 +14,6 @@ from wfcore.errors import LeaseLost
 from wfcore.instants import EpochMs, later
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
-from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
@@ -37,6 +36,8 @@ from wfcore.usecases._jobs import (
     created,
     fitting,
     job_for,
+    log_of,
+    logged,
     named_secrets,
     without_secrets,
 )
@@ -193,6 +194,9 @@ async def _complete(
         files = end.files
         for file in files:
             unit.artifacts.put(artifact_of(run.id, step_name, file, now))
+        if end.lines and end.postponed is None and not run.monitored:
+            for line in logged(run, step_name, end.lines, now):
+                unit.logs.append(line)
         told = announce(run, [created(step_name, file) for file in files], now)
         ended = _facts(told.record, definition, step_name, end, now)
         outcome = await _proceed(services, unit, told.record, definition, now, *ended)
@@ -231,7 +235,7 @@ async def log_lines(
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         text = mask_text(mask_text(lines, hidden), secret_values(run))
-        about: JsonObject = {"step": step_name, "stream": stream, "text": text}
+        about = log_of(run, step_name, stream, text)
         await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
         await unit.commit()
     services.wakeup.events(run.id)
@@ -351,10 +355,10 @@ def _facts(
             return (postponement(run, step_name, why, now),)
         step = definition.step(name_of(step_name))
         return (lasting_postponement(run, step, step_name, why, now),)
-    said: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
+    found: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
     if end.refused:
-        said.append(facts.Refused(step_name, end.refused))
-    return (*said, _ended(run, definition, step_name, end, now))
+        found.append(facts.Refused(step_name, end.refused))
+    return (*found, _ended(run, definition, step_name, end, now))
 
 
 def _ended(

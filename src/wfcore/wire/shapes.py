@@ -327,6 +327,26 @@ class EventView:
 
 
 @define(eq=False)
+class LogView:
+    """Output lines that a step wrote to a stream: one or more, as they were kept."""
+
+    number: int
+    at: int
+    step: str
+    attempt: int
+    stream: str
+    text: str
+
+
+@define(eq=False)
+class LogPage:
+    """Output lines in order. `next`: the `after` of those to come; without items: none yet."""
+
+    items: Sequence[LogView]
+    next: int
+
+
+@define(eq=False)
 class HealthView:
     status: str
     version: str

@@ -345,3 +345,11 @@ def account_view(account: Account) -> shapes.AccountView:
 def event_view(event: Event) -> shapes.EventView:
     """One event of an execution's log."""
     return shapes.EventView(event.execution_id, event.number, event.at, event.kind, event.data)
+
+
+def log_view(event: Event) -> shapes.LogView:
+    """Output lines as one row; an older release did not keep the attempt."""
+    data: Any = event.data
+    attempt = data.get("attempt", 1)
+    text, stream = data["text"], data["stream"]
+    return shapes.LogView(event.number, event.at, data["step"], attempt, stream, text)

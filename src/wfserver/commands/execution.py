@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
 from wfcore.instants import EpochMs
+from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ExecutionFilter
@@ -19,8 +20,8 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import explanation_view
-from wfcore.wire.shapes import ExecutionRow, StatusView
-from wfcore.wire.views import execution_row, start_view, status_view
+from wfcore.wire.shapes import ExecutionRow, LogView, StatusView
+from wfcore.wire.views import execution_row, log_view, start_view, status_view
 from wfserver import finding
 from wfserver.finding import AT_THE_COMMAND_LINE
 from wfserver.output import (
@@ -140,6 +141,41 @@ def explain(session: Session, id: str) -> None:
     click.echo(found.run.status)
     for line in found.lines:
         click.echo(f"- {clean(line.text)}")
+
+
+@execution_command.command("logs")
+@click.argument("id")
+@click.option("--step", metavar="KEY", help="Only of this step; in a loop like loop.0.name.")
+@click.option("--follow", is_flag=True, help="Go on until the execution rests.")
+@pass_session
+def logs(session: Session, id: str, step: str | None, follow: bool) -> None:
+    """What its steps wrote to stdout and stderr."""
+
+    async def job(services: Services) -> list[LogView]:
+        shown: list[LogView] = []
+        after = 0
+        while True:
+            run, found, after = await executions.read_logs(services, None, id, after, step)
+            shown += _lines_shown(session, found)
+            if not found and (not follow or run.status in REST):
+                return shown
+            if not found:
+                await asyncio.sleep(_POLL_S)
+
+    shown = session.work(job)
+    if session.json:
+        put_json({"items": [plain(one) for one in shown]})
+
+
+def _lines_shown(session: Session, found: Sequence[Event]) -> list[LogView]:
+    """The lines as they come; for JSON they are gathered."""
+    views = [log_view(event) for event in found]
+    if session.json:
+        return views
+    for view in views:
+        for line in clean(view.text).splitlines():
+            click.echo(f"{view.step} │ {line}", err=view.stream == "stderr")
+    return []
 
 
 @execution_command.command("cancel")

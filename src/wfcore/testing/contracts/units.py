@@ -9,6 +9,7 @@ from attrs import evolve
 from wfcore.errors import Stale
 from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Permission
+from wfcore.model.event import EventKind
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store, Unit
@@ -303,6 +304,30 @@ class UnitContract:
             assert log[2] == make.event(3, data={"step": "a", "n": [1, None, "ü"]})
             tail = await view.events.of_execution("exec_1", 1, 1)
             assert [event.number for event in tail] == [2]
+
+    async def test_output_lines_are_numbered_apart_from_events(self, store: Store) -> None:
+        """They come back in order, meet no event of that number, and go with the execution."""
+        await keep(store, make.execution(), make.event(1), make.event(2))
+        lines = [make.event(number, kind=EventKind.STEP_LOG) for number in (1, 5)]
+        for line in (lines[1], lines[0], make.event(5, "exec_2", kind=EventKind.STEP_LOG)):
+            async with store.unit() as unit:
+                unit.logs.append(line)
+                assert len(await unit.logs.of_execution(line.execution_id, 4, 9)) <= 1
+                await unit.commit()
+        async with store.unit() as again:
+            again.logs.append(lines[0])
+            with pytest.raises(Stale):
+                await again.commit()
+        async with store.view() as view:
+            assert list(await view.logs.of_execution("exec_1", 0, 9)) == lines
+            assert list(await view.logs.of_execution("exec_1", 1, 1)) == lines[1:]
+            assert len(await view.events.of_execution("exec_1", 0, 9)) == 2
+        async with store.unit() as unit:
+            unit.executions.purge("exec_1")
+            await unit.commit()
+        async with store.view() as view:
+            assert not await view.logs.of_execution("exec_1", 0, 9)
+            assert await view.logs.of_execution("exec_2", 0, 9)
 
     async def test_an_old_idempotency_record_may_be_replaced(self, store: Store) -> None:
         """A new record replaces one that is over a day old; a younger one stays."""

@@ -1,0 +1,111 @@
+"""Output lines: of every execution, bounded and masked, told on the stream only if wanted."""
+
+from usecases.conftest import World, code
+from wfcore.model.event import EventKind
+from wfcore.model.workflow import Retry, Variable
+from wfcore.ports.runtime import StepEnd
+from wfcore.rules.secrecy import secrets_of
+from wfcore.usecases import executions, running
+from wfcore.usecases._jobs import MOST_LOGGED
+
+
+async def test_the_lines_of_each_attempt_are_kept_with_its_end(world: World) -> None:
+    """By step, attempt and stream, in order, in the unit of the end; the stream has none. EX-28."""
+    ann = await world.account()
+    flow = await world.workflow(ann, code("one", retry=Retry(2)), code("two"))
+    run_id = await world.start(ann, flow)
+    lease, _ = await world.take()
+    before = await executions.read_execution(world.services, ann, run_id)
+    lines = (("stdout", "a\nb\n"), ("stderr", "oh\n"))
+    await world.finish(lease, "one", error="no", lines=lines)
+    after = await executions.read_execution(world.services, ann, run_id)
+    assert after.version == before.version + 1
+    world.clock.advance(60_000)
+    lease, _ = await world.take("w2")
+    await world.finish(lease, "one", lines=(("stdout", "c"),))
+    await world.finish(lease, "two")
+    run, found, next = await executions.read_logs(world.services, ann, run_id)
+    told = [tuple(event.data[name] for name in ("attempt", "stream", "text")) for event in found]
+    assert told == [(1, "stdout", "a\nb\n"), (1, "stderr", "oh\n"), (2, "stdout", "c")]
+    assert {event.data["step"] for event in found} == {"one"}
+    assert (await executions.read_logs(world.services, ann, run_id, next))[1:] == ([], next)
+    assert (await executions.read_logs(world.services, ann, run_id, 0, "two"))[1] == []
+    _, events = await executions.read_events(world.services, ann, run_id, 0)
+    assert EventKind.STEP_LOG not in {event.kind for event in events}
+    assert events[-1].number == run.events
+
+
+async def test_a_long_way_to_the_lines_of_one_step(world: World) -> None:
+    """They are found behind more of another step's than one look has. EX-28."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", lines=[("stdout", "x\n")] * 7)
+    await world.finish(lease, "two", lines=(("stdout", "y\n"),))
+    logs = await executions.read_logs(world.services, ann, run_id, 0, "two", 3)
+    assert [event.data["text"] for event in logs[1]] == ["y\n"]
+
+
+async def test_lines_are_bounded_and_masked(world: World) -> None:
+    """1 MiB of an attempt, in pieces of whole lines, and no secret in any of them. EX-28, SC-1."""
+    ann = await world.account()
+    token = Variable("token", default="hunter2-hunter2", has_default=True, secret=True)
+    run_id = await world.start(
+        ann, await world.workflow(ann, code("one"), variables={"token": token})
+    )
+    lease, _ = await world.take()
+    line = "hunter2-hunter2 and sixteen more\n"
+    lines = (("stdout", line * 60_000), ("stderr", "not kept\n"))
+    await world.finish(lease, "one", lines=lines)
+    after, texts = 0, list[str]()
+    while found := (answer := await executions.read_logs(world.services, ann, run_id, after))[1]:
+        after = answer[2]
+        texts += [str(event.data["text"]) for event in found]
+    whole = "".join(texts)
+    assert whole.startswith("*** and sixteen more\n*** and")
+    assert whole.endswith("\n[no further lines are kept]\n")
+    assert MOST_LOGGED < len(whole) < MOST_LOGGED + 40
+    assert "hunter2" not in whole
+    assert max(map(len, texts)) <= 65_536
+    assert all(text.endswith("\n") for text in texts)
+
+
+async def test_what_did_not_begin_has_no_lines_and_retention_takes_them(world: World) -> None:
+    """A postponed attempt wrote nothing; what is purged leaves none. EX-27, EX-28."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", postponed="no process", lines=(("stdout", "x"),))
+    assert (await executions.read_logs(world.services, ann, run_id))[1] == []
+    world.clock.advance(60_000)
+    lease, _ = await world.take("w2")
+    await world.finish(lease, "one", lines=(("stdout", "x"),))
+    assert (await executions.read_logs(world.services, ann, run_id))[1]
+    async with world.services.store.unit() as unit:
+        unit.executions.purge(run_id)
+        await unit.commit()
+    async with world.services.store.view() as view:
+        assert not await view.logs.of_execution(run_id, 0, 9)
+
+
+async def test_monitored_lines_are_read_from_the_events(world: World) -> None:
+    """They are kept once, as events, among others that are no lines. EX-28."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")), monitored=True)
+    lease, _ = await world.take()
+    await running.log_lines(world.services, lease, "one", "stdout", "while it ran\n")
+    await world.finish(lease, "one", lines=(("stdout", "said already"),))
+    (line,) = (await executions.read_logs(world.services, ann, run_id))[1]
+    assert line.data == {"step": "one", "attempt": 1, "stream": "stdout", "text": "while it ran\n"}
+
+
+async def test_no_line_shows_what_its_step_was_given_in_secret(world: World) -> None:
+    """Named secrets are masked in lines that come with the end, too. EX-28, SC-6."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    lease, _ = await world.take()
+    end = StepEnd(lines=(("stderr", "given s3cret-thing\n"),))
+    hidden = secrets_of(["s3cret-thing"])
+    await running.complete_step(world.services, lease, "one", end, hidden=hidden)
+    (line,) = (await executions.read_logs(world.services, ann, run_id))[1]
+    assert line.data["text"] == "given ***\n"
