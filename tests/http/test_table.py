@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from openapi_spec_validator import validate
 
 from adapters_http.app import HttpConfig
 from adapters_http.handlers import operations
@@ -97,6 +96,8 @@ def test_approval_is_no_webhook():
 
 def test_the_description_is_valid_openapi():
     """The document is OpenAPI 3.1 and has every row with a name of its own."""
+    from openapi_spec_validator import validate  # takes seconds, and every worker imports modules
+
     described = json.loads(json.dumps(document(HttpConfig(public_url="https://wf.example.org"))))
     validate(described)
     operations_of = [op for path in described["paths"].values() for op in path.values()]
