@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import chain
 
 import pytest
@@ -118,9 +119,14 @@ def test_the_walks_get_around_in_trees(name, many):
 def more() -> Iterator[Walk]:
     """Others, for what is rare."""
     for number in range(1, 10):
-        found: list[Walk] = []
-        draw(300, found.append, number)
-        yield from found
+        yield from some(number)
+
+
+@cache
+def some(number: int) -> list[Walk]:
+    found: list[Walk] = []
+    draw(300, found.append, number)
+    return found
 
 
 # The order of things
