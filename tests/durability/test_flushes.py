@@ -26,7 +26,6 @@ from server.conftest import environment
 DEADLINE_S = 90
 DEFINITION = """
 name: Flushes
-variables: {mark: {type: string}}
 steps:
   - {name: ask, kind: manual_approval, message: "Go on?"}
   - name: write
@@ -117,9 +116,8 @@ def served(folder: Path, *planted: Planted) -> tuple[Sequence[Call], Mapping[str
         owner = ("workflow", "apply", str(applied), "--owner", server.said["email"])
         done = subprocess.run([*wfcore[:-1], *owner, "--json"], capture_output=True, check=True)
         flow = json.loads(done.stdout)["id"]
-        inputs = {"inputs": {"mark": "mark-of-the-start"}}
         path = f"/api/v1/workflows/{flow}/executions"
-        id = server.ask("POST", path, "start", inputs)["executionId"]
+        id = server.ask("POST", path, "start", {"inputs": {}})["executionId"]
         server.ask("GET", f"/api/v1/executions/{id}?wait=60", "wait")
         found = server.ask("GET", f"/api/v1/approvals/execution/{id}", "look")
         approval = found["approvals"][0]["id"]
@@ -133,7 +131,7 @@ def served(folder: Path, *planted: Planted) -> tuple[Sequence[Call], Mapping[str
         assert ended["status"] == "COMPLETED", ended
     finally:
         server.end()
-    return list(tracing.calls(server.record)), server.said
+    return list(tracing.calls(server.record)), {**server.said, "started": id}
 
 
 def logged(record: Sequence[Call], mark: str, asked: int, answered: int) -> list[str]:
@@ -176,7 +174,7 @@ def judged(record: Sequence[Call], said: Mapping[str, Any]) -> list[str]:
     key = said["apiKey"].split("_")[1]
     end = results[-1].answered
     return [
-        *logged(record, "mark-of-the-start", start.read.end, start.answered.begin),
+        *logged(record, said["started"], start.read.end, start.answered.begin),
         *logged(record, "mark-of-the-decision", decision.read.end, decision.answered.begin),
         *logged(record, "mark-of-the-artifact", decision.read.end, end.begin),
         *logged(record, key, 0, ready.begin),
@@ -195,7 +193,7 @@ def unflushed(record: Sequence[Call], answer: Call, wanted: re.Pattern[str]) -> 
 SERVED: Mapping[str, tuple[Planted, str]] = {
     "no flush at commit": (
         ("adapters_store.sql.connection", "synchronous = FULL", "synchronous = NORMAL"),
-        r"mark-of-the-start was written .* not flushed(?s:.*)mark-of-the-decision",
+        r"exec_\w+ was written .* not flushed(?s:.*)mark-of-the-decision",
     ),
     "no flush of an artifact": (
         ("adapters_store.files", "        os.fsync(file.fileno())\n", ""),
