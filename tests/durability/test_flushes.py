@@ -37,7 +37,7 @@ steps:
 LOG = re.compile(r"/wfcore\.db-wal$")
 KEPT = re.compile(r"/data/(?:[a-z]+\.key|wfcore\.db|artifacts(?:/.*)?)$")
 ARCHIVE = re.compile(r"/all\.tar$")
-RESTORED = re.compile(r"/again/(?:wfcore\.db|signing\.key|artifacts(?:/.*)?)$")
+RESTORED = re.compile(r"/again/(?:wfcore\.db|[a-z]+\.key|artifacts(?:/.*)?)$")
 
 
 @frozen
@@ -244,7 +244,7 @@ def told(record: Sequence[Call], text: bytes) -> Call:
 
 def backed_up(data: Path, *planted: Planted) -> list[str]:
     file = data.parent / "all.tar"
-    arguments = ("--data", str(data), "backup", str(file))
+    arguments = ("--data", str(data), "backup", str(file), "--with-key")
     record = tracing.run(data.parent / "record", "wfcore", *arguments, planted=planted)
     found = unflushed(record, told(record, b"Keep it safe"), ARCHIVE)
     assert file.stat().st_size > 10_000
