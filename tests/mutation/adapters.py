@@ -141,25 +141,24 @@ def _is_left(known: Mapping[str, Any], mutant: str, came: str) -> bool:
 
 def write_page(modules: Sequence[str]) -> None:
     """What came of *modules*, in the page; survivors that nobody has explained are printed."""
-    rows = ["", "| Module | Mutants | Tried | Noticed | Explained | Left | Reached by no test |"]
+    rows = ["| Module | Mutants | Tried | Noticed | Explained | Left | Reached by no test |"]
     rows.append("|---|---:|---:|---:|---:|---:|---:|")
     survivors: list[Change] = []
     total: Counter[str] = Counter()
-    for module in modules:
+    tried = [module for module in modules if _known(module)["status"]]
+    for module in tried:
         known = _known(module)
-        if not known["status"]:
-            rows.append(f"| {module} | | not tried | | | | |")
-            continue
         survivors += (found := [Change(*one) for one in known["survivors"].values()])
         counts = _counts(known, found)
         total.update(counts)
         rows.append(f"| {module} | {' | '.join(map(str, counts.values()))} |")
     rows.append(f"| **all** | {' | '.join(f'**{count}**' for count in total.values())} |")
-    known_why = explained()
-    print(*(f"not explained: {one}" for one in survivors if one not in known_why), sep="\n")
-    why = reasons(sorted({*survivors} & known_why.keys()), known_why).partition("\n\n")[2]
+    why = explained()
+    print(*(f"not explained: {one}" for one in survivors if one not in why), sep="\n")
+    told = reasons(sorted({*survivors} & why.keys()), why).partition("\n\n")[2]
+    untried = ", ".join(f"`{module}`" for module in modules if module not in tried) or "none"
     head, _, rest = PAGE.read_text().partition(BEGIN)
-    text = "\n".join((*rows, "", "What survives of these, and why it may:", "", why))
+    text = "\n".join(("", *rows, "", f"Not tried: {untried}.", "", "What survives:", "", told))
     PAGE.write_text(head + BEGIN + text + END + rest.partition(END)[2])
 
 

@@ -249,3 +249,53 @@ def test_base64_of_other_texts_stays():
     """What merely looks like base64 is shown."""
     text = b64encode(b"nothing secret in here, only words").decode()
     assert mask_text(text, hidden("hunter2hunter2")) == text
+
+
+ODD = 'it\'s\t"a\\b"/é<\n$x'
+"""A secret with something in it for every writer to escape."""
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        json.dumps(ODD)[1:-1],
+        json.dumps(ODD, ensure_ascii=False)[1:-1],
+        json.dumps(json.dumps(ODD)[1:-1])[1:-1],
+        json.dumps(json.dumps(ODD, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1],
+        json.dumps(ODD)[1:-1].replace("/", "\\/"),
+        json.dumps(ODD)[1:-1].replace("<", "\\u003c"),
+        json.dumps(ODD)[1:-1].replace("\\u00e9", "\\u00E9"),
+        repr(ODD)[1:-1],
+        quote(ODD),
+        quote_plus(ODD),
+        quote(ODD).lower(),
+        "".join(f"%{byte:02X}" for byte in ODD.encode()),
+        shlex.quote(ODD)[1:-1],
+        "it'\\''s\t\"a\\b\"/é<\n$x",
+        'it\'s\t\\"a\\\\b\\"/é<\n\\$x',
+        'it\\\'s\\t"a\\\\b"/é<\\n$x',
+    ],
+)
+def test_each_form_of_a_secret_is_masked_whole(form: str):
+    """As JSON, a URL or a shell has it, nothing of it is left. SC-2."""
+    assert mask_text(f"before {form} behind", hidden(ODD)) == f"before {MASK} behind"
+
+
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
+def test_base64_of_a_secret_is_masked_wherever_it_begins(before: str, encode):
+    """At each offset, in both alphabets, hardly more is left than what is around it. SC-2."""
+    secret = "~~~???>>>ÿÿ"
+    whole = encode(f"{before}{secret}behind".encode()).decode()
+    assert {"-", "_"} & set(whole) or {"+", "/"} & set(whole)
+    head, mask, tail = mask_text(whole, hidden(secret)).partition(MASK)
+    assert mask == MASK
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert len(head) <= 8 * len(before) // 6
+    assert len(tail.rstrip("=")) <= 8 * len("behind") // 6
+
+
+def test_what_is_no_utf_8_can_be_secret():
+    """Half of a character that JSON lets in is masked like any other text."""
+    assert mask_text("before \ud800half behind", hidden("\ud800half")) == f"before {MASK} behind"
