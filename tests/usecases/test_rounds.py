@@ -67,6 +67,7 @@ async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World
     courier = HeldCourier()
     async with calling(world, courier) as caller:
         await until(lambda: len(courier.posted) == AT_ONCE)
+        assert (await caller._round(), len(caller._calls)) == (LONGEST_PAUSE_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
         courier.may_answer.release()
         await until(lambda: len(courier.posted) == AT_ONCE + 1)
@@ -95,6 +96,7 @@ async def test_a_call_that_a_stop_breaks_off_is_due_again(world: World) -> None:
     ("answer", "said"),
     [
         (Answer(410), "a callback was given up"),
+        (Answer(postponed="no descriptor was left"), "a callback waits"),
         (RuntimeError("a defect"), "a callback broke down"),
         (StoreUnavailable("away"), None),
         (Answer(200), None),
@@ -116,7 +118,7 @@ async def test_of_a_call_that_comes_to_nothing_the_log_tells(
 
 
 async def test_the_caller_sleeps_until_the_next_call_is_due(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At most half a minute; what is due and was not taken is looked at again in a second."""
     caller = Caller(world.services, HeldCourier(), Wakeups())
@@ -136,6 +138,8 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     world.clock.advance(3)
     monkeypatch.setattr(calling_back, "_take", broken)
     assert await caller._round() == LEFT_OVER_S
+    (line,) = caplog.records
+    assert (line.getMessage(), vars(line)["loop"]) == ("left out of a round", "caller")
 
 
 async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
@@ -197,6 +201,8 @@ async def test_what_a_sweep_came_to_is_told(
     failed.append(Unswept("duty", "recover", RuntimeError("a duty")))
     with pytest.raises(RuntimeError, match="a duty"):
         await loop._round()
+    left_out = [line for line in caplog.records if line.getMessage() == "left out of a round"]
+    assert {vars(line)["loop"] for line in left_out} == {"sweeper"}
 
 
 def test_each_loop_is_told_by_its_name(world: World) -> None:
