@@ -17,8 +17,10 @@ from bench.load import Load, load, request
 from bench.servers import Server, running
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.usecases import accounts, keys, webhooks, workflows
+from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
 from wfserver.settings import settings_from
 

@@ -9,7 +9,7 @@ from wfcore.model.access import Account
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
-from wfcore.rules.execution_machine import StepDone
+from wfcore.rules.execution.machine import StepDone
 from wfcore.testing.values import values_of
 
 KINDS = (Account, Execution, Approval, StepDone, Definition)

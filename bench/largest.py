@@ -12,7 +12,10 @@ from wfcore.model.access import Plan, Principal, Scope
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Definition, GroupSpec
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.usecases import accounts, approvals, keys, running, starting, workflows
+from wfcore.usecases.accounts import accounts, keys
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import starting, worker
+from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
 from wfserver.settings import settings_from
 
@@ -60,8 +63,8 @@ async def _asked(system: System) -> tuple[str, str]:
     workflow = await workflows.apply_workflow(services, account.id, definition)
     who = Principal(account)
     started = await starting.start_execution(services, who, workflow.id, {})
-    (lease,) = await running.claim(services, "bench", 1)
-    await running.begin(services, lease)
+    (lease,) = await worker.claim(services, "bench", 1)
+    await worker.begin(services, lease)
     (approval,) = await approvals.approvals_of(services, who, started.execution_id)
     return key.text, approval.id
 

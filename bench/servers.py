@@ -76,9 +76,9 @@ async def _serve_http_alone(data: str, port: int) -> None:
     import uvicorn
 
     from adapters_http.app import create_app
-    from adapters_http.protocol import server_config
-    from wfserver.collecting import settle_memory
+    from adapters_http.transport.uvicorn_protocol import server_config
     from wfserver.compose import open_system
+    from wfserver.serving.gc_tuning import settle_memory
     from wfserver.settings import settings_from
 
     async with open_system(settings_from(data=data)) as system:

@@ -21,10 +21,10 @@ from typing import BinaryIO
 
 from attrs import evolve, frozen
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.languages import LANGUAGES
-from adapters_runtime.spares import LARGE_IDLE_S
-from adapters_runtime.typescript import without_types
+from adapters_runtime.code.languages import LANGUAGES
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.code.typescript import without_types
+from adapters_runtime.sandbox.pool import LARGE_IDLE_S
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import StepJob

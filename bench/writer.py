@@ -13,19 +13,19 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from adapters_store.sql.bodies import text_of
-from adapters_store.sql.database_file import DatabaseFile
-from adapters_store.sql.execution_rows import PUT_STEP, STAY, write_head
-from adapters_store.sql.runs import ADD_EVENT
-from adapters_store.sql.statements import perform
-from adapters_store.sql.writer import Writer
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.codec import text_of
+from adapters_store.sqlite.database_file import DatabaseFile
+from adapters_store.sqlite.execution_rows import PUT_STEP, STAY, write_head
+from adapters_store.sqlite.runs import ADD_EVENT
+from adapters_store.sqlite.statements import perform
+from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.writer import Writer
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfserver.collecting import settle_memory
+from wfserver.serving.gc_tuning import settle_memory
 
 STEPS = 4
 ADD_TWO = f"{ADD_EVENT}, (?, ?, ?, ?, ?)"

@@ -20,7 +20,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from wfserver.cli import cli
-from wfserver.session import Session
+from wfserver.terminal.invocation import Session
 
 HERE = Path(__file__).parent
 MARKED = re.compile(r"<!-- wfcore (?P<call>[^\n]+) -->\n```(?P<as>\w*)\n.*?```\n<!-- end -->", re.S)

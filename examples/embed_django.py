@@ -39,7 +39,7 @@ from wfcore.errors import Conflict, NotFound, WfError
 from wfcore.wire.converter import plain
 from wfcore.wire.views import status_view
 from wfserver.compose import open_system
-from wfserver.engine import engine, new_runner
+from wfserver.serving.engine import engine, new_runner
 from wfserver.settings import settings_from
 
 SECRET = "s3cret"

@@ -22,11 +22,11 @@ from adapters_http.app import HttpConfig, create_app
 from wfcore.errors import Conflict
 from wfcore.model.access import Plan, Scope, Visitor
 from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.usecases.accounts import create_account, find_account
+from wfcore.usecases.accounts.accounts import create_account, find_account
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows import apply_workflow
+from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import open_system
-from wfserver.engine import engine, new_runner
+from wfserver.serving.engine import engine, new_runner
 from wfserver.settings import settings_from
 
 PEOPLE = {"ann": "ann@example.org", "bob": "bob@example.org"}

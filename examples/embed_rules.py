@@ -14,7 +14,7 @@ from wfcore import (
     windows,
 )
 from wfcore.errors import IllegalMove
-from wfcore.rules import execution_machine as facts
+from wfcore.rules.execution import machine as facts
 
 now = EpochMs(1_700_000_000_000)
 hello = Definition("hello", (CodeStep("greet", Language.BASH, "echo hello"),), ())

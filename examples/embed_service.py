@@ -9,9 +9,9 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
-from adapters_runtime.templates import MiniJinjaTemplates
-from adapters_runtime.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore import (
     Approval,

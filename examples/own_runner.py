@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from attrs import define, frozen
 
-from adapters_runtime.dispatcher import Dispatcher
-from adapters_runtime.wakeups import Wakeups
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.worker import Dispatcher
 from wfcore import (
     AiJob,
     CodeStep,

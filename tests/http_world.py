@@ -12,8 +12,8 @@ import uvicorn
 from attrs import define
 
 from adapters_http.app import HttpConfig, create_app
-from adapters_http.protocol import server_config
-from adapters_runtime.wakeups import Wakeups
+from adapters_http.transport.uvicorn_protocol import server_config
+from adapters_runtime.engine.wakeups import Wakeups
 from adapters_store import open_store
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.json import Json
@@ -35,10 +35,13 @@ from wfcore.testing.fakes import (
     PathTemplates,
     PlainPasswords,
 )
-from wfcore.usecases import accounts, keys, running, webhooks, workflows
-from wfcore.usecases.keys import IssuedKey
+from wfcore.usecases.accounts import accounts, keys
+from wfcore.usecases.accounts.keys import IssuedKey
+from wfcore.usecases.executions import worker
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import NewWebhook
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks.webhooks import NewWebhook
+from wfcore.usecases.workflows import workflows
 
 PASSWORD = "correct horse battery staple"
 ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
@@ -98,11 +101,11 @@ class World:
 
     async def run(self, *ends: StepEnd) -> None:
         """Be the worker: claim the one due execution, and end its steps like this."""
-        (lease,) = await running.claim(self.services, "w1", 1)
-        jobs = list((await running.begin(self.services, lease)).jobs)
+        (lease,) = await worker.claim(self.services, "w1", 1)
+        jobs = list((await worker.begin(self.services, lease)).jobs)
         for end in ends:
             (job,) = jobs
-            work = await running.complete_step(self.services, lease, job.step_name, end)
+            work = await worker.complete_step(self.services, lease, job.step_name, end)
             jobs = list(work.jobs)
 
     async def finished(self, output: Json = None, **inputs: Json) -> str:

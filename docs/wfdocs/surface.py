@@ -14,26 +14,26 @@ SRC = Path(__file__).parents[2] / "src"
 SNAPSHOT = SRC.parent / "tests/docs/public_surface.txt"
 HOMES = SRC / "wfcore/_homes.py"
 
-WHOLE_MODULES = ("wfcore.errors", "wfcore.rules.execution_machine", "wfcore.ports.records")
+WHOLE_MODULES = ("wfcore.errors", "wfcore.rules.execution.machine", "wfcore.ports.records")
 """Beside `wfcore.public`: modules of which every name without underscore is public."""
 
 ADAPTERS = {
     "adapters_store": ("Opened", "open_store"),
     "adapters_http.app": ("create_app",),
     "adapters_http.config": ("HttpConfig", "Login"),
-    "adapters_runtime.code_step": ("CodeStepRunner",),
-    "adapters_runtime.cron": ("CronCalendar",),
-    "adapters_runtime.dispatcher": ("Dispatcher",),
+    "adapters_runtime.code.runner": ("CodeStepRunner",),
+    "adapters_runtime.calendar": ("CronCalendar",),
+    "adapters_runtime.engine.worker": ("Dispatcher",),
     "adapters_runtime.passwords": ("Argon2Passwords",),
-    "adapters_runtime.sweeper": ("Sweeper",),
+    "adapters_runtime.engine.scheduler": ("Sweeper",),
     "adapters_runtime.system": ("SystemClock", "SystemIds", "SystemTokens"),
-    "adapters_runtime.templates": ("MiniJinjaTemplates",),
-    "adapters_runtime.wakeups": ("Wakeups",),
+    "adapters_runtime.expressions.templates": ("MiniJinjaTemplates",),
+    "adapters_runtime.engine.wakeups": ("Wakeups",),
     "wfcore_client.asynchronous": ("AsyncClient",),
     "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
     "wfserver.definition": ("checked", "read_definition"),
-    "wfserver.engine": ("engine", "new_runner"),
+    "wfserver.serving.engine": ("engine", "new_runner"),
     "wfserver.settings": ("Settings", "settings_from"),
 }
 """The names of the adapters that embedders may rely on."""

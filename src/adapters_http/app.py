@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from adapters_http.ask import Context
 from adapters_http.config import HttpConfig
+from adapters_http.dispatch import Pipeline
 from adapters_http.lookup import Lookup
 from adapters_http.metrics import Metrics
 from adapters_http.openapi import describe
-from adapters_http.pipeline import Pipeline
+from adapters_http.request import Context
 from adapters_http.routes import ROUTES
 from wfcore.usecases.services import Services
 

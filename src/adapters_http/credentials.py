@@ -2,10 +2,10 @@
 
 from urllib.parse import urlsplit
 
-from adapters_http.ask import Ask
+from adapters_http.request import Ask
 from wfcore.errors import Forbidden
 from wfcore.rules.limits import SESSION_MAX
-from wfcore.usecases.admission import Carried
+from wfcore.usecases.accounts.authenticate import Carried
 
 COOKIE = "wfcore_session"
 HOST_COOKIE = f"__Host-{COOKIE}"

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from attrs import frozen
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.json_text import dump_json
+from adapters_http.json import dump_json
 from wfcore.model.artifact import Artifact
 from wfcore.model.json import Json
 

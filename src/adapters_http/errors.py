@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from attrs import define, frozen
 
-from adapters_http.bodies import BodyTimeout
-from adapters_http.json_text import dump_json
+from adapters_http.body import BodyTimeout
+from adapters_http.json import dump_json
 from wfcore import errors
 from wfcore.wire.converter import plain
 from wfcore.wire.shapes import ErrorView, RateLimitedView

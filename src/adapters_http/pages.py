@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attrs import frozen
 
-from adapters_http.json_text import dump_json
-from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
+from adapters_http.json import dump_json
 from wfcore.model.approval import Approval, DecisionSource, Group, Verdict
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.quorum import items_hash
+from wfcore.rules.approval.quorum import items_hash
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -13,7 +13,7 @@ from attrs import frozen
 from starlette.types import Scope
 
 from adapters_http.config import Network
-from adapters_http.heads import is_host
+from adapters_http.transport.heads import is_host
 
 Address: TypeAlias = IPv4Address | IPv6Address
 

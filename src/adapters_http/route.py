@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from attrs import Factory, field, frozen
 
-from adapters_http.ask import Ask
+from adapters_http.request import Ask
 from wfcore.model.access import Scope
 from wfcore.rules.limits import TRIGGER_BODY
 

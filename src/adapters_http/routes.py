@@ -12,10 +12,10 @@ from adapters_http.handlers import (
     links,
     operations,
     sessions,
-    triggers,
     webhooks,
     workflows,
 )
+from adapters_http.handlers import webhooks as triggers
 from adapters_http.route import Auth, Query, Route
 from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
-from adapters_runtime.shortage import is_shortage, words
+from adapters_runtime.sandbox.shortage import is_shortage, words
 
 if TYPE_CHECKING:
     import httpx2

@@ -1,6 +1,6 @@
 """Runs every kind of job: each by the runner that is for it."""
 
-from adapters_runtime.ai.step import AiStepRunner
+from adapters_runtime.ai.runner import AiStepRunner
 from wfcore.ports.runtime import AiJob, Job, Say, StepEnd, StepRunner
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from attrs import asdict
 
-from wfcore.instants import EpochMs
-from wfcore.rules.api_key import ALPHABET
-from wfcore.rules.held_time import HeldTime, agreed, held_time, restarted, service_time
+from wfcore.rules.auth.api_key import ALPHABET
+from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
+from wfcore.time import EpochMs
 
 log = logging.getLogger("wfcore.clock")
 

@@ -45,7 +45,7 @@ async def open_store(
         return Opened(MemoryStore(), MemoryCounters(), files, "memory")
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
-    from adapters_store.sqlite import SqliteStore
+    from adapters_store.sqlite.store import SqliteStore
 
     path = _path_of(url, data_dir)
     store = await SqliteStore.open(path, data_dir, cache_bytes, sealer)

@@ -17,20 +17,20 @@ from functools import partial
 from operator import add
 from pathlib import Path
 
-from adapters_store.gathering import Gathering
-from adapters_store.sql import counting
-from adapters_store.sql.connection import (
+from adapters_store.batcher import Gathering
+from adapters_store.sqlite import quota_rows
+from adapters_store.sqlite.connection import (
     DriverError,
     close_quietly,
     connect_counters,
     detail_of,
     is_locked,
 )
-from adapters_store.sql.counting import Asked, Counts, Key
+from adapters_store.sqlite.quota_rows import Asked, Counts, Key
 from wfcore.errors import StoreUnavailable
-from wfcore.instants import SECOND, EpochMs
 from wfcore.memory.counters import Count, Ledger, full_of
 from wfcore.ports.counters import Taken, Window
+from wfcore.time import SECOND, EpochMs
 
 TRIMMED_AT_ONCE = 1_000
 
@@ -49,7 +49,7 @@ class SqliteCounters:
     def __init__(self, path: Path) -> None:
         """Open *path*. Raises `StoreUnavailable`."""
         try:
-            connection, aside = counting.open_counts(path)
+            connection, aside = quota_rows.open_counts(path)
         except (DriverError, OSError) as error:
             raise StoreUnavailable(detail=detail_of(error)) from error
         self.damaged = None if aside is None else str(aside)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from adapters_store.private import flush_folder, make_private
+from adapters_store.private_folder import flush_folder, make_private
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.ports.files import StoredFile
 

@@ -9,7 +9,7 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from wfcore.model.event import EventKind
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.wire.converter import wire_name
 from wfcore.wire.shapes import EventView
 from wfcore_client.calls import Call

@@ -13,15 +13,15 @@ import httpx2 as httpx
 from wfcore.model.approval import ApprovalStatus, Verdict
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.wire import shapes
 from wfcore.wire.explanation import ExplanationView
 from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
+from wfcore_client.backoff import PATIENT, TROUBLE, Patience
 from wfcore_client.calls import Call, Row
 from wfcore_client.errors import Unreachable
-from wfcore_client.patience import PATIENT, TROUBLE, Patience
 
 T = TypeVar("T")
 

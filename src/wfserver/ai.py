@@ -8,7 +8,7 @@ from adapters_runtime.ai.providers import Provider, setting_of
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import AiStep, Definition
 from wfcore.ports.models import ModelFailed
-from wfcore.usecases.workflows import list_workflows
+from wfcore.usecases.workflows.workflows import list_workflows
 from wfserver.compose import System
 
 _PAGE = 200

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from adapters_store.private import alone, flush_folder, make_private
-from adapters_store.sql.database_file import RESTORING
+from adapters_store.private_folder import alone, flush_folder, make_private
+from adapters_store.sqlite.database_file import RESTORING
 from wfcore.ports.store import Store
 from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
-from wfserver.failures import Failed
+from wfserver.terminal.failures import Failed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import click
 
-from wfserver.failures import FAILED, USAGE, explain, is_expected, status_of
-from wfserver.params import Group
-from wfserver.session import Session
+from wfserver.terminal.failures import FAILED, USAGE, explain, is_expected, status_of
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Group
 
 COMMANDS = {
     "up": "Serve, with a first account, key and sample: the place to begin.",

@@ -9,18 +9,18 @@ import click
 from attrs import evolve, frozen
 
 from adapters_runtime.ai import schemas
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.definition_text import load_definition_text, with_lines
-from adapters_runtime.languages import Interpreters
-from adapters_runtime.templates import MiniJinjaTemplates
-from adapters_runtime.typescript import without_types
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.typescript import without_types
+from adapters_runtime.definition_yaml import load_definition_text, with_lines
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.replacing import replaced
 from wfcore.model.workflow import CodeStep, Definition, Language, walk
-from wfcore.rules.definition import check_definition, language_problems
-from wfcore.rules.field_paths import below
+from wfcore.rules.definition.check import check_definition, language_problems
+from wfcore.rules.definition.packages import needs_of
+from wfcore.rules.definition.paths import below
 from wfcore.rules.limits import SOURCE_BYTES
-from wfcore.rules.packages import needs_of
 
 STDIN = "-"
 

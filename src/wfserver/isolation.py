@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
-from adapters_runtime.ladder import Isolation, Level, find_level_now
+from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
+from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level_now
 from wfserver.settings import Settings
 
 HOLDS: Mapping[str, tuple[str, ...]] = {

@@ -18,8 +18,8 @@ from wfserver.isolation import step_isolation
 from wfserver.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters_runtime.languages import Interpreters
-    from adapters_runtime.packages.environments import PackageEnvironments
+    from adapters_runtime.code.languages import Interpreters
+    from adapters_runtime.code.packages.environments import PackageEnvironments
 
 
 @define(eq=False, slots=False)
@@ -31,7 +31,7 @@ class Environments:
     @cached_property
     def here(self) -> "PackageEnvironments":
         """What does the work."""
-        from adapters_runtime.packages.environments import PackageEnvironments
+        from adapters_runtime.code.packages.environments import PackageEnvironments
 
         settings = self.settings
         return PackageEnvironments(
@@ -61,9 +61,9 @@ class Environments:
 
 def _interpreters(settings: Settings) -> "Interpreters":
     """Those that steps run with. Where steps have users of their own, only what all may run."""
-    from adapters_runtime.confine.terms import UID
-    from adapters_runtime.ladder import find_level_now
-    from adapters_runtime.languages import Interpreters
+    from adapters_runtime.code.languages import Interpreters
+    from adapters_runtime.sandbox.isolation.config import UID
+    from adapters_runtime.sandbox.isolation_level import find_level_now
 
     public = False
     if os.geteuid() == 0:

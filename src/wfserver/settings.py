@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from attrs import define, field, frozen
 
 from adapters_http.config import Network
-from adapters_http.heads import is_host
 from adapters_http.proxies import host_name
+from adapters_http.transport.heads import is_host
 from adapters_runtime.ai.providers import (
     Provider,
     forget_keys,
@@ -27,9 +27,9 @@ from adapters_runtime.ai.providers import (
 )
 from adapters_store import CACHE_BYTES
 from wfcore.errors import InvalidInput
-from wfcore.instants import MINUTE, DurationMs
 from wfcore.model.trigger import Missed
-from wfcore.rules.duration import parse_duration
+from wfcore.rules.definition.duration import parse_duration
+from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 

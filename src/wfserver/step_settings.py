@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.sandbox.isolation.config import LADDER
 from wfcore.errors import InvalidInput
 
 _SIZE = re.compile(r"(\d{1,9})(B|KB|MB|GB)?", re.IGNORECASE)

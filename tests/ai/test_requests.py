@@ -18,8 +18,8 @@ from adapters_runtime.ai.text import json_bytes
 from ai.conftest import BOTH
 from model_server import KEY, ModelServer, refuses
 from wfcore.ports.models import ModelRefused, Question
-from wfcore.testing.strategies import json_values
-from wfcore.testing.strategies_ai import schemas
+from wfcore.testing.strategies.ai import schemas
+from wfcore.testing.strategies.values import json_values
 
 SCHEMA = {
     "type": "object",

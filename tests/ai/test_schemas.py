@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_runtime.ai.schemas import Misfit, fitting, problems
-from wfcore.rules import answer_schema
-from wfcore.testing.strategies import json_values
-from wfcore.testing.strategies_ai import schemas
+from wfcore.rules.definition import json_schema
+from wfcore.testing.strategies.ai import schemas
+from wfcore.testing.strategies.values import json_values
 
 LABEL = {"type": "object", "properties": {"label": {"enum": ["a", "b"]}}, "required": ["label"]}
 
@@ -38,7 +38,7 @@ def chain(links: int, wide: int) -> dict[str, Any]:
 )
 def test_schemas_that_are_taken(schema: dict[str, Any]) -> None:
     """References within, names that look like keywords, data that look like schemas. AI-9."""
-    assert answer_schema.problems(schema) == []
+    assert json_schema.problems(schema) == []
     assert problems(schema) == []
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_json_schema(schema: dict[str, Any], says: str) -> None:
 def test_any_json_as_schema_is_judged(value: Any) -> None:
     """No JSON object makes the checks fail."""
     schema = value if isinstance(value, dict) else {"x": value}
-    if not answer_schema.problems(schema):
+    if not json_schema.problems(schema):
         problems(schema)
 
 

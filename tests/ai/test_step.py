@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.ai.patience import Patience
-from adapters_runtime.ai.step import AiStepRunner
-from wfcore.instants import DurationMs
+from adapters_runtime.ai.backoff import Patience
+from adapters_runtime.ai.runner import AiStepRunner
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Budget
 from wfcore.ports.models import Answer, Finish
 from wfcore.ports.runtime import AiJob, StepEnd
-from wfcore.rules.budget import Allowance
+from wfcore.rules.execution.budget import Allowance
 from wfcore.testing.contracts.steps import Lines, silent
 from wfcore.testing.models import MODEL, FixedPrices, ScriptedModels
+from wfcore.time import DurationMs
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 QUICK = Patience(tries=4, first_s=0.001, longest_s=0.002)

@@ -22,6 +22,6 @@ def test_executions_are_accepted_in_one_place() -> None:
     doors = {
         path.name
         for path in USECASES.glob("*.py")
-        if "accept" in imported_from(path, "wfcore.rules.start")
+        if "accept" in imported_from(path, "wfcore.rules.execution.start")
     }
     assert doors == {THE_DOOR}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore_client import BadRequest, NotFound, RateLimited, ServerTrouble, Unreachable, calls
-from wfcore_client.patience import Patience
+from wfcore_client.backoff import Patience
 
 SAFE = calls.execution("e")
 ONCE = calls.start("w", idempotency_key="k")

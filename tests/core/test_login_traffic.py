@@ -3,9 +3,9 @@
 import pytest
 
 from wfcore.errors import TooManyLogins
-from wfcore.instants import MINUTE, EpochMs
+from wfcore.rules.auth.session import LoginTraffic, one_client
 from wfcore.rules.limits import LOGINS_EACH, LOGINS_IN_ALL
-from wfcore.rules.session import LoginTraffic, one_client
+from wfcore.time import MINUTE, EpochMs
 
 NOW = EpochMs(1_763_700_000_000 - 1_763_700_000_000 % MINUTE)
 

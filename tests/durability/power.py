@@ -15,7 +15,7 @@ from random import Random
 
 from attrs import define, evolve, field, frozen
 
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from durability.tracing import FLUSHES, Call
 
 KEPT = ("wfcore.db", "wfcore.db-wal", "wfcore.db-commit")

@@ -192,7 +192,7 @@ def unflushed(record: Sequence[Call], answer: Call, wanted: re.Pattern[str]) -> 
 
 SERVED: Mapping[str, tuple[Planted, str]] = {
     "no flush at commit": (
-        ("adapters_store.sql.connection", "synchronous = FULL", "synchronous = NORMAL"),
+        ("adapters_store.sqlite.connection", "synchronous = FULL", "synchronous = NORMAL"),
         r"exec_\w+ was written .* not flushed(?s:.*)mark-of-the-decision",
     ),
     "no flush of an artifact": (
@@ -204,7 +204,7 @@ SERVED: Mapping[str, tuple[Planted, str]] = {
         r"data/artifacts/\w+/\w+: its name",
     ),
     "no flush of a new folder": (
-        ("adapters_store.private", "        flush_folder(folder.parent)\n", ""),
+        ("adapters_store.private_folder", "        flush_folder(folder.parent)\n", ""),
         r"data/artifacts: its name",
     ),
     "no flush of a key": (

@@ -17,7 +17,7 @@ CUTS = int(os.environ.get("POWER_CUTS", "300"))
 SEED = int(os.environ.get("POWER_CUTS_SEED", "1"))
 WORKLOAD = str(Path(__file__).with_name("workload.py"))
 CHECKPOINTS: Planted = (
-    "adapters_store.sql.connection",
+    "adapters_store.sqlite.connection",
     '"PRAGMA wal_autocheckpoint = 4000"',
     '"PRAGMA wal_autocheckpoint = 60"',
 )
@@ -73,12 +73,12 @@ def test_no_power_cut_costs_what_was_acknowledged(tmp_path: Path) -> None:
 
 LOST = {
     "no flush at commit": (
-        ("adapters_store.sql.connection", "synchronous = FULL", "synchronous = NORMAL"),
+        ("adapters_store.sqlite.connection", "synchronous = FULL", "synchronous = NORMAL"),
         r"acknowledged and lost|is lost|delete wfcore.db-commit|assert \d",
     ),
     "noted before it is durable": (
         (
-            "adapters_store.sql.writer",
+            "adapters_store.sqlite.writer",
             '    cursor.execute("COMMIT")\n    return beat',
             '    NOTE(beat or 0)\n    cursor.execute("COMMIT")\n    return beat',
         ),
@@ -86,7 +86,7 @@ LOST = {
     ),
     "told before it is durable": (
         (
-            "adapters_store.sql.writer",
+            "adapters_store.sqlite.writer",
             "                done = self._carry_out(batch)\n",
             "                for _, future in batch:\n"
             "                    self._loop.call_soon_threadsafe(\n"
@@ -97,7 +97,7 @@ LOST = {
     ),
 }
 NOTE: Planted = (
-    "adapters_store.sql.writer",
+    "adapters_store.sqlite.writer",
     "        self._file = file\n",
     "        self._file = file\n        global NOTE\n        NOTE = file.note\n",
 )

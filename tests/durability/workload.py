@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.evolving import evolve
 from wfcore.testing import builders as make
 

@@ -12,8 +12,8 @@ from itertools import chain
 
 from attrs import frozen
 
-from adapters_runtime.confine import landlock
-from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.sandbox.isolation import landlock
+from adapters_runtime.sandbox.isolation.config import LADDER
 
 SHORT = dict(zip("nulp", LADDER, strict=True))
 

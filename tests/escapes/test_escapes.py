@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE
-from adapters_runtime.ladder import find_level_now
+from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE
+from adapters_runtime.sandbox.isolation_level import find_level_now
 from escapes.page import PAGE, written
 from escapes.probes import GROUPS
 from escapes.trials import PROBES, Verdicts, contained, loose

@@ -8,12 +8,12 @@ from attrs import evolve
 
 from examples.loading import example
 from wfcore.errors import Stale, StoreRefused, StoreUnavailable
-from wfcore.instants import EpochMs
 from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.contracts import StoreContract
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 own = example("own_store")
 

@@ -29,8 +29,8 @@ def test_the_core_needs_attrs_and_cattrs_alone() -> None:
     """Importing rules, use cases and the memory store pulls in no other package."""
     code = """
 import sys
-import wfcore.usecases.running, wfcore.usecases.webhooks, wfcore.wire.views
-import adapters_store.memory, adapters_runtime.system, adapters_runtime.templates
+import wfcore.usecases.executions.worker, wfcore.usecases.webhooks.webhooks, wfcore.wire.views
+import adapters_store.memory, adapters_runtime.system, adapters_runtime.expressions.templates
 known = {"attr", "attrs", "cattrs", "typing_extensions", "wfcore", "adapters_store",
          "adapters_runtime"}
 found = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names) - known

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from adapters_http import doors
+from adapters_http import auth
 from adapters_http.handlers import approvals as handlers
 from http_world import ROWS, World, bearer, code
-from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
-from wfcore.usecases import approvals, workflows
-from wfcore.usecases.auditing import read_audit
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.audit.auditing import read_audit
+from wfcore.usecases.workflows import workflows
 
 RESPOND = "/api/webhook-trigger/approval"
 
@@ -347,8 +348,8 @@ async def test_a_decision_about_many_rows_leaves_the_loop_to_others(
         monkeypatch.setattr(module, name, noted)
 
     for module, name in (
-        (doors, "parse_object"),
-        (doors, "refuse_repeated_keys"),
+        (auth, "parse_object"),
+        (auth, "refuse_repeated_keys"),
         (approvals, "decide"),
         (approvals, "decided"),
         (handlers, "approval_detail"),

@@ -6,10 +6,10 @@ import httpx
 import pytest
 
 from http_world import World, bearer
-from wfcore.instants import MINUTE
 from wfcore.model.access import Scope
 from wfcore.model.artifact import RefusedFile
 from wfcore.ports.runtime import StepEnd
+from wfcore.time import MINUTE
 
 UNAUTHORIZED = b'{"error":"Unauthorized"}'
 

@@ -7,10 +7,10 @@ import pytest
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from http_world import World, bearer
-from wfcore.instants import DurationMs
 from wfcore.model.access import AccountStatus, Plan, Scope
-from wfcore.rules.api_key import compose
-from wfcore.usecases import accounts, keys
+from wfcore.rules.auth.api_key import compose
+from wfcore.time import DurationMs
+from wfcore.usecases.accounts import accounts, keys
 
 UNAUTHORIZED = b'{"error":"Unauthorized"}'
 WITH_KEY = [route for route in ROUTES if route.scope is not None]

@@ -12,7 +12,7 @@ from adapters_http.app import HttpConfig, create_app
 from adapters_http.errors import STATUS, refusal
 from http_world import World, a_world, services_over, serving
 from wfcore import errors
-from wfcore.rules.api_key import compose
+from wfcore.rules.auth.api_key import compose
 from wfcore.testing.fakes import ManualClock
 
 GOOD_FORM = compose("0" * 16, "a" * 36)

@@ -6,7 +6,7 @@ from http_world import World, bearer, code, review
 from wfcore.model.access import Permission, Plan
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.ports.runtime import StepEnd
-from wfcore.usecases import workflows
+from wfcore.usecases.workflows import workflows
 
 STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",

@@ -6,8 +6,9 @@ import pytest
 
 from http_world import World, bearer, code, review
 from wfcore.model.access import Permission, Principal
-from wfcore.usecases import webhooks, workflows
-from wfcore.usecases.webhooks import NewWebhook
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks.webhooks import NewWebhook
+from wfcore.usecases.workflows import workflows
 
 
 async def test_approvals_are_narrowed_for_each_account(world: World):

@@ -8,7 +8,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_http.proxies import Proxies
 from http_world import PASSWORD, World, a_world
-from wfcore.instants import EpochMs
+from wfcore.time import EpochMs
 
 LOGIN = {"email": "ann@example.org", "password": PASSWORD}
 LOOPBACK = (ip_network("127.0.0.0/8"),)

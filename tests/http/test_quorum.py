@@ -8,7 +8,7 @@ import pytest
 
 from http_world import ROWS, World, bearer
 from wfcore.model.access import Account
-from wfcore.usecases import sweeping
+from wfcore.usecases.upkeep import sweeping
 
 RESPOND = "/api/webhook-trigger/approval"
 NAMES = ("ann", "bob", "cyd")

@@ -3,9 +3,9 @@
 import asyncio
 
 from http_world import World, bearer
-from wfcore.instants import DAY, MINUTE, EpochMs
 from wfcore.model.access import Plan, Scope
 from wfcore.model.window import Window
+from wfcore.time import DAY, MINUTE, EpochMs
 
 URL = "/api/v1/workflows"
 

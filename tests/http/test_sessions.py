@@ -10,12 +10,12 @@ import pytest
 from adapters_http.app import HttpConfig, create_app
 from http_world import PASSWORD, World, a_world, serving
 from wfcore.errors import NotFound
-from wfcore.instants import HOUR, MINUTE
 from wfcore.model.access import AccountStatus
 from wfcore.rules.limits import LOGINS_EACH
-from wfcore.usecases import accounts
-from wfcore.usecases.auditing import UNKNOWN, Origin
-from wfcore.usecases.sessions import end_session, list_sessions, sign_in
+from wfcore.time import HOUR, MINUTE
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts.sessions import end_session, list_sessions, sign_in
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 
 LOGIN = {"email": "ann@example.org", "password": PASSWORD}
 

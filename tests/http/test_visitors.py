@@ -13,8 +13,8 @@ from starlette.types import Scope as AsgiScope
 from adapters_http.app import HttpConfig, create_app
 from http_world import World, a_world, bearer, serving
 from wfcore.model.access import AccountStatus, Plan, Scope, Visitor
-from wfcore.rules.api_key import compose
-from wfcore.usecases import accounts
+from wfcore.rules.auth.api_key import compose
+from wfcore.usecases.accounts import accounts
 
 GRANTED = frozenset(Scope) - {Scope.EXECUTION_READ}
 

@@ -17,11 +17,11 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from http_world import World
-from wfcore.instants import HOUR, EpochMs
 from wfcore.model.webhook import Scheme
 from wfcore.model.workflow import Variable, VariableType
-from wfcore.rules.webhook_scheme import sender_headers
-from wfcore.usecases import workflows
+from wfcore.rules.webhooks.scheme import sender_headers
+from wfcore.time import HOUR, EpochMs
+from wfcore.usecases.workflows import workflows
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"

@@ -9,8 +9,9 @@ import pytest
 from http_world import World, bearer, code
 from wfcore.model.access import AccountStatus, Permission, Plan
 from wfcore.model.workflow import Variable, VariableType
-from wfcore.rules.rate import windows
-from wfcore.usecases import accounts, workflows
+from wfcore.rules.auth.rate_limit import windows
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.workflows import workflows
 
 BOTH = pytest.mark.parametrize("path", ["/api/webhooks/{}/trigger", "/api/webhook-trigger/{}"])
 SECRET = "s3cret-of-the-hook"

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import uvicorn
 from attrs import define
 
-from adapters_http.connections import DEFAULT_ROOM, Room
-from adapters_http.protocol import Limits, protocol_with, server_config
+from adapters_http.transport.connections import DEFAULT_ROOM, Room
+from adapters_http.transport.uvicorn_protocol import Limits, protocol_with, server_config
 
 PATIENCE_S = 10.0
 QUICK = Limits(head_s=0.3, body_s=0.3, linger_s=0.3, stall_s=0.5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
-from adapters_http.bodies import BodyTimeout, read_body
+from adapters_http.body import BodyTimeout, read_body
 from wfcore.errors import InvalidInput, TooLarge
 
 

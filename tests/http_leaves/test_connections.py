@@ -5,7 +5,7 @@ import resource
 import pytest
 from attrs import define, field
 
-from adapters_http.connections import STALLED_S, Connections, Room
+from adapters_http.transport.connections import STALLED_S, Connections, Room
 
 
 @define(eq=False)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from adapters_http.ask import Ask, Context
 from adapters_http.config import HttpConfig
 from adapters_http.credentials import (
     carried,
@@ -14,6 +13,7 @@ from adapters_http.credentials import (
     session_token,
 )
 from adapters_http.metrics import Metrics
+from adapters_http.request import Ask, Context
 from wfcore.errors import Forbidden
 
 URL = "https://flows.example.org"

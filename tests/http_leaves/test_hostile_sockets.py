@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters_http.app import create_app
-from adapters_runtime.wakeups import Wakeups
+from adapters_runtime.engine.wakeups import Wakeups
 from adapters_store.memory import MemoryCounters, MemoryStore
 from http_leaves.serving import Running, everything, one_answer, serving, until
 from wfcore.model.access import Plan, Scope
@@ -22,8 +22,8 @@ from wfcore.testing.fakes import (
     PathTemplates,
     PlainPasswords,
 )
-from wfcore.usecases.accounts import create_account
-from wfcore.usecases.keys import create_key
+from wfcore.usecases.accounts.accounts import create_account
+from wfcore.usecases.accounts.keys import create_key
 from wfcore.usecases.services import Services
 
 MIB = 1024 * 1024

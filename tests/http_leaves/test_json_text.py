@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_http.json_text import (
+from adapters_http.json import (
     MAX_DEPTH,
     dump_json,
     parse_json,
@@ -18,7 +18,7 @@ from adapters_http.json_text import (
     refuse_repeated_keys,
 )
 from wfcore.errors import InvalidInput
-from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies.values import json_values
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 SCALARS = (

@@ -17,11 +17,11 @@ from adapters_http.pages import (
     remaining,
     utc,
 )
-from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
 from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.quorum import items_hash
+from wfcore.rules.approval.quorum import items_hash
 from wfcore.testing import builders as make
+from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
 NOW = EpochMs(1_763_700_000_000)
 ANN = Assent("ann@example.org", "acc_1", NOW)

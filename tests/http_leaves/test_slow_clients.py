@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 import pytest
 from attrs import evolve
 
-from adapters_http.protocol import Limits
+from adapters_http.transport.uvicorn_protocol import Limits
 from http_leaves.serving import PATIENCE_S, QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused
 

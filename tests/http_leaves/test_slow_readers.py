@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from adapters_http.answers import LARGE, Pace
-from adapters_http.connections import Connections, Room
-from adapters_http.protocol import Limits
+from adapters_http.answer_cache import LARGE, Pace
+from adapters_http.transport.connections import Connections, Room
+from adapters_http.transport.uvicorn_protocol import Limits
 from http_leaves.serving import Running, one_answer, serving, until
 
 MB = 1 << 20

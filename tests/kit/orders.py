@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 from hypothesis import strategies as st
 
 from wfcore.machine import Machine, Row
-from wfcore.testing.walks import MachineWalk
+from wfcore.testing.walks.walking import MachineWalk
 
 
 class S(StrEnum):

@@ -8,10 +8,10 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from adapters_store.memory import MemoryStore
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.memory.overlay import Overlay
 from wfcore.ports.store import Store
-from wfcore.testing.comparison import StoreComparison
+from wfcore.testing.comparison.comparing import StoreComparison
 
 
 class MemoryComparison(StoreComparison):

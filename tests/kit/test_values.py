@@ -18,18 +18,19 @@ from hypothesis import strategies as st
 
 import wfcore.model
 from adapters_store.memory import MemoryStore
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 from wfcore.model.json import Json
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep
-from wfcore.rules import approval as approval_rules
-from wfcore.rules import execution_machine, webhook_machine
-from wfcore.rules.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, parse
+from wfcore.rules.approval import machine as approval_rules
+from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, parse
+from wfcore.rules.execution import machine
+from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import REPOSITORY, keep
-from wfcore.testing.strategies import instants, json_values, key_texts, payloads
-from wfcore.testing.strategies_derived import of_type
+from wfcore.testing.strategies.derived import of_type
+from wfcore.testing.strategies.values import instants, json_values, key_texts, payloads
 from wfcore.testing.values import values_of
 
 
@@ -48,7 +49,7 @@ MODEL = [
     for module in pkgutil.iter_modules(wfcore.model.__path__)
 ]
 RECORDS = classes(*MODEL)
-FACTS = classes(execution_machine, webhook_machine, approval_rules)
+FACTS = classes(machine, webhook, approval_rules)
 KEPT = [kind for kind in RECORDS if kind in REPOSITORY]
 
 

@@ -8,8 +8,8 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from kit.orders import OrderWalk, Shipped
 from wfcore.testing.contracts.machine import MachineContract
-from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
-from wfcore.testing.walks_execution import ExecutionWalk
+from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
+from wfcore.testing.walks.execution import ExecutionWalk
 
 QUICKLY = settings(
     max_examples=200,

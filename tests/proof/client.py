@@ -13,8 +13,8 @@ from proof.promises import Answer, Promises, Start
 from proof.world import SECRET, SIGNED, World
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource
+from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.services import Services
-from wfcore.usecases.starting import start_execution
 
 RUSH_S = 0.03
 """The longest pause between two acts."""

@@ -19,8 +19,8 @@ from proof.flows import Attempt, Ledger
 from proof.machine import LATER_MS, Machine
 from proof.promises import Answer, Promises
 from proof.world import SIGNED, Known, Sight, World, furnish, history, look
-from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval
+from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 from wfserver.compose import open_system
 from wfserver.settings import Settings

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from adapters_runtime.cron import CronCalendar
+from adapters_runtime.calendar import CronCalendar
 
 PERIOD_S = 2
 

@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 
-from adapters_runtime.cron import CronCalendar
+from adapters_runtime.calendar import CronCalendar
 from adapters_runtime.system import SystemClock
 from proof.often import Often
-from wfserver.serve import ServerInfo, run
+from wfserver.serving.serve import ServerInfo, run
 from wfserver.settings import settings_from
 
 

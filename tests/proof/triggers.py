@@ -8,7 +8,7 @@ from proof.flows import MOST_FEW
 from proof.machine import GRACE_MS
 from proof.often import PERIOD_S
 from proof.world import Sight, World
-from wfcore.instants import EpochMs
+from wfcore.time import EpochMs
 
 CHAINS = {"after": ("work", None), "few": ("once", MOST_FEW)}
 """Chain -> the flow that it follows, and how often it may in all."""

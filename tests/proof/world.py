@@ -10,7 +10,6 @@ from attrs import Factory, define, evolve, field, frozen
 
 from proof.flows import BY_THEMSELVES, FLOWS, flow
 from proof.often import Often
-from wfcore.instants import EpochMs
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.approval import Approval
 from wfcore.model.callback import Callback
@@ -20,13 +19,14 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.ports.store import View
-from wfcore.usecases.accounts import create_account
-from wfcore.usecases.approvals import list_approvals
-from wfcore.usecases.executions import list_executions, read_events
-from wfcore.usecases.keys import create_key
+from wfcore.time import EpochMs
+from wfcore.usecases.accounts.accounts import create_account
+from wfcore.usecases.accounts.keys import create_key
+from wfcore.usecases.approvals.approvals import list_approvals
+from wfcore.usecases.executions.executions import list_executions, read_events
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import NewWebhook, create_webhook
-from wfcore.usecases.workflows import apply_workflow
+from wfcore.usecases.webhooks.webhooks import NewWebhook, create_webhook
+from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.definition import checked
 
 T = TypeVar("T", Execution, Approval)

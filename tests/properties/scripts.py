@@ -1,6 +1,6 @@
 """
 Scripts of what follows in an execution: facts in their order, and what is asked for between
-them. What `rules.proceed` does is held against the folding of such a script.
+them. What `rules.execution.proceed` does is held against the folding of such a script.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from properties.walker import render
 from wfcore.effects import Effect, OpenApproval, Outcome, StartStep
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import ApprovalStep, Branch, DelayStep, LoopStep, ParallelStep, Step
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance
-from wfcore.rules.execution_machine import Fact
-from wfcore.rules.opening import open_approval
-from wfcore.rules.proceed import proceed
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import Fact
+from wfcore.rules.execution.open_approval import open_approval
+from wfcore.rules.execution.proceed import proceed
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import BOOM
+from wfcore.testing.strategies.runs import BOOM
 
 BOOMED = f"template '{BOOM}': boom"
 Script = Sequence[Fact | Effect]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wfcore.errors import AccountBlocked, AuthReason, Forbidden, NotFound, Unauthenticated
 from wfcore.model.access import AccountStatus, Permission, Principal, Scope
-from wfcore.rules.access import (
+from wfcore.rules.auth.access import (
     includes,
     is_approver,
     permission_on,
@@ -19,7 +19,7 @@ from wfcore.rules.access import (
     sees_execution,
 )
 from wfcore.testing import builders
-from wfcore.testing.strategies import ACCOUNT_IDS, accounts, api_keys, shares
+from wfcore.testing.strategies.values import ACCOUNT_IDS, accounts, api_keys, shares
 
 RISING = [Permission.VIEW, Permission.EXECUTE, Permission.EDIT]
 WORKFLOW = builders.workflow(owner_id="acc_1")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wfcore.rules.answer_schema import DIALECTS, MAX_DEPTH, parts, problems
+from wfcore.rules.definition.json_schema import DIALECTS, MAX_DEPTH, parts, problems
 from wfcore.rules.limits import JSON_DEPTH, MAX_SCHEMA_PARTS
 
 LEADS = "must lead to a part of this schema, like #/$defs/name"

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.instants import EpochMs
 from wfcore.model.access import ApiKey
-from wfcore.rules.api_key import (
+from wfcore.rules.auth.api_key import (
     ALPHABET,
     CHECKSUM_LENGTH,
     ID_LENGTH,
@@ -28,7 +27,8 @@ from wfcore.rules.api_key import (
     without_keys,
 )
 from wfcore.testing import builders
-from wfcore.testing.strategies import base62, instants, key_texts
+from wfcore.testing.strategies.values import base62, instants, key_texts
+from wfcore.time import EpochMs
 
 OLD, NEW, WRONG = (Presented("key_1", secret) for secret in ("old", "new", "wrong"))
 KEY = builders.key("key_1", secret_hash=hash_secret("new"))

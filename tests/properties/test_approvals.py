@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided
-from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus, Assent, DecisionSource, HistoryEntry, Verdict
-from wfcore.rules.approval import (
+from wfcore.rules.approval.edited_items import original_rows
+from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
     Approve,
@@ -24,8 +24,8 @@ from wfcore.rules.approval import (
     expired,
     step_output,
 )
-from wfcore.rules.release import original_rows
-from wfcore.testing.strategies import approvals, texts
+from wfcore.testing.strategies.values import approvals, texts
+from wfcore.time import EpochMs
 
 BECOMES = {
     Approve: ApprovalStatus.APPROVED,

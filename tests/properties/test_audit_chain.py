@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput
-from wfcore.instants import DAY, DurationMs
 from wfcore.model.event import Anchor, AuditChain, AuditEntry, AuditOutcome, ChainedEntry
-from wfcore.rules.audit_chain import (
+from wfcore.rules.audit.chain import (
     BEGINNING,
     Fault,
     anchor_fault,
@@ -28,7 +27,8 @@ from wfcore.rules.audit_chain import (
 )
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import instants, payloads, texts
+from wfcore.testing.strategies.values import instants, payloads, texts
+from wfcore.time import DAY, DurationMs
 
 KEEP = DurationMs(DAY)
 ENTRIES = st.builds(

@@ -15,15 +15,15 @@ from wfcore.model.approval import Approval, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, Definition, OnExceeded, ParallelStep
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.approval import Approve, Voice, decide, step_output
-from wfcore.rules.budget import Allowance, Overrun, allowance, overrun
-from wfcore.rules.execution import advance
-from wfcore.rules.proceed import proceed
-from wfcore.rules.spending import NOTHING, added, as_text, total, without
+from wfcore.rules.approval.machine import Approve, Voice, decide, step_output
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.budget import Allowance, Overrun, allowance, overrun
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.execution.usage import NOTHING, added, as_text, total, without
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
-from wfcore.testing.strategies_ai import budgets, usages
+from wfcore.testing.strategies.ai import budgets, usages
 
 S = ExecutionStatus
 
@@ -311,7 +311,7 @@ def test_a_tolerated_step_fails_alone() -> None:
 def test_what_a_redrive_keeps_is_not_spent_again(kept: Any) -> None:
     """A new execution has its whole budget, whatever the kept results had used. BU-1, EX-17."""
     from wfcore.model.execution import TriggerSource
-    from wfcore.rules.start import Start, accept
+    from wfcore.rules.execution.start import Start, accept
 
     definition = builders.definition(budget=Budget("1", 100))
     start = Start("acc_1", TriggerSource.MANUAL, kept=kept)

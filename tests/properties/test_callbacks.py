@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from wfcore.effects import CallBack
 from wfcore.errors import InvalidInput
-from wfcore.instants import DAY, EpochMs
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StatusReason
-from wfcore.rules import execution_machine as facts
 from wfcore.rules.address import is_host, is_public
 from wfcore.rules.callback import (
     DELAYS,
@@ -25,10 +23,12 @@ from wfcore.rules.callback import (
     owed,
     signed,
 )
-from wfcore.rules.execution import advance
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import instants
+from wfcore.testing.strategies.values import instants
+from wfcore.time import DAY, EpochMs
 
 URL = "https://example.org/told"
 

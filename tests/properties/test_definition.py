@@ -8,15 +8,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from adapters_runtime.ai import schemas
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step
-from wfcore.rules.definition import check_definition
-from wfcore.testing.strategies import json_values
-from wfcore.testing.strategies_definition import definitions, seen_after
-from wfcore.testing.strategies_written import leaves, written
+from wfcore.rules.definition.check import check_definition
+from wfcore.testing.strategies.definition import definitions, seen_after
+from wfcore.testing.strategies.values import json_values
+from wfcore.testing.strategies.written import leaves, written
 
 Keys = tuple[str | int, ...]
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from adapters_runtime.ai import schemas
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
-from wfcore.instants import DurationMs
 from wfcore.model.workflow import AiStep, Budget, Definition, OnExceeded
-from wfcore.rules.definition import check_definition
+from wfcore.rules.definition.check import check_definition
+from wfcore.time import DurationMs
 
 ASK = {"name": "ask", "kind": "ai", "model": "openai:gpt-5-mini", "prompt": "Say it"}
 

@@ -9,8 +9,8 @@ import pytest
 from attrs import frozen
 from hypothesis import given
 
-from wfcore.instants import DurationMs
-from wfcore.rules.definition_checks import (
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
@@ -29,9 +29,9 @@ from wfcore.rules.definition_checks import (
     text,
     whole_template,
 )
-from wfcore.rules.field_paths import below
 from wfcore.rules.limits import JSON_DEPTH
-from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies.values import json_values
+from wfcore.time import DurationMs
 
 
 class Colour(StrEnum):

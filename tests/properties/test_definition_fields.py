@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import (
     ApprovalStep,
@@ -15,7 +15,7 @@ from wfcore.model.workflow import (
     Variable,
     VariableType,
 )
-from wfcore.rules.definition import check_definition
+from wfcore.rules.definition.check import check_definition
 
 ASK = {"name": "ask", "kind": "manual_approval"}
 GROUP = {"name": "g", "rows": []}

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.rules.definition import check_definition, language_problems
-from wfcore.rules.definition_steps import KINDS
+from wfcore.rules.definition.check import check_definition, language_problems
+from wfcore.rules.definition.steps import KINDS
 
 CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
 GROUP = {"name": "rows", "rows": [{"id": 1}]}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import (
     Branch,
@@ -16,7 +16,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
 )
-from wfcore.rules.definition import check_definition, language_problems
+from wfcore.rules.definition.check import check_definition, language_problems
 
 CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.trigger import Chain, Missed, Schedule
 from wfcore.model.workflow import Concurrency, Definition, OnLimit
-from wfcore.rules.definition import check_definition
+from wfcore.rules.definition.check import check_definition
 
 CODE = {"name": "fetch", "kind": "code", "language": "python", "source": "print(1)"}
 DAILY = {"kind": "SCHEDULE", "cron": "0 9 * * *"}

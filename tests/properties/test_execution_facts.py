@@ -22,7 +22,6 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.instants import later
 from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
@@ -34,10 +33,11 @@ from wfcore.model.execution import (
     StepResult,
     StepStatus,
 )
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance, announce
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance, announce
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
+from wfcore.time import later
 
 THEN = later(NOW, 5_000)
 SOON = later(NOW, 60_000)

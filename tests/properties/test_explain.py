@@ -6,17 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.walker import walks
-from wfcore.instants import later
 from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StatusReason, StepStatus, TriggerSource
 from wfcore.model.explanation import Why
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.rules.explain import Around, explain, is_due
-from wfcore.rules.explain_queue import LaneAhead, Queue
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.queue import LaneAhead, Queue
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import executions
+from wfcore.testing.strategies.runs import executions
+from wfcore.time import later
 
 ENDS = {S.COMPLETED: Why.COMPLETED, S.FAILED: Why.FAILED, S.CANCELLED: Why.CANCELLED}
 

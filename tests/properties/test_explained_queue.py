@@ -4,14 +4,14 @@ from typing import Any
 
 from attrs import evolve
 
-from wfcore.instants import later
 from wfcore.model.execution import Execution
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.explanation import Line, Why
-from wfcore.rules.explain import Around, explain, is_due
-from wfcore.rules.explain_queue import LaneAhead, Queue
+from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.queue import LaneAhead, Queue
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.time import later
 
 DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import Awaits, Execution, ReasonCode, StatusReason, StepStatus
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ApprovalStep
-from wfcore.rules.explain import Around, explain
-from wfcore.rules.explain_steps import said
+from wfcore.rules.explain.explanation import Around, explain
+from wfcore.rules.explain.steps import said
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs
 
 SOON = EpochMs(NOW + 5_999)
 SAID, SAID_SOON = "2023-11-14 22:13:20Z", "2023-11-14 22:13:25Z"

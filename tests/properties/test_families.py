@@ -13,8 +13,14 @@ from wfcore.model.execution import (
     StepStatus,
 )
 from wfcore.model.usage import Usage
-from wfcore.rules.execution_machine import ChildEnded
-from wfcore.rules.family import child_end, given_up, require_finite, told_secrets, waits_for
+from wfcore.rules.execution.children import (
+    child_end,
+    given_up,
+    require_finite,
+    told_secrets,
+    waits_for,
+)
+from wfcore.rules.execution.machine import ChildEnded
 from wfcore.rules.limits import MAX_CHILD_DEPTH
 from wfcore.testing import builders
 

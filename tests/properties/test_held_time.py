@@ -3,8 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wfcore.instants import MINUTE
-from wfcore.rules.held_time import (
+from wfcore.rules.clock_jumps import (
     HOLD_MS,
     JUMP_MS,
     HeldTime,
@@ -13,6 +12,7 @@ from wfcore.rules.held_time import (
     restarted,
     service_time,
 )
+from wfcore.time import MINUTE
 
 WALL = 1_700_000_000_000
 BOOT = 77_000

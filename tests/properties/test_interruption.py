@@ -3,13 +3,13 @@
 import pytest
 from attrs import evolve
 
-from wfcore.instants import later
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
 from wfcore.model.workflow import AiStep, CodeStep, Definition, LoopStep, OnInterrupt
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.interruption import loss, may_resume, obstacle
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.interruption import loss, may_resume, obstacle
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
+from wfcore.time import later
 
 FOREIGN = (TriggerSource.OPEN_API, TriggerSource.WEBHOOK)
 OURS = (TriggerSource.MANUAL, TriggerSource.SCHEDULE, TriggerSource.DELAYED_COMPLETION)

@@ -7,15 +7,15 @@ from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.effects import Outcome, WakeRunner
 from wfcore.errors import InvalidInput, LimitReached, TemplateFailed
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Concurrency
-from wfcore.rules.concurrency import in_lane, require_room
+from wfcore.rules.execution.concurrency import in_lane, require_room
 from wfcore.rules.variables import compact
 from wfcore.testing import builders
-from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies.values import json_values
 
 BY_KEY = Concurrency(1, "{{ variables.k }}")
 render = MiniJinjaTemplates().render

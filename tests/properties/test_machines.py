@@ -13,18 +13,19 @@ from wfcore.machine import Machine
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
 from wfcore.model.webhook import WebhookStatus
-from wfcore.rules import states, webhook_machine
-from wfcore.rules.approval import Assented, Decision
-from wfcore.rules.execution import advance
-from wfcore.rules.execution_machine import EXECUTION, CancelAsked, Fact
-from wfcore.testing.strategies import instants
-from wfcore.testing.strategies_runs import FACTS, executions
+from wfcore.rules import states
+from wfcore.rules.approval.machine import Assented, Decision
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import EXECUTION, CancelAsked, Fact
+from wfcore.rules.webhooks import webhook
+from wfcore.testing.strategies.runs import FACTS, executions
+from wfcore.testing.strategies.values import instants
 
 MACHINES = list(states.MACHINES.values())
 MEMBERS = {
     "execution": (ExecutionStatus, Fact),
     "approval": (ApprovalStatus, Decision | Assented),
-    "webhook": (WebhookStatus, webhook_machine.Fact),
+    "webhook": (WebhookStatus, webhook.Fact),
 }
 PAIRS = [
     pytest.param(machine, state, fact, id=f"{machine.name}-{state}-{fact.__name__}")

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import TemplateFailed
-from wfcore.instants import DAY, DurationMs, later
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
 from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.execution.open_approval import as_text, ask_for_budget, open_approval
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.opening import as_text, ask_for_budget, open_approval
-from wfcore.rules.release import released_rows
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import approvals, groups, json_values
+from wfcore.testing.strategies.values import approvals, groups, json_values
+from wfcore.time import DAY, DurationMs, later
 
 
 def opened(rows, row_key="id", message="Please") -> Approval:

@@ -8,14 +8,14 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Definition, Language, Needs
-from wfcore.rules.definition import check_definition
-from wfcore.rules.definition_checks import Findings
-from wfcore.rules.packages import needs_of, packages, requirement
+from wfcore.rules.definition.check import check_definition
+from wfcore.rules.definition.packages import needs_of, packages, requirement
+from wfcore.rules.definition.values import Findings
 from wfcore.testing import builders as make
-from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies.values import json_values
 
 
 def checked(**fields: Any) -> CodeStep:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 
 from properties.walker import render
-from wfcore.instants import EpochMs, later
 from wfcore.model.execution import Awaits, ReasonCode, StepResult, StepStatus
 from wfcore.model.workflow import (
     ApprovalStep,
@@ -16,8 +15,7 @@ from wfcore.model.workflow import (
     ParallelStep,
     Step,
 )
-from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT
-from wfcore.rules.moves import (
+from wfcore.rules.execution.actions import (
     Begin,
     Break,
     Complete,
@@ -29,10 +27,12 @@ from wfcore.rules.moves import (
     Refuse,
     Skip,
 )
-from wfcore.rules.plan import earliest, output_of, plan, truthy
+from wfcore.rules.execution.plan import earliest, output_of, plan, truthy
+from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import BOOM, NO, YES
+from wfcore.testing.strategies.runs import BOOM, NO, YES
+from wfcore.time import EpochMs, later
 
 SOON, LATER = later(NOW, 1), later(NOW, 2)
 code = builders.code_step

@@ -30,13 +30,13 @@ from properties.scripts import (
     of,
 )
 from wfcore.effects import StartChild, StartStep
-from wfcore.instants import later
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import ChildStep, Retry, Step
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution_machine import Fact
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.machine import Fact
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import BOOM, NO, YES
+from wfcore.testing.strategies.runs import BOOM, NO, YES
+from wfcore.time import later
 
 SOON = later(NOW, 1)
 MILD = both(A, B, continue_on_error=True)

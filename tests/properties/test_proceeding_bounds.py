@@ -23,18 +23,18 @@ from properties.scripts import (
 )
 from wfcore.effects import OpenApproval, StartStep
 from wfcore.errors import IllegalMove
-from wfcore.instants import later
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Budget, ChildStep, OnExceeded, Retry
-from wfcore.rules import execution_machine as facts
-from wfcore.rules import proceed as proceeding
-from wfcore.rules.attempts import after_failure
-from wfcore.rules.opening import ask_for_budget
-from wfcore.rules.proceed import proceed
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution import proceed as proceeding
+from wfcore.rules.execution.open_approval import ask_for_budget
+from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.execution.retry import after_failure
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import NO
+from wfcore.testing.strategies.runs import NO
+from wfcore.time import later
 
 AI = AiStep("ai", "p:m", "p")
 SPENT = evolve(DONE, usage=Usage(60, 40, None))

@@ -9,22 +9,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import ApprovalStep, Column
-from wfcore.rules.approval import Approve, Reject, Voice, decide, step_output
-from wfcore.rules.opening import open_approval
-from wfcore.rules.quorum import (
+from wfcore.rules.approval.edited_items import standing_rows
+from wfcore.rules.approval.machine import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.approval.quorum import (
     due_reminders,
     has_assented,
     items_hash,
     require_other_eyes,
     require_seen,
 )
-from wfcore.rules.release import standing_rows
+from wfcore.rules.execution.open_approval import open_approval
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import approvals, json_values
+from wfcore.testing.strategies.values import approvals, json_values
+from wfcore.time import DurationMs, EpochMs
 
 S = ApprovalStatus
 PEOPLE = ("acc_1", "acc_2", "acc_3", "acc_4")

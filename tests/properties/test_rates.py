@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import RateLimited
-from wfcore.instants import DAY, MINUTE, EpochMs
 from wfcore.model.access import Plan
 from wfcore.model.window import Taken
+from wfcore.rules.auth.rate_limit import Quota, verdict, windows
 from wfcore.rules.limits import REQUESTS
-from wfcore.rules.rate import Quota, verdict, windows
-from wfcore.rules.tally import utc_date
-from wfcore.testing.strategies import instants
+from wfcore.rules.webhooks.stats import utc_date
+from wfcore.testing.strategies.values import instants
+from wfcore.time import DAY, MINUTE, EpochMs
 
 plans = st.sampled_from(Plan)
 

@@ -10,18 +10,18 @@ from properties.tree_laws import LAWS
 from properties.walker import Walk, accepted, walk_on, walks
 from wfcore.effects import WakeRunner
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.instants import DurationMs, EpochMs, later
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Awaits, StepResult, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep, Variable
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.rules.redrive import FROM, kept_results
-from wfcore.rules.start import Start, accept
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.redrive import FROM, kept_results
+from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import executions, sequences
-from wfcore.testing.strategies_trees import trees
+from wfcore.testing.strategies.runs import executions, sequences
+from wfcore.testing.strategies.trees import trees
+from wfcore.time import DurationMs, EpochMs, later
 
 KEPT = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 ended_badly = walks().filter(lambda walk: walk.run.status in FROM)

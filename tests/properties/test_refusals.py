@@ -22,25 +22,25 @@ from wfcore.errors import (
     Unauthenticated,
     WfError,
 )
-from wfcore.instants import EpochMs, later
 from wfcore.model.access import AccountStatus, Permission, Plan, Principal, Scope
 from wfcore.model.approval import ApprovalStatus, Assent, Group
 from wfcore.model.webhook import Scheme, WebhookStatus
 from wfcore.model.window import Taken
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Concurrency, GroupSpec
-from wfcore.rules.access import require_active, require_permission, require_scope
-from wfcore.rules.api_key import Presented, check, hash_secret, parse
-from wfcore.rules.approval import BY_END, BY_TIMEOUT, Expire, Reject, decide
-from wfcore.rules.concurrency import require_room as require_room_in_lane
-from wfcore.rules.credentials import presented_key
-from wfcore.rules.opening import open_approval
+from wfcore.rules.approval.edited_items import released_rows
+from wfcore.rules.approval.machine import BY_END, BY_TIMEOUT, Expire, Reject, decide
+from wfcore.rules.approval.quorum import require_other_eyes, require_seen, with_assent
+from wfcore.rules.auth.access import require_active, require_permission, require_scope
+from wfcore.rules.auth.api_key import Presented, check, hash_secret, parse
+from wfcore.rules.auth.credentials import presented_key
+from wfcore.rules.auth.rate_limit import verdict, windows
+from wfcore.rules.auth.session import require_alive, require_unlocked
+from wfcore.rules.execution.concurrency import require_room as require_room_in_lane
+from wfcore.rules.execution.open_approval import open_approval
+from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.paging import page_request
-from wfcore.rules.quorum import require_other_eyes, require_seen, with_assent
-from wfcore.rules.rate import verdict, windows
-from wfcore.rules.redrive import kept_results
-from wfcore.rules.release import released_rows
-from wfcore.rules.session import require_alive, require_unlocked
-from wfcore.rules.webhook import (
+from wfcore.rules.webhooks.scheme import require_signed
+from wfcore.rules.webhooks.webhook import (
     bound,
     check_mapping,
     check_name,
@@ -50,9 +50,9 @@ from wfcore.rules.webhook import (
     require_room,
     require_triggerable,
 )
-from wfcore.rules.webhook_scheme import require_signed
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs, later
 
 Case = tuple[Callable[[], Any], WfError]
 

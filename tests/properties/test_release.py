@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group, HistoryEntry
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.approval.edited_items import original_rows, released_rows, same
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
-from wfcore.rules.release import original_rows, released_rows, same
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import approvals, column_values, groups, json_values, scalars
+from wfcore.testing.strategies.values import approvals, column_values, groups, json_values, scalars
 
 WRONG = {
     ColumnType.STRING: [1, True, ["a"], {"a": 1}],

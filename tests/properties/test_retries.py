@@ -5,11 +5,10 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.instants import DAY, DurationMs
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import ApprovalStep, DelayStep, Retry
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.attempts import (
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.retry import (
     JITTER,
     after_failure,
     draw,
@@ -19,6 +18,7 @@ from wfcore.rules.attempts import (
 )
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, code_step
+from wfcore.time import DAY, DurationMs
 
 delays = st.integers(0, 10**9).map(DurationMs)
 backoffs = st.floats(1, 10)

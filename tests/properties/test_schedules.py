@@ -10,10 +10,10 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.cron import CronCalendar
-from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
+from adapters_runtime.calendar import CronCalendar
 from wfcore.model.trigger import Missed
-from wfcore.rules.schedule import Following, due, following
+from wfcore.rules.triggers.schedule import Following, due, following
+from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
 MINUTES = timedelta(minutes=1)
 ZONES = {

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from wfcore.model.execution import Awaits, StepStatus
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep
-from wfcore.rules.scope import name_of, prefix_of, round_prefix, scope
+from wfcore.rules.execution.scope import name_of, prefix_of, round_prefix, scope
 from wfcore.testing import builders
 
 code = builders.code_step

@@ -12,10 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from wfcore.model.json import Json
-from wfcore.rules.secrecy import MASK, NO_SECRETS, Secrets, mask, mask_text, secret_values
+from wfcore.rules.masking import MASK, NO_SECRETS, Secrets, mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 from wfcore.testing import builders
-from wfcore.testing.strategies import json_values, numbers, texts
+from wfcore.testing.strategies.values import json_values, numbers, texts
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="*")
 secret_texts = st.lists(

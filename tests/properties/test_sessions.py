@@ -6,13 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
-from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
 from wfcore.model.access import Login
+from wfcore.rules.auth.session import failed, require_alive, require_unlocked, touched
 from wfcore.rules.limits import LOGIN_TRIES, LOGIN_WINDOW, SESSION_IDLE, SESSION_MAX
-from wfcore.rules.session import failed, require_alive, require_unlocked, touched
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import instants
+from wfcore.testing.strategies.values import instants
+from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
 
 def test_the_lengths():

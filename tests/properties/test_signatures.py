@@ -5,17 +5,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.instants import EpochMs
 from wfcore.model.webhook import Scheme
-from wfcore.rules.signature import (
+from wfcore.rules.auth.signature import (
     download_fits,
     same_bytes,
     sign,
     sign_download,
     signature_fits,
 )
-from wfcore.rules.webhook_scheme import require_signed
-from wfcore.testing.strategies import instants, texts
+from wfcore.rules.webhooks.scheme import require_signed
+from wfcore.testing.strategies.values import instants, texts
+from wfcore.time import EpochMs
 
 secrets = texts(1)
 bodies = st.binary(max_size=60)

@@ -5,7 +5,7 @@ from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import Variable
-from wfcore.rules.start import Start, accept
+from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 

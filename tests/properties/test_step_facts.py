@@ -12,15 +12,15 @@ from attrs import evolve, field, frozen
 
 from wfcore.effects import CancelChildren, Effect, LookAgain, Outcome, WakeRunner, WithdrawApprovals
 from wfcore.errors import IllegalMove
-from wfcore.instants import later
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Awaits, ExecutionStatus, ReasonCode, StepResult, StepStatus
 from wfcore.model.usage import Usage
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.execution import advance
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
+from wfcore.time import later
 
 THEN = later(NOW, 5_000)
 SOON = later(NOW, 60_000)

@@ -28,13 +28,13 @@ from wfcore.model.workflow import (
     ParallelStep,
     Retry,
 )
-from wfcore.rules import execution_steps, plan, proceed
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution import fold_steps, plan, proceed
+from wfcore.rules.execution.actions import Begin, Complete
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import MAX_IN_FLIGHT
-from wfcore.rules.moves import Begin, Complete
-from wfcore.rules.scope import name_of
 from wfcore.testing import builders
-from wfcore.testing.strategies_trees import trees
+from wfcore.testing.strategies.trees import trees
 
 TIME = Awaits.TIME
 SEQUENTIAL = (
@@ -318,7 +318,7 @@ def what_runs_is_begun_again(monkeypatch):
         return running(self, at, result)
 
     monkeypatch.setattr(plan._Walk, "_running", again)
-    monkeypatch.setattr(execution_steps, "_require", lambda holds, run, name, fact: None)
+    monkeypatch.setattr(fold_steps, "_require", lambda holds, run, name, fact: None)
 
 
 def delays_are_short(monkeypatch):
@@ -335,7 +335,7 @@ def what_never_began_counts_as_ended(monkeypatch):
 
 
 def children_are_left_alone(monkeypatch):
-    monkeypatch.setattr(execution_steps, "_without_child", lambda result: ())
+    monkeypatch.setattr(fold_steps, "_without_child", lambda result: ())
 
 
 def approvals_pause_too_early(monkeypatch):

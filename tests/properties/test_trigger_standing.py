@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from wfcore.instants import EpochMs
 from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.trigger import (
     Chain,
@@ -16,11 +15,21 @@ from wfcore.model.trigger import (
     Trigger,
     TriggerState,
 )
-from wfcore.rules.chain import MAX_DEPTH
-from wfcore.rules.schedule import timer_at
-from wfcore.rules.trigger import Change, Wanted, applied, is_news, ran, refusal, refused, standing
+from wfcore.rules.triggers.chain import MAX_DEPTH
+from wfcore.rules.triggers.schedule import timer_at
+from wfcore.rules.triggers.trigger import (
+    Change,
+    Wanted,
+    applied,
+    is_news,
+    ran,
+    refusal,
+    refused,
+    standing,
+)
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs
 
 DAILY = Schedule("0 9 * * *")
 BEHIND = Chain("Import", 5, 2)

@@ -6,12 +6,18 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.instants import EpochMs
 from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.trigger import Chain, Refusal, Schedule, Trigger, TriggerSpec, TriggerState
-from wfcore.rules.chain import MAX_DEPTH, exhausted, key_of_id, key_of_name, keys_of, timers_after
-from wfcore.rules.trigger import (
+from wfcore.rules.triggers.chain import (
+    MAX_DEPTH,
+    exhausted,
+    key_of_id,
+    key_of_name,
+    keys_of,
+    timers_after,
+)
+from wfcore.rules.triggers.trigger import (
     Wanted,
     applied,
     blocked_by,
@@ -23,7 +29,8 @@ from wfcore.rules.trigger import (
 )
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_triggers import chains, schedules, trigger_specs
+from wfcore.testing.strategies.triggers import chains, schedules, trigger_specs
+from wfcore.time import EpochMs
 
 WORKFLOW = builders.workflow()
 

@@ -19,7 +19,7 @@ from wfcore.rules.variables import (
     parse_text,
 )
 from wfcore.testing import builders
-from wfcore.testing.strategies import json_values, payloads, texts, typed, variables
+from wfcore.testing.strategies.values import json_values, payloads, texts, typed, variables
 
 NAMES = ("a", "b", "c", "d")
 names = st.sampled_from(NAMES)

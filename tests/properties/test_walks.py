@@ -12,11 +12,11 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
 from wfcore.model.workflow import OnInterrupt
-from wfcore.rules.approval import step_output
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.rules.interruption import MAX_RESUMES, may_resume
-from wfcore.rules.scope import name_of
-from wfcore.testing.strategies_runs import NO
+from wfcore.rules.approval.machine import step_output
+from wfcore.rules.execution.interruption import MAX_RESUMES, may_resume
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.scope import name_of
+from wfcore.testing.strategies.runs import NO
 
 RESUME = OnInterrupt.RESUME
 FOREIGN = (TriggerSource.OPEN_API, TriggerSource.WEBHOOK)

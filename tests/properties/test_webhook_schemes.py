@@ -9,19 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Conflict, InvalidInput, Unauthenticated
-from wfcore.instants import DAY, DurationMs, EpochMs
 from wfcore.model.webhook import AuthMode, Scheme
 from wfcore.model.workflow import Variable
 from wfcore.rules.limits import DELIVERY_PAYLOAD, MAX_SECRET_OVERLAP
-from wfcore.rules.webhook import (
-    bound,
-    current_secrets,
-    keeps_payload,
-    may_be_replayed,
-    refusal_in_words,
-    rekeyed,
-)
-from wfcore.rules.webhook_scheme import (
+from wfcore.rules.webhooks.scheme import (
     SenderId,
     check_secret,
     made_secret,
@@ -30,7 +21,16 @@ from wfcore.rules.webhook_scheme import (
     sender_id,
     slack_challenge,
 )
+from wfcore.rules.webhooks.webhook import (
+    bound,
+    current_secrets,
+    keeps_payload,
+    may_be_replayed,
+    refusal_in_words,
+    rekeyed,
+)
 from wfcore.testing import builders as make
+from wfcore.time import DAY, DurationMs, EpochMs
 
 NOW = make.NOW
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -16,13 +16,12 @@ from wfcore.errors import (
     InvalidInput,
     Unauthenticated,
 )
-from wfcore.instants import EpochMs, later
 from wfcore.model.access import Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
-from wfcore.rules.tally import Day, Stats, stats, utc_date
 from wfcore.rules.variables import PRINTABLE
-from wfcore.rules.webhook import (
+from wfcore.rules.webhooks.stats import Day, Stats, stats, utc_date
+from wfcore.rules.webhooks.webhook import (
     back_within,
     bound,
     check_mapping,
@@ -39,7 +38,7 @@ from wfcore.rules.webhook import (
 )
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies import (
+from wfcore.testing.strategies.values import (
     accounts,
     api_keys,
     instants,
@@ -47,6 +46,7 @@ from wfcore.testing.strategies import (
     texts,
     webhooks,
 )
+from wfcore.time import EpochMs, later
 
 LIMITS = {Plan.FREE: 0, Plan.PRO: 3, Plan.TEAM: 10, Plan.ENTERPRISE: None}
 key_ids = st.none() | st.sampled_from(("key_1", "key_2"))

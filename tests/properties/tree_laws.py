@@ -11,9 +11,9 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Awaits, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.workflow import DelayStep, LoopStep, ParallelStep
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.plan import plan
 from wfcore.rules.limits import MAX_IN_FLIGHT
-from wfcore.rules.plan import plan
 
 FREE = ("cancel", "reject", "expire", "grace")
 """Ends that come from outside, whatever the steps do."""

@@ -12,7 +12,7 @@ from wfcore.model.workflow import (
     LoopStep,
     ParallelStep,
 )
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
 
 
 def results_of(walk: Walk):

@@ -21,14 +21,12 @@ from wfcore.effects import (
     WithdrawApprovals,
 )
 from wfcore.errors import TemplateFailed
-from wfcore.instants import EpochMs, later
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Definition
-from wfcore.rules import execution_machine as facts
-from wfcore.rules.approval import (
+from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
     Approve,
@@ -40,16 +38,18 @@ from wfcore.rules.approval import (
     decide,
     step_output,
 )
-from wfcore.rules.attempts import after_failure, postponement
-from wfcore.rules.execution import advance
-from wfcore.rules.execution_machine import EXECUTION, Fact
-from wfcore.rules.interruption import loss, may_resume
-from wfcore.rules.proceed import proceed
-from wfcore.rules.scope import name_of
-from wfcore.rules.start import Start, accept
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.interruption import loss, may_resume
+from wfcore.rules.execution.machine import EXECUTION, Fact
+from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.execution.retry import after_failure, postponement
+from wfcore.rules.execution.scope import name_of
+from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
-from wfcore.testing.strategies_runs import BOOM, NO, YES, sequences
+from wfcore.testing.strategies.runs import BOOM, NO, YES, sequences
+from wfcore.time import EpochMs, later
 
 GRACE = 300_000
 USED = Usage(3_000, 2_000, "100.5")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import PROCESS
-from adapters_runtime.ladder import Isolation
-from adapters_runtime.languages import Interpreters
+from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import PROCESS
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.fakes_running import DictFiles
 

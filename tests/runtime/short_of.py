@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import PROCESS
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import PROCESS
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent
 from wfcore.testing.fakes_running import DictFiles

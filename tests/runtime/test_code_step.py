@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner, StepLimits
-from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner, StepLimits
+from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepRunner

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 
 from adapters_runtime import system
-from adapters_runtime.courier import HttpCourier
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
-from adapters_runtime.templates import MiniJinjaTemplates
-from adapters_runtime.wakeups import Wakeups
 from receiver import Receiver, a_receiver
-from wfcore.instants import MINUTE, EpochMs
 from wfcore.ports.runtime import JobRunner
-from wfcore.rules.held_time import HOLD_MS
+from wfcore.rules.clock_jumps import HOLD_MS
 from wfcore.testing.contracts import (
     CalendarContract,
     ClockContract,
@@ -29,6 +28,7 @@ from wfcore.testing.contracts import (
     TokensContract,
     WakeupContract,
 )
+from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
 
 

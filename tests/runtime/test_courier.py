@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters_runtime.courier import HttpCourier
+from adapters_runtime.callback_client import HttpCourier
 from receiver import Receiver, a_receiver
 from wfcore.ports.callbacks import Answer
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_runtime.definition_text import load_definition_text, with_lines
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.definition_yaml import load_definition_text, with_lines
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition import check_definition
-from wfcore.testing.strategies import payloads
-from wfcore.testing.strategies_definition import definitions
-from wfcore.testing.strategies_written import leaves, written
+from wfcore.rules.definition.check import check_definition
+from wfcore.testing.strategies.definition import definitions
+from wfcore.testing.strategies.values import payloads
+from wfcore.testing.strategies.written import leaves, written
 
 
 def load(text: bytes | str) -> Any:

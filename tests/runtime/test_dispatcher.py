@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from attrs import define, evolve, field
 
-from adapters_runtime import dispatcher
-from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.engine import worker as dispatcher
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.worker import Dispatcher
 from adapters_runtime.system import SystemClock, SystemIds
-from adapters_runtime.wakeups import Wakeups
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable, WfError
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Branch, CodeStep, Definition, Language, ParallelStep
@@ -28,8 +27,13 @@ from wfcore.testing.fakes import (
     PlainPasswords,
 )
 from wfcore.testing.fakes_running import ScriptedRunner
-from wfcore.usecases import accounts, executions, running, starting, sweeping, workflows
+from wfcore.time import DurationMs, EpochMs
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import worker as running
 from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
 LONG_S = 30

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.confine.levels import Process
-from adapters_runtime.confine.terms import PROCESS, Terms
-from adapters_runtime.folders import Folders, StepFolder, remove_tree
-from adapters_runtime.home import fill, make
+from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
+from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.step_folders import Folders, StepFolder, remove_tree
+from adapters_runtime.sandbox.workdir import fill, make
 
 LEVEL = Process(Terms(PROCESS))
 
@@ -90,10 +90,10 @@ def test_neighbours(tmp_path: Path) -> None:
     make(LEVEL, folder.path)
     script = f"""
 from pathlib import Path
-from adapters_runtime.folders import Folders
-from adapters_runtime.home import make
-from adapters_runtime.confine.levels import Process
-from adapters_runtime.confine.terms import PROCESS, Terms
+from adapters_runtime.sandbox.step_folders import Folders
+from adapters_runtime.sandbox.workdir import make
+from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
 folders = Folders(Path({str(tmp_path)!r}))
 folder = folders.next()
 make(Process(Terms(PROCESS)), folder.path)

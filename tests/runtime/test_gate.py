@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE, UID
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.testing.contracts.steps import job, silent
 
 BEGIN = """

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine import groups
-from adapters_runtime.confine.groups import Groups, Hierarchy, Uncounted
-from adapters_runtime.confine.terms import Terms
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation import cgroups
+from adapters_runtime.sandbox.isolation.cgroups import Groups, Hierarchy, Uncounted
+from adapters_runtime.sandbox.isolation.config import Terms
 from wfcore.testing.contracts.steps import job, silent
 
 
 @pytest.fixture
 def found() -> Groups:
     try:
-        return groups.find(Terms("process"), 1 << 27)
+        return cgroups.find(Terms("process"), 1 << 27)
     except Uncounted as reason:
         pytest.skip(f"no control groups here: {reason}")
 
 
 def _left() -> Iterator[str]:
-    for _, folder in groups._places():
+    for _, folder in cgroups._places():
         for name in os.listdir(folder):
-            if name.startswith(groups.STEP):
+            if name.startswith(cgroups.STEP):
                 yield name
 
 
@@ -38,28 +38,28 @@ def test_who_joins_is_in_it_and_it_goes(found: Groups) -> None:
     assert os.waitpid(pid, 0)[1] == 0
     assert not group.ran_out()
     group.remove()
-    assert not any(name.startswith(f"{groups.STEP}{os.getpid()}-") for name in _left())
+    assert not any(name.startswith(f"{cgroups.STEP}{os.getpid()}-") for name in _left())
 
 
 def test_what_a_killed_spawner_left_goes_with_the_next(found: Groups) -> None:
     """Groups are named for their spawner; those of dead ones are removed."""
     pid = os.fork()
     if pid == 0:
-        groups.find(Terms("process"), 1 << 27).make(3)
+        cgroups.find(Terms("process"), 1 << 27).make(3)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert f"{groups.STEP}{pid}-3" in set(_left())
-    groups.find(Terms("process"), 1 << 27)
-    assert f"{groups.STEP}{pid}-3" not in set(_left())
+    assert f"{cgroups.STEP}{pid}-3" in set(_left())
+    cgroups.find(Terms("process"), 1 << 27)
+    assert f"{cgroups.STEP}{pid}-3" not in set(_left())
 
 
 async def test_no_group_outlives_its_runner(found: Groups, runner: CodeStepRunner) -> None:
     """Used or spare: when the runner is closed, the groups of its spawner are gone."""
     assert (await runner.run(job("print(1)"), silent)).error is None
     spawner = runner.spawner_pid
-    assert any(name.startswith(f"{groups.STEP}{spawner}-") for name in _left())
+    assert any(name.startswith(f"{cgroups.STEP}{spawner}-") for name in _left())
     await runner.close()
-    assert not any(name.startswith(f"{groups.STEP}{spawner}-") for name in _left())
+    assert not any(name.startswith(f"{cgroups.STEP}{spawner}-") for name in _left())
 
 
 def test_a_folder_that_may_not_be_written_is_no_group(tmp_path: Path) -> None:
@@ -75,16 +75,16 @@ def test_a_group_of_version_2_is_shared_only_when_it_is_ours(tmp_path: Path) -> 
     (own / "cgroup.controllers").write_text("cpu")
     (own / "cgroup.subtree_control").write_text("")
     with pytest.raises(Uncounted, match="was not given"):
-        groups._of_version_2(str(own), 1, 1)
+        cgroups._of_version_2(str(own), 1, 1)
     (own / "cgroup.controllers").write_text("cpu memory pids")
     (own / "cgroup.procs").write_text("999999999\n")
     with pytest.raises(Uncounted, match="others are in"):
-        groups._of_version_2(str(own), 1, 1)
+        cgroups._of_version_2(str(own), 1, 1)
     (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
-    (own / groups.SERVER).mkdir()
-    (own / groups.SERVER / "cgroup.procs").write_text("")
-    made = groups._of_version_2(str(own), 5, 6)
+    (own / cgroups.SERVER).mkdir()
+    (own / cgroups.SERVER / "cgroup.procs").write_text("")
+    made = cgroups._of_version_2(str(own), 5, 6)
     assert (made.folder, made.settings["memory.max"], made.settings["pids.max"]) == (str(own), 5, 6)
-    assert (own / groups.SERVER / "cgroup.procs").read_text() == str(os.getpid())
+    assert (own / cgroups.SERVER / "cgroup.procs").read_text() == str(os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
-    assert groups._of_version_2(str(own / groups.SERVER), 5, 6).folder == str(own)
+    assert cgroups._of_version_2(str(own / cgroups.SERVER), 5, 6).folder == str(own)

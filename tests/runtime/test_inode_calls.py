@@ -17,10 +17,10 @@ import pytest
 
 PROGRAM = """
 import ctypes, json, os, struct, sys
-from adapters_runtime.confine import filters
-from adapters_runtime.confine.filters import Filter
-from adapters_runtime.confine.numbers import machine, number_of
-from adapters_runtime.confine.syscalls import PR_SET_NO_NEW_PRIVS, prctl
+from adapters_runtime.sandbox.isolation import seccomp as filters
+from adapters_runtime.sandbox.isolation.seccomp import Filter
+from adapters_runtime.sandbox.isolation.syscall_numbers import machine, number_of
+from adapters_runtime.sandbox.isolation.syscalls import PR_SET_NO_NEW_PRIVS, prctl
 
 libc = ctypes.CDLL(None, use_errno=True)
 HERE, EMPTY, NO_LINKS = -100, 0x1000, 0x100

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime import ladder
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine import landlock
-from adapters_runtime.confine.terms import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
-from adapters_runtime.ladder import Isolation, find_level
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox import isolation_level
+from adapters_runtime.sandbox.isolation import landlock
+from adapters_runtime.sandbox.isolation.config import LADDER, LANDLOCK, NAMESPACE, PROCESS, UID
+from adapters_runtime.sandbox.isolation_level import Isolation, find_level
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent
 
 
 @pytest.fixture(autouse=True)
 def _nothing_found_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "_found", {})
+    monkeypatch.setattr(isolation_level, "_found", {})
 
 
 @pytest.fixture
@@ -71,22 +71,24 @@ async def test_what_the_machine_can_is_had(tmp_path: Path, level: str) -> None:
 
 async def test_a_probe_that_sees_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A level whose probe sees what it must not is not taken, and each fault is said. CS-8."""
-    monkeypatch.setitem(ladder._UNSEEN, PROCESS, tuple(ladder._SEEN))
+    monkeypatch.setitem(isolation_level._UNSEEN, PROCESS, tuple(isolation_level._SEEN))
     level = await find_level(PROCESS, tmp_path)
     faults = set(level.missed[PROCESS].split("; "))
-    kept_anyway = set() if os.geteuid() == 0 else {ladder._SEEN["privileges"]}
-    assert faults >= {ladder._SEEN[name] for name in ("file", "port", "process")}
-    assert faults | kept_anyway >= set(ladder._SEEN.values()) - {ladder._SEEN["new namespaces"]}
+    kept_anyway = set() if os.geteuid() == 0 else {isolation_level._SEEN["privileges"]}
+    assert faults >= {isolation_level._SEEN[name] for name in ("file", "port", "process")}
+    assert faults | kept_anyway >= set(isolation_level._SEEN.values()) - {
+        isolation_level._SEEN["new namespaces"]
+    }
 
 
 @pytest.mark.parametrize("level", [NAMESPACE, UID, LANDLOCK])
 @pytest.mark.parametrize("fact", ["file", "port", "privileges", "all system calls", "root"])
 def test_any_fault_is_one_too_many(level: str, fact: str) -> None:
     """One thing seen that must not be seen, and the level is not the one."""
-    nothing = dict.fromkeys(ladder._SEEN, False)
+    nothing = dict.fromkeys(isolation_level._SEEN, False)
     good = {**nothing, "process number": 2, "disk": 1 << 20, "user": -1}
-    assert ladder._fault(level, good) is None
-    assert ladder._fault(level, {**good, fact: True})
+    assert isolation_level._fault(level, good) is None
+    assert isolation_level._fault(level, {**good, fact: True})
 
 
 async def test_nothing_is_left(tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ async def test_below_the_minimum(refusing: CodeStepRunner) -> None:
 
 _ALONE_WITH_ROOT = """
 import pathlib, sys
-from adapters_runtime.ladder import Isolation, find_level_now
+from adapters_runtime.sandbox.isolation_level import Isolation, find_level_now
 pathlib.Path("/proc/sys/user/max_user_namespaces").write_text("0")
 level = find_level_now(None, pathlib.Path(sys.argv[1]))
 print(level.name, level.is_below(Isolation().least), level.missed["uid"], sep="|")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime import languages
-from adapters_runtime.languages import LANGUAGES, Interpreters
+from adapters_runtime.code import languages
+from adapters_runtime.code.languages import LANGUAGES, Interpreters
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import alive
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import LANDLOCK
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import LANDLOCK
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent, until
 

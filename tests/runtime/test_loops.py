@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters_runtime import loops
-from adapters_runtime.loops import Loop, Told, wait_for
+from adapters_runtime.engine import loops
+from adapters_runtime.engine.loops import Loop, Told, wait_for
 from wfcore.errors import StoreUnavailable, Unreadable
-from wfcore.usecases.sweeping import Unswept
+from wfcore.usecases.upkeep.sweeping import Unswept
 
 LONG_S = 30
 NAME = "sweeper"

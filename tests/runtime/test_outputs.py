@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.outputs import MOST_LEVELS, parse
+from adapters_runtime.code.outputs import MOST_LEVELS, parse
 
 values = st.recursive(
     st.none()

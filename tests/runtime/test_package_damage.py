@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.packages import sandbox
+from adapters_runtime.code.packages import sandbox
 from runtime.test_package_folders import Notes, folders, python
 from wfcore.errors import PackagesUnavailable
 

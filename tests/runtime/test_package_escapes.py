@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.confine.terms import LADDER, PROCESS, UID
-from adapters_runtime.ladder import Isolation, find_level
-from adapters_runtime.languages import Interpreters
-from adapters_runtime.packages.environments import PackageEnvironments
+from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.packages.environments import PackageEnvironments
+from adapters_runtime.sandbox.isolation.config import LADDER, PROCESS, UID
+from adapters_runtime.sandbox.isolation_level import Isolation, find_level
 from shelves import Shelf, by_index, registry, sdist, spy, wheel
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs

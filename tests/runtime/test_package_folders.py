@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.packages import environments as module
-from adapters_runtime.packages.cache import Cache
-from adapters_runtime.packages.environments import PackageEnvironments
-from adapters_runtime.packages.program import Ran, passed_on, run, words
-from adapters_runtime.packages.sandbox import Sandbox
+from adapters_runtime.code.packages import environments as module
+from adapters_runtime.code.packages.cache import Cache
+from adapters_runtime.code.packages.environments import PackageEnvironments
+from adapters_runtime.code.packages.program import Ran, passed_on, run, words
+from adapters_runtime.code.packages.sandbox import Sandbox
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.environments import Environments
@@ -114,7 +114,7 @@ async def test_of_many_at_once_one_installs(tmp_path: Path) -> None:
 
 MAKE = f"""
 import asyncio, os, pathlib, sys
-from adapters_runtime.packages.cache import Cache
+from adapters_runtime.code.packages.cache import Cache
 
 async def main(root, ledger):
     cache = Cache(pathlib.Path(root))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import LADDER, PROCESS
-from adapters_runtime.ladder import Isolation
-from adapters_runtime.packages.environments import PackageEnvironments
+from adapters_runtime.code.packages.environments import PackageEnvironments
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import LADDER, PROCESS
+from adapters_runtime.sandbox.isolation_level import Isolation
 from shelves import Shelf, registry
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import StepEnd, StepJob

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from adapters_runtime.languages import Interpreters
-from adapters_runtime.packages import environments as module
-from adapters_runtime.packages.environments import PackageEnvironments
+from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.packages import environments as module
+from adapters_runtime.code.packages.environments import PackageEnvironments
 from shelves import Shelf, operator, registry, wheel
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime import process
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import PROCESS, Terms
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox import client
+from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import Lines, alive, job, silent, until
 
@@ -122,7 +122,7 @@ async def test_stopped_supervisor(
     loose_runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that stops its supervisor is ended by the spawner, some time after its timeout."""
-    monkeypatch.setattr(process, "_GRACE_S", 0.3)
+    monkeypatch.setattr(client, "_GRACE_S", 0.3)
     asked = job(f"{DAEMON}\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)", timeout_ms=300)
     end = await loose_runner.run(asked, silent)
     assert end.error
@@ -133,7 +133,7 @@ async def test_stopped_spawner(
     loose_runner: CodeStepRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With supervisor and spawner stopped, the runner goes on with a new spawner."""
-    monkeypatch.setattr(process, "_GRACE_S", 0.3)
+    monkeypatch.setattr(client, "_GRACE_S", 0.3)
     await loose_runner.run(job("true", Language.BASH), silent)
     spawner = loose_runner.spawner_pid
     source = f"setsid sleep 600 & kill -STOP {spawner} $PPID; sleep 600"
@@ -162,17 +162,17 @@ async def test_killed_spawner(runner: CodeStepRunner) -> None:
 
 
 @pytest.fixture
-async def spawner() -> AsyncIterator[process.Spawner]:
-    spawner = process.Spawner(Terms(PROCESS))
+async def spawner() -> AsyncIterator[client.Spawner]:
+    spawner = client.Spawner(Terms(PROCESS))
     yield spawner
     await spawner.close()
 
 
-async def test_impatience(spawner: process.Spawner, tmp_path: Path) -> None:
+async def test_impatience(spawner: client.Spawner, tmp_path: Path) -> None:
     """A run that is cancelled several times does not return before the tree is dead."""
     said = Lines()
     marker = f"marker_{secrets.token_hex(12)}"
-    order = process.Order(
+    order = client.Order(
         argv=["/bin/bash", "-c", "echo on; for n in {1..30}; do sleep 600 & done; wait"],
         env={"MARKER": marker},
         folder=str(tmp_path / "folder"),

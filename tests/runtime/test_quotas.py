@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE, UID
-from adapters_runtime.ladder import Isolation, find_level
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
+from adapters_runtime.sandbox.isolation_level import Isolation, find_level
 from wfcore.testing.contracts.steps import Lines, job, silent
 from wfcore.testing.fakes_running import DictFiles
 

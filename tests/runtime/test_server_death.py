@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import adapters_runtime
-from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.code.runner import CodeStepRunner
 from wfcore.testing.contracts.steps import alive, until
 
 SERVER = """
 import asyncio, sys
 from pathlib import Path
 import adapters_runtime
-from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.code.runner import CodeStepRunner
 from wfcore.testing.contracts.steps import job
 
 STEP = '''
@@ -87,7 +87,7 @@ def test_spawner_is_standard_library_only() -> None:
     script = """
 import sys
 sys.path.append(sys.argv[1])
-import adapters_runtime.spawner
+import adapters_runtime.sandbox.spawner
 own = {name.partition(".")[0] for name in sys.modules} - {"__main__", "adapters_runtime"}
 print(own - sys.stdlib_module_names)
 """

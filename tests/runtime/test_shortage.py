@@ -16,14 +16,14 @@ import pytest
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import NAMESPACE, PLACE, PROCESS, Terms
-from adapters_runtime.courier import HttpCourier
-from adapters_runtime.folders import StepFolder
-from adapters_runtime.ladder import Isolation
-from adapters_runtime.outputs import fault_of
-from adapters_runtime.process import Order, Spawner
-from adapters_runtime.shortage import SEEN_FOR_S, Shortages
+from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.code.outputs import fault_of
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.client import Order, Spawner
+from adapters_runtime.sandbox.isolation.config import NAMESPACE, PLACE, PROCESS, Terms
+from adapters_runtime.sandbox.isolation_level import Isolation
+from adapters_runtime.sandbox.shortage import SEEN_FOR_S, Shortages
+from adapters_runtime.sandbox.step_folders import StepFolder
 from receiver import a_receiver
 from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import Answer

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.spares import (
+from adapters_runtime.sandbox.pool import (
     IDLE_S,
     LARGE_IDLE_S,
     MOST_EACH,

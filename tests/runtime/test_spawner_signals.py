@@ -5,8 +5,8 @@ import sys
 
 PROGRAM = """
 import os, signal, socket
-from adapters_runtime import spawner
-from adapters_runtime.confine.terms import Kind
+from adapters_runtime.sandbox import spawner
+from adapters_runtime.sandbox.isolation.config import Kind
 
 class Level:
     clone_flags = 0

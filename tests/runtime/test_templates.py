@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from adapters_runtime.expressions.filters import FILTERS
 from adapters_runtime.expressions.predicates import PREDICATES
-from adapters_runtime.templates import MiniJinjaTemplates
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json
 from wfcore.rules.limits import TEXT_RESULT
-from wfcore.testing.strategies import json_values
+from wfcore.testing.strategies.values import json_values
 
 NAMES: dict[str, Any] = {
     "variables": {

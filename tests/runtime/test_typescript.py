@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.typescript import Stripped, without_types
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.code.typescript import Stripped, without_types
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import CodeStep, Language, LoopStep
 from wfcore.testing.contracts.steps import job, silent

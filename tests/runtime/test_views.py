@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner, StepLimits
-from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE, UID
-from adapters_runtime.confine.view import carve
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner, StepLimits
+from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, UID
+from adapters_runtime.sandbox.isolation.filesystem import carve
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import job, silent
 

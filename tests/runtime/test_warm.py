@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adapters_runtime.code_step import CodeStepRunner
-from adapters_runtime.confine.terms import LANDLOCK, NAMESPACE
-from adapters_runtime.ladder import Isolation
+from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE
+from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepEnd, StepJob
 from wfcore.testing.contracts.steps import Lines, job, silent, until

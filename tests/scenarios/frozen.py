@@ -11,7 +11,7 @@ from scenarios.process import Server, until
 from scenarios.site import Site
 from wfcore.model.access import Principal
 from wfcore.model.execution import TriggerSource
-from wfcore.usecases.starting import start_execution
+from wfcore.usecases.executions.starting import start_execution
 
 LEASE = {"WFCORE_LEASE": "4s"}
 GATED = """

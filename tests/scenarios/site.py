@@ -15,10 +15,12 @@ import httpx
 from scenarios.process import Server
 from wfcore.model.access import Account, Permission, Plan, Principal, Scope
 from wfcore.model.webhook import Webhook
-from wfcore.usecases import accounts, keys, webhooks, workflows
-from wfcore.usecases.keys import IssuedKey
+from wfcore.usecases.accounts import accounts, keys
+from wfcore.usecases.accounts.keys import IssuedKey
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks import NewWebhook
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks.webhooks import NewWebhook
+from wfcore.usecases.workflows import workflows
 from wfserver.compose import open_system
 from wfserver.definition import checked
 from wfserver.settings import Settings

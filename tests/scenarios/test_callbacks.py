@@ -12,9 +12,9 @@ from receiver import Receiver, a_receiver
 from scenarios.flows import ECHO, REVIEW
 from scenarios.process import until
 from scenarios.site import Caller, Site
-from wfcore.instants import EpochMs
 from wfcore.model.callback import CallbackStatus
 from wfcore.rules.callback import signed
+from wfcore.time import EpochMs
 
 
 @pytest.fixture(scope="module")

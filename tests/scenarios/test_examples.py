@@ -19,12 +19,12 @@ from model_server import KEY, ModelServer, a_model_server, says
 from receiver import Receiver
 from scenarios.process import until
 from scenarios.site import Caller, Site, signed
-from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Scheme, Webhook
+from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
-from wfcore.usecases.triggers import list_triggers
-from wfcore.usecases.workflows import apply_workflow
+from wfcore.usecases.workflows.triggers import list_triggers
+from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver import sample
 from wfserver.definition import checked
 

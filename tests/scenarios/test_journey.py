@@ -10,8 +10,8 @@ import pytest
 
 from scenarios.flows import ECHO, REFUNDS
 from scenarios.site import Caller, Site, signed
-from wfcore.instants import EpochMs
-from wfcore.rules.signature import sign_download
+from wfcore.rules.auth.signature import sign_download
+from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
 
 EDITED = [{"id": 3, "amount": 7}, {"id": 1, "amount": 100}]

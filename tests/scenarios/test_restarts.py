@@ -15,7 +15,7 @@ from scenarios.site import Caller, Site
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import TriggerSource
 from wfcore.testing.contracts.steps import alive
-from wfcore.usecases.starting import start_execution
+from wfcore.usecases.executions.starting import start_execution
 
 NOTED = """
 steps:

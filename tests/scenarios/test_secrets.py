@@ -7,8 +7,8 @@ import pytest
 
 from scenarios.flows import REVIEW
 from scenarios.site import PASSWORD, Caller, Site
-from wfcore.instants import EpochMs
-from wfcore.usecases.auditing import read_audit
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import read_audit
 
 TOKEN = "tok-3f9a77d01c5e"
 WEBHOOK_SECRET = "whs-55aa0b64c7d2"

@@ -146,7 +146,7 @@ def test_no_moment_is_a_bad_one(begin: Begin) -> None:
 
 HANGING = """
 import asyncio, sys
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfserver.cli import main
 
 async def close(self):
@@ -215,7 +215,7 @@ def metrics(site: Site) -> str:
 
 TAKES_NOTHING = """
 import sys
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfserver.cli import main
 
 async def claim(self, *_):

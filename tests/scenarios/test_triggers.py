@@ -11,14 +11,14 @@ import pytest
 
 from scenarios.process import Server, until
 from scenarios.site import Caller, Site
-from wfcore.instants import EpochMs
 from wfcore.model.access import Plan
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
 from wfcore.ports.records import ExecutionFilter
-from wfcore.usecases.executions import list_executions
+from wfcore.time import EpochMs
+from wfcore.usecases.executions.executions import list_executions
 from wfcore.usecases.services import Services
-from wfcore.usecases.triggers import list_triggers
+from wfcore.usecases.workflows.triggers import list_triggers
 
 ECHO = "steps: [{name: say, kind: code, language: bash, source: echo done}]"
 ALL = PageRequest(1, 200)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from adapters_store.sql import room
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import vacuum
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfserver.commands import compact
@@ -241,7 +241,7 @@ def test_a_large_old_file_is_not_written_anew_beside_a_server(
     """What would keep writers waiting for too long is refused, and says what to do."""
     monkeypatch.setattr(compact, "keeps_account", lambda path: False)
     monkeypatch.setattr(compact, *bound)
-    monkeypatch.setattr(room, "STEPS", 1)
+    monkeypatch.setattr(vacuum, "STEPS", 1)
     said = call("--data", str(up.data), "compact")
     assert said.status == 1
     assert "stop the server" in said.err

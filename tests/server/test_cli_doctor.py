@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.confine.terms import LADDER
+from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.system import SystemClock
 
 from .conftest import Call, Said

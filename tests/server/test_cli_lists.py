@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from adapters_store import open_store
-from wfcore.instants import DAY, EpochMs
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import REPOSITORY
+from wfcore.time import DAY, EpochMs
 
 from .conftest import Call
 

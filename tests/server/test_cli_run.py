@@ -99,7 +99,7 @@ def test_a_mistaken_definition_runs_nothing(call: Call) -> None:
 def _on_terminal(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
     """Somebody sits at the terminal and types *answers*."""
     waiting = iter(answers)
-    monkeypatch.setattr("wfserver.review.click.prompt", lambda *_, **__: next(waiting))
+    monkeypatch.setattr("wfserver.terminal.review.click.prompt", lambda *_, **__: next(waiting))
     monkeypatch.setattr("wfserver.commands.run.sys", _Terminal)
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from wfcore.errors import StoreDisplaced
+from wfserver.bootstrap import KEY_FILE, first_things
 from wfserver.compose import open_system
 from wfserver.data_folder import SIGNING_KEY_FILE, signing_key
-from wfserver.failures import Failed
-from wfserver.first import KEY_FILE, first_things
-from wfserver.presence import FILE, Presence, is_serving, noted_url
+from wfserver.serving.pidfile import FILE, Presence, is_serving, noted_url
 from wfserver.settings import settings_from
+from wfserver.terminal.failures import Failed
 
 from .conftest import Call, Said, document, end, environment, start
 
@@ -43,7 +43,7 @@ for package in ("wfserver", "adapters_store", "adapters_runtime", "wfcore.usecas
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{{package}}."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
-from adapters_store.sql.migrate import migrations
+from adapters_store.sqlite.migrate import migrations
 from wfserver.commands import account, backup, up
 from wfserver.cli import main
 migrations()

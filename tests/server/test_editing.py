@@ -6,7 +6,7 @@ from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.testing import builders as make
-from wfserver.editing import HELP, Draft, Editor
+from wfserver.terminal.row_editor import HELP, Draft, Editor
 
 COLUMNS = (
     Column("id", "Order no", ColumnType.STRING, editable=False),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.confine.terms import LADDER
-from adapters_runtime.ladder import Isolation, Level
+from adapters_runtime.sandbox.isolation.config import LADDER
+from adapters_runtime.sandbox.isolation_level import Isolation, Level
 from wfserver.isolation import HOLDS, LACKS, report, step_isolation
 from wfserver.settings import Settings
 

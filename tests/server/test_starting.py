@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from wfserver import answering
-from wfserver.collecting import no_collecting
 from wfserver.compose import open_system
-from wfserver.engine import new_runner
+from wfserver.serving import server
+from wfserver.serving.engine import new_runner
+from wfserver.serving.gc_tuning import no_collecting
 from wfserver.settings import settings_from
 
 from .conftest import document, end, log_of, start
 
 DEADLINE_S = 30
 NOT_NEEDED = (
-    "adapters_runtime.definition_text",
-    "adapters_runtime.packages.environments",
+    "adapters_runtime.definition_yaml",
+    "adapters_runtime.code.packages.environments",
     "adapters_store.memory",
     "genai_prices",
     "httpx2",
@@ -39,15 +39,15 @@ NOT_NEEDED = (
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server in this process leaves its memory as it was."""
-    monkeypatch.setattr(answering, "settle_memory", lambda: None)
+    monkeypatch.setattr(server, "settle_memory", lambda: None)
 
 
 async def serve(
-    data: Path, listener: socket.socket, ready: answering.Ready, asked: asyncio.Event
+    data: Path, listener: socket.socket, ready: server.Ready, asked: asyncio.Event
 ) -> None:
     settings = settings_from({}, data=str(data))
     async with open_system(settings) as system:
-        await answering.answer(system, new_runner(system), listener, ready, asked)
+        await server.answer(system, new_runner(system), listener, ready, asked)
 
 
 def healthz(listener: socket.socket) -> int:

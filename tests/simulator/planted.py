@@ -19,15 +19,17 @@ from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Slots
-from wfcore.rules import execution_machine, family, interruption
-from wfcore.rules.execution import advance
+from wfcore.rules.execution import children, interruption, machine
+from wfcore.rules.execution.fold import advance
 from wfcore.testing.simulator.dispatcher import Dispatcher
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
-from wfcore.usecases import _apply, running, sweeping
-from wfcore.usecases._retry import Report
-from wfcore.usecases.running import Lease
+from wfcore.usecases import stage
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.worker import Lease
+from wfcore.usecases.retry import Report
 from wfcore.usecases.services import Services
+from wfcore.usecases.upkeep import sweeping
 
 
 def version_unchecked(patch: pytest.MonkeyPatch) -> None:
@@ -73,7 +75,7 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
 def requeued_after_death(patch: pytest.MonkeyPatch) -> None:
     """What a dead worker had begun goes back into the queue."""
-    patch.setattr(sweeping, "loss", lambda *_: execution_machine.LeaseReturned())
+    patch.setattr(sweeping, "loss", lambda *_: machine.LeaseReturned())
 
 
 def resumed_for_everybody(patch: pytest.MonkeyPatch) -> None:
@@ -98,7 +100,7 @@ def on_interrupt_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def interrupted_children_are_retried(patch: pytest.MonkeyPatch) -> None:
     """A child that a worker's death ended counts as a failure like any other."""
-    patch.setattr(family, "was_interrupted", lambda run: False)
+    patch.setattr(children, "was_interrupted", lambda run: False)
 
 
 def interruption_counts_as_slowness(patch: pytest.MonkeyPatch) -> None:
@@ -127,7 +129,7 @@ def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     async def begin(services: Services, lease: Lease) -> Any:
         async with services.store.unit() as unit:
             run, definition = await running._held(unit, lease)
-            now, claimed = services.clock.service_now(), execution_machine.Claimed()
+            now, claimed = services.clock.service_now(), machine.Claimed()
             outcome = await running._proceed(services, unit, run, definition, now, claimed)
         if outcome.record.in_flight:
             return await running._work(services, lease, definition, outcome)
@@ -146,8 +148,8 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
             return run
         return await held(unit, lease)
 
-    targets: Any = execution_machine.EXECUTION._targets
-    cancelled, facts = ExecutionStatus.CANCELLED, execution_machine
+    targets: Any = machine.EXECUTION._targets
+    cancelled, facts = ExecutionStatus.CANCELLED, machine
     ends = (facts.StepDone, facts.StepFailed, facts.StepRetrying, facts.Broke, facts.Spent)
     for fact in (*ends, facts.Claimed):
         patch.setitem(targets, (cancelled, fact), cancelled)
@@ -158,7 +160,7 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
 
 def place_is_kept(patch: pytest.MonkeyPatch) -> None:
     """An execution that has ended keeps its worker, and the worker one place less."""
-    collect = _apply.collect
+    collect = stage.collect
 
     async def keeping(unit: Any, outcome: Any, now: Any) -> Any:
         before = await unit.executions.get(outcome.record.id)
@@ -210,7 +212,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             definition = await sweeping.definition_of(unit, run.workflow_id, run.revision)
             lost_it = interruption.loss(run, definition, now, services.policy.grace_ms)
             outcome = advance(run, lost_it, now)
-            await _apply.collect(unit, outcome, now)
+            await stage.collect(unit, outcome, now)
             await unit.commit()
 
     patch.setattr(sweeping, "_recover", sweeping.retried(recover))
@@ -243,10 +245,10 @@ def end_recorded_again(patch: pytest.MonkeyPatch) -> None:
 def cut_short_is_postponed(patch: pytest.MonkeyPatch) -> None:
     """A process that stops says of the steps that it ended that they had not begun."""
 
-    def loss(run: Execution, _: Any, now: Any, grace: int) -> execution_machine.Fact:
+    def loss(run: Execution, _: Any, now: Any, grace: int) -> machine.Fact:
         if not run.in_flight:
-            return execution_machine.LeaseReturned()
-        return execution_machine.StepPostponed(run.in_flight[0], "it stopped", now)
+            return machine.LeaseReturned()
+        return machine.StepPostponed(run.in_flight[0], "it stopped", now)
 
     patch.setattr(running, "loss", loss)
 

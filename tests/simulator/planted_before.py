@@ -11,11 +11,12 @@ import pytest
 
 from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
-from wfcore.instants import later
 from wfcore.ports.store import Slots
 from wfcore.testing.simulator.dispatcher import Dispatcher
-from wfcore.usecases import approvals, running, settling
-from wfcore.usecases.running import Lease
+from wfcore.time import later
+from wfcore.usecases.approvals import approvals, expiry
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.worker import Lease
 from wfcore.usecases.services import Services
 
 
@@ -27,7 +28,7 @@ def torn_reads(patch: pytest.MonkeyPatch) -> None:
         yield
 
     patch.setattr(approvals, "read_together", apart)
-    patch.setattr(settling, "read_together", apart)
+    patch.setattr(expiry, "read_together", apart)
 
 
 def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,14 @@ from wfcore.memory import MemoryCounters
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.counters import Taken, Window
-from wfcore.rules import execution_machine, proceed
-from wfcore.rules.approval import BY_TIMEOUT, Approve, Expire, decide, expired
-from wfcore.rules.execution import advance
-from wfcore.usecases import _apply, approvals, executions, settling, starting, webhooks
+from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
+from wfcore.rules.execution import machine, proceed
+from wfcore.rules.execution.fold import advance
+from wfcore.usecases import stage
+from wfcore.usecases.approvals import approvals, expiry
+from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks import webhooks
 
 
 def second_decision_acknowledged(patch: pytest.MonkeyPatch) -> None:
@@ -51,13 +54,13 @@ def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
             assert current is not None
             over = decide(approval, Expire(), BY_TIMEOUT, now).record
             unit.approvals.put(evolve(over, version=current.version))
-            rejected = execution_machine.Rejected(approval.step_name, approval.id, timed_out=True)
+            rejected = machine.Rejected(approval.step_name, approval.id, timed_out=True)
             if run.status is ExecutionStatus.AWAITING_APPROVAL:
-                await _apply.collect(unit, advance(run, rejected, now), now)
+                await stage.collect(unit, advance(run, rejected, now), now)
             await unit.commit()
         return True
 
-    patch.setattr(settling, "expire", settling.retried(expire))
+    patch.setattr(expiry, "expire", expiry.retried(expire))
 
 
 def approvals_outlive(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +69,7 @@ def approvals_outlive(patch: pytest.MonkeyPatch) -> None:
     async def withdraw(*_: Any) -> None:
         """Do nothing."""
 
-    patch.setattr(_apply, "_withdraw", withdraw)
+    patch.setattr(stage, "_withdraw", withdraw)
 
 
 def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
@@ -77,7 +80,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
         async with services.store.view() as view:
             run = await executions.execution_for(view, who, execution_id)
         try:
-            outcome = advance(run, execution_machine.CancelAsked(), now)
+            outcome = advance(run, machine.CancelAsked(), now)
         except IllegalMove:
             raise AlreadyFinished("over", run.id) from None
         while True:
@@ -91,7 +94,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
                 number = current.events + len(told)
                 record = evolve(outcome.record, version=current.version, events=number)
                 again = evolve(outcome, record=record, events=tuple(told))
-                await _apply.collect(unit, again, now)
+                await stage.collect(unit, again, now)
                 try:
                     await unit.commit()
                 except Stale:
@@ -103,7 +106,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
 
 def events_get_lost(patch: pytest.MonkeyPatch) -> None:
     """The last event of a cancel is not stored."""
-    collect = _apply.collect
+    collect = stage.collect
 
     async def collecting(unit: Any, outcome: Any, now: Any) -> Any:
         return await collect(unit, evolve(outcome, events=outcome.events[:-1]), now)

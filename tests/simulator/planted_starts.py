@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from wfcore.memory import store as memory_store
-from wfcore.memory.lanes import Lanes
+from wfcore.memory.concurrency import Lanes
 from wfcore.memory.starts import Timers
 from wfcore.memory.tables import TIMERS
 from wfcore.model.trigger import Timer
-from wfcore.usecases import _apply, firing, running
+from wfcore.usecases import stage
+from wfcore.usecases.executions import worker
 from wfcore.usecases.services import Services
+from wfcore.usecases.workflows import firing
 
 
 def timer_fires_before_it_goes(patch: pytest.MonkeyPatch) -> None:
@@ -38,7 +40,7 @@ def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
         late.append(run)
         return ()
 
-    complete, set_at_once = running.complete_step, _apply._set_timers
+    complete, set_at_once = worker.complete_step, stage._set_timers
 
     async def completes(services: Services, *args: Any, **more: Any) -> Any:
         jobs = await complete(services, *args, **more)
@@ -48,8 +50,8 @@ def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
                 await unit.commit()
         return jobs
 
-    patch.setattr(_apply, "_set_timers", set_timers)
-    patch.setattr(running, "complete_step", completes)
+    patch.setattr(stage, "_set_timers", set_timers)
+    patch.setattr(worker, "complete_step", completes)
 
 
 def timer_id_by_chance(patch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

@@ -8,24 +8,24 @@ import pytest
 from attrs import evolve, frozen
 
 from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sql import migrate
-from adapters_store.sql.audit import Audit
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import migrate
+from adapters_store.sqlite.audit import Audit
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start, write_database
 from wfcore.errors import Stale
-from wfcore.instants import DAY, EpochMs
 from wfcore.ports.store import Store
-from wfcore.rules.audit_chain import digest, read_entry
+from wfcore.rules.audit.chain import digest, read_entry
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import ManualClock
-from wfcore.usecases.evidence import Checked, audit_anchor, check_audit
+from wfcore.time import DAY, EpochMs
+from wfcore.usecases.audit.evidence import Checked, audit_anchor, check_audit
 from wfcore.usecases.services import Policy
 
 APPEND = """
 import asyncio, sys
 from pathlib import Path
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 
 async def main():
@@ -194,7 +194,7 @@ async def test_it_is_checked_while_retention_takes_what_is_read(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AL-5: a piece of retention between two reads is no fault; entries added meanwhile neither."""
-    monkeypatch.setattr("wfcore.usecases.evidence.BATCH", 2)
+    monkeypatch.setattr("wfcore.usecases.audit.evidence.BATCH", 2)
     await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(8)))
     read, times = Audit.chained, 0
 

@@ -11,15 +11,15 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_store.gathering import MOST, Gathering
-from adapters_store.sql import writer
-from adapters_store.sqlite import SqliteStore
+from adapters_store.batcher import MOST, Gathering
+from adapters_store.sqlite import writer
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, StoreUnavailable
-from wfcore.instants import EpochMs
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 RUNS = ("exec_0", "exec_1", "exec_2")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 

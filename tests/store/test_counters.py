@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection
-from adapters_store.sql.counting import Asked, Counts
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import connection
+from adapters_store.sqlite.quota_rows import Asked, Counts
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
-from wfcore.instants import DAY, SECOND, EpochMs
 from wfcore.ports.counters import Taken
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
+from wfcore.time import DAY, SECOND, EpochMs
 
 TAKE_MANY = """
 import asyncio, sys
 from pathlib import Path
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection
+from adapters_store.sqlite import connection
 from wfcore.ports.counters import Window
 
 connection.COUNTERS_BUSY_S = 30  # four processes on a slow machine: none gives up

@@ -9,14 +9,14 @@ from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters_store.sqlite import SqliteStore
-from wfcore.instants import EpochMs
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 IDS = [f"exec_{letter}" for letter in "abcdefgh"]
 

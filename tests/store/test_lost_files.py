@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from adapters_store import open_store
-from adapters_store.sql import database_file
-from adapters_store.sql.database_file import LOG, NOTE, DatabaseFile, noted_commit
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import database_file
+from adapters_store.sqlite.database_file import LOG, NOTE, DatabaseFile, noted_commit
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreDisplaced, StoreRefused, StoreUnavailable
 from wfcore.model.page import PageRequest
@@ -22,8 +22,8 @@ from wfcore.testing.contracts.keeping import keep
 COMMIT_AND_WAIT = """
 import asyncio, sys
 from pathlib import Path
-from adapters_store.sql.database_file import noted_commit
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.database_file import noted_commit
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 
 async def main():

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from adapters_store.sql import migrate
+from adapters_store.sqlite import migrate
 
 PUBLISHED = {
     1: "e993b0c18a131eca238fac837cb47abeff098f3d429c95455217064579992c17",

@@ -6,7 +6,7 @@ import pytest
 
 from adapters_store import open_store
 from adapters_store.memory import MemoryStore
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sqlite import SqliteStore
-from adapters_store.workers import Workers
+from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.workers import Workers
 from store.conftest import Start
-from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 PREAMBLE = """
 import asyncio, sys
 from pathlib import Path
 from attrs import evolve
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreUnavailable
 from wfcore.testing import builders as make
@@ -27,7 +27,7 @@ with open(sys.argv[1] + "-shm", "r+b") as index:
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 

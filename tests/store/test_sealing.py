@@ -12,8 +12,8 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
-from adapters_store.sql.sealed import SEALED
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.sealed import SEALED
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import NamedSecret
 from wfcore.model.approval import Assent
@@ -24,7 +24,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, DeliveryKind
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.rules.audit_chain import canonical, digest
+from wfcore.rules.audit.chain import canonical, digest
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -284,8 +284,8 @@ async def test_a_key_in_use_is_not_forgotten(store: SqliteStore, key: str) -> No
 SEAL_SLOWLY = """
 import asyncio, sys
 from adapters_store.sealing import AeadSealer
-from adapters_store.sql import sealed
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import sealed
+from adapters_store.sqlite.store import SqliteStore
 from pathlib import Path
 
 async def main():

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from adapters_store.counters import SqliteCounters
-from adapters_store.sql import connection, migrate, writer
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import connection, migrate, writer
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start, pragma, write_database
 from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.model.page import PageRequest
@@ -265,7 +265,7 @@ sys.stdin.readline()
 FILL_THE_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreUnavailable
 from wfcore.testing import builders as make
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from adapters_store.sql import room
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import vacuum
+from adapters_store.sqlite.store import SqliteStore
 from store.conftest import pragma, write_database
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
@@ -32,7 +32,7 @@ async def test_room_of_what_was_deleted_goes_back(tmp_path: Path) -> None:
     assert (before - pragma(path, "page_count")) * pragma(path, "page_size") == sum(gone)
     assert sum(gone) > 14 << 20
     assert min(gone[:-1]) >= 1 << 20
-    assert path.stat().st_size <= room.RESERVE_BYTES + (2 << 20)
+    assert path.stat().st_size <= vacuum.RESERVE_BYTES + (2 << 20)
     await store.close()
 
 
@@ -40,7 +40,7 @@ async def test_room_goes_back_beside_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece takes its megabyte off the unused pages while others write, until few are left."""
-    monkeypatch.setattr(room, "RESERVE_BYTES", 1 << 20)
+    monkeypatch.setattr(vacuum, "RESERVE_BYTES", 1 << 20)
     path = tmp_path / "wfcore.db"
     store = await SqliteStore.open(path)
     names = [f"e{n}" for n in range(60)]
@@ -95,11 +95,11 @@ async def test_a_file_of_an_early_version_is_written_anew(tmp_path: Path) -> Non
     store = await SqliteStore.open(path)
     await keep(store, *(make.execution(f"e{n}") for n in range(300)))
     assert await store.release(1 << 20) == 0
-    assert not room.keeps_account(path)
-    assert not room.write_anew(path, within_s=-1)
-    assert not room.keeps_account(path)
-    assert room.write_anew(path)
-    assert room.keeps_account(path)
+    assert not vacuum.keeps_account(path)
+    assert not vacuum.write_anew(path, within_s=-1)
+    assert not vacuum.keeps_account(path)
+    assert vacuum.write_anew(path)
+    assert vacuum.keeps_account(path)
     async with store.view() as view:
         assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 300
     await store.close()

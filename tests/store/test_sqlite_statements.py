@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sql import claims, execution_rows, kinds, records
-from adapters_store.sql.connection import Connection, connect
-from adapters_store.sql.migrate import prepare
-from adapters_store.sql.runs import approval_page, execution_page
-from adapters_store.sql.statements import Writes, insert, perform, perform_together, update
-from wfcore.instants import EpochMs
+from adapters_store.sqlite import claims, execution_rows, kinds, records
+from adapters_store.sqlite.connection import Connection, connect
+from adapters_store.sqlite.migrate import prepare
+from adapters_store.sqlite.runs import approval_page, execution_page
+from adapters_store.sqlite.statements import Writes, insert, perform, perform_together, update
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageCursor, PageRequest
@@ -21,6 +20,7 @@ from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs
 
 MANY = 5_000
 PENDING = (ExecutionStatus.PENDING,)

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from adapters_store.sql import kinds
-from adapters_store.sql.kinds import Kind
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import kinds
+from adapters_store.sqlite.kinds import Kind
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
-from wfcore.instants import EpochMs
 from wfcore.model.access import Login, Session
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
@@ -21,6 +20,7 @@ from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots, View
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 PAGE = PageRequest(1, 50)
 NOW = make.NOW

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from adapters_runtime.cron import CronCalendar
+from adapters_runtime.calendar import CronCalendar
 from adapters_store import open_store
 from adapters_store.files import LocalFiles
 from wfcore.model.access import Account, Plan, Principal, Scope
@@ -22,8 +22,11 @@ from wfcore.testing.fakes import (
     PathTemplates,
     PlainPasswords,
 )
-from wfcore.usecases import accounts, keys, running, starting, workflows
+from wfcore.usecases.accounts import accounts, keys
+from wfcore.usecases.executions import starting
+from wfcore.usecases.executions import worker as running
 from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.workflows import workflows
 
 
 def code(name: str, **more: object) -> CodeStep:

@@ -14,14 +14,16 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.instants import DAY, HOUR, MINUTE, EpochMs
 from wfcore.model.access import AccountStatus, Plan, Scope
 from wfcore.model.webhook import AuthMode, Webhook
-from wfcore.rules.signature import sign
-from wfcore.usecases import accounts, admission, keys, sessions, starting, webhooks
-from wfcore.usecases.admission import Carried
-from wfcore.usecases.auditing import Origin
-from wfcore.usecases.webhooks import Change, NewWebhook
+from wfcore.rules.auth.signature import sign
+from wfcore.time import DAY, HOUR, MINUTE, EpochMs
+from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
+from wfcore.usecases.accounts.authenticate import Carried
+from wfcore.usecases.audit.auditing import Origin
+from wfcore.usecases.executions import starting
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.webhooks.webhooks import Change, NewWebhook
 
 HERE = Origin("/here", "127.0.0.1", "req-1")
 
@@ -31,7 +33,7 @@ def bearer(key: str) -> Carried:
 
 
 async def enter(world: World, key: str, scope: Scope = Scope.WORKFLOW_READ) -> None:
-    await admission.admit(world.services, bearer(key), scope, HERE)
+    await authenticate.admit(world.services, bearer(key), scope, HERE)
 
 
 async def last_reason(world: World) -> str | None:
@@ -50,7 +52,7 @@ async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None
     await keys.revoke_key(world.services, revoked.key.id)
     world.clock.advance(HOUR)
     id, secret = good.split("_")[1], other.split("_")[2]
-    from wfcore.rules.api_key import compose
+    from wfcore.rules.auth.api_key import compose
 
     cases = {
         AuthReason.MALFORMED: good[:-1],
@@ -75,7 +77,7 @@ async def test_a_key_in_a_path_is_not_kept(world: World) -> None:
     key = await world.key((await world.account()).account)
     origin = Origin(f"/api/v1/workflows/{key}")
     with pytest.raises(Unauthenticated):
-        await admission.admit(world.services, Carried(), Scope.WORKFLOW_READ, origin)
+        await authenticate.admit(world.services, Carried(), Scope.WORKFLOW_READ, origin)
     async with world.services.store.view() as view:
         entries = await view.audit.list(EpochMs(0), None, 1_000)
     assert entries[-1].path == "/api/v1/workflows/wfk_***"
@@ -117,7 +119,7 @@ async def test_refused_requests_do_not_count(world: World) -> None:
     for _ in range(70):
         with pytest.raises(Unauthenticated):
             await enter(world, key, Scope.ARTIFACT_READ)
-    quota = (await admission.admit(world.services, bearer(key), Scope.WORKFLOW_READ, HERE)).quota
+    quota = (await authenticate.admit(world.services, bearer(key), Scope.WORKFLOW_READ, HERE)).quota
     assert (quota.remaining, quota.window) == (59, "minute")
 
 
@@ -152,8 +154,8 @@ async def knock_at(
 ) -> None:
     headers = {} if signature is None else {"x-webhook-signature": [signature]}
     services = world.services
-    sender = await admission.identify_sender(services, webhook, carried, headers, body, HERE)
-    await admission.admit_sender(services, webhook, sender)
+    sender = await authenticate.identify_sender(services, webhook, carried, headers, body, HERE)
+    await authenticate.admit_sender(services, webhook, sender)
 
 
 async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:

@@ -8,9 +8,10 @@ from wfcore.model.access import Principal, Scope
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.ports.callbacks import Answer
 from wfcore.rules.callback import DELAYS
-from wfcore.usecases import calling_back, keys
-from wfcore.usecases.calling_back import settle_call, take_calls
-from wfcore.usecases.sweeping import Unswept
+from wfcore.usecases.accounts import keys
+from wfcore.usecases.executions import callbacks
+from wfcore.usecases.executions.callbacks import settle_call, take_calls
+from wfcore.usecases.upkeep.sweeping import Unswept
 
 
 async def owed(world: World, email: str = "ann@example.org") -> str:
@@ -60,7 +61,7 @@ async def test_what_nobody_can_sign_is_given_up_and_says_why(world: World) -> No
     given_up = await stored(world, run_id)
     assert given_up.last_error == "the key that signs it is gone"
     assert (given_up.status, given_up.attempts) == (CallbackStatus.FAILED, 1)
-    assert await calling_back.next_call(world.services) is None
+    assert await callbacks.next_call(world.services) is None
 
 
 async def test_a_callback_that_cannot_be_taken_is_named(
@@ -74,7 +75,7 @@ async def test_a_callback_that_cannot_be_taken_is_named(
 
     named: list[Unswept] = []
     with monkeypatch.context() as patch:
-        patch.setattr(calling_back, "_take", broken)
+        patch.setattr(callbacks, "_take", broken)
         assert await take_calls(world.services, 8, named.append) == []
     assert [(one.kind, one.id, str(one.error)) for one in named] == [
         ("callbacks", run_id, "a defect")

@@ -19,11 +19,13 @@ from usecases.triggering import (
     to,
 )
 from wfcore.errors import InvalidDefinition, StoreUnavailable
-from wfcore.instants import MINUTE, SECOND
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.trigger import Chain, Refusal, Schedule, TriggerState
-from wfcore.usecases import executions, starting, sweeping, workflows
+from wfcore.time import MINUTE, SECOND
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 
 
 async def test_a_chain_starts_its_workflow_after_the_delay(world: World) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from usecases.conftest import World, code
 from wfcore.errors import StoreUnavailable
-from wfcore.instants import HOUR, MINUTE, SECOND
 from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.page import PageRequest
@@ -22,7 +21,11 @@ from wfcore.model.workflow import (
     Retry,
     Variable,
 )
-from wfcore.usecases import approvals, executions, running, sweeping, workflows
+from wfcore.time import HOUR, MINUTE, SECOND
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import executions, worker
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 from wfcore.wire.views import status_view
 
 S = ExecutionStatus
@@ -142,10 +145,10 @@ async def test_a_step_that_runs_out_of_time_ends_its_child(world: World) -> None
     _, run_id = await begun(world, sub(timeout_ms=HOUR))
     child = await child_of(world, run_id)
     world.clock.advance(HOUR)
-    leases = await running.claim(world.services, "w1", 9)
+    leases = await worker.claim(world.services, "w1", 9)
     for lease in leases:
         if lease.execution_id == run_id:
-            await running.begin(world.services, lease)
+            await worker.begin(world.services, lease)
     assert (await read(world, run_id)).status_reason.code is ReasonCode.TIMEOUT  # type: ignore[union-attr]
     assert (await read(world, child.id)).status is S.CANCELLED
 
@@ -179,10 +182,10 @@ async def test_what_cannot_be_started_fails_the_step(
     number = Variable("n", type="number")  # type: ignore[arg-type]
     await world.workflow(ann, code("work"), name="child", variables={"n": number})
     run_id = await world.start(ann, await world.workflow(ann, child, name="parent"))
-    for lease in await running.claim(world.services, "w1", 9):
-        await running.begin(world.services, lease)
-    for lease in await running.claim(world.services, "w1", 9):
-        await running.begin(world.services, lease)
+    for lease in await worker.claim(world.services, "w1", 9):
+        await worker.begin(world.services, lease)
+    for lease in await worker.claim(world.services, "w1", 9):
+        await worker.begin(world.services, lease)
     run = await read(world, run_id)
     assert (run.status, run.error) == (S.FAILED, f"Step 'sub' failed: {said}")
     found = await executions.list_executions(world.services, None, PageRequest(1, 9))
@@ -195,9 +198,9 @@ async def test_a_circle_is_found_at_run_time(world: World) -> None:
     first = await world.workflow(ann, sub(workflow="second"), name="first")
     await world.workflow(ann, sub(workflow="first"), name="second")
     run_id = await world.start(ann, first)
-    while leases := await running.claim(world.services, "w1", 9):
+    while leases := await worker.claim(world.services, "w1", 9):
         for lease in leases:
-            await running.begin(world.services, lease)
+            await worker.begin(world.services, lease)
     run = await read(world, run_id)
     assert run.status is S.FAILED
     assert "workflow 'first' would start itself: first > second > first" in (run.error or "")
@@ -209,9 +212,9 @@ async def test_the_depth_is_limited(world: World) -> None:
     ids = [await world.workflow(ann, sub(workflow=f"w{n + 1}"), name=f"w{n}") for n in range(9)]
     await world.workflow(ann, code("work"), name="w9")
     run_id = await world.start(ann, ids[0])
-    while leases := await running.claim(world.services, "w1", 9):
+    while leases := await worker.claim(world.services, "w1", 9):
         for lease in leases:
-            await running.begin(world.services, lease)
+            await worker.begin(world.services, lease)
     run = await read(world, run_id)
     assert run.status is S.FAILED
     assert "executions start one another at most 8 deep" in (run.error or "")
@@ -245,8 +248,8 @@ async def test_a_full_workflow_refuses_its_child(world: World) -> None:
     await world.start(ann, child)
     run_id = await world.start(ann, await world.workflow(ann, sub(), name="parent"))
     for _ in range(2):
-        for lease in await running.claim(world.services, "w1", 9):
-            await running.begin(world.services, lease)
+        for lease in await worker.claim(world.services, "w1", 9):
+            await worker.begin(world.services, lease)
     assert "The workflow allows 1 execution at once" in ((await read(world, run_id)).error or "")
 
 
@@ -315,7 +318,7 @@ async def test_a_cancel_and_an_end_race(world: World, order: str) -> None:
     lease, _ = await world.take()
     ends = [
         executions.cancel_execution(world.services, ann, run_id),
-        running.complete_step(world.services, lease, "work", world.done("x")),
+        worker.complete_step(world.services, lease, "work", world.done("x")),
     ]
     if order == "end first":
         ends.reverse()
@@ -334,16 +337,16 @@ async def test_many_children_that_end_at_once_all_reach_the_parent(world: World)
     loop = LoopStep("each", list(range(12)), "n", (sub(),), max_parallel=12)
     run_id = await world.start(ann, await world.workflow(ann, loop, name="parent"))
     await world.take()
-    leases = [lease for n in range(4) for lease in await running.claim(world.services, f"w{n}", 4)]
+    leases = [lease for n in range(4) for lease in await worker.claim(world.services, f"w{n}", 4)]
     assert len(leases) == 12
     for lease in leases:
-        await running.begin(world.services, lease)
+        await worker.begin(world.services, lease)
 
-    async def end(lease: running.Lease) -> None:
+    async def end(lease: worker.Lease) -> None:
         while True:
             try:
                 done = world.done(lease.execution_id)
-                await running.complete_step(world.services, lease, "work", done)
+                await worker.complete_step(world.services, lease, "work", done)
                 return
             except StoreUnavailable:
                 continue

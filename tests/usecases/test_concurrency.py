@@ -8,18 +8,23 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import InvalidInput, LimitReached
-from wfcore.instants import HOUR, MINUTE
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Chain, Refusal, Schedule
 from wfcore.model.workflow import Concurrency, OnLimit, Variable
-from wfcore.rules.approval import Approve
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.usecases import approvals, auditing, executions, running, starting, sweeping, workflows
-from wfcore.usecases.approvals import Decide
-from wfcore.usecases.running import Lease
-from wfcore.usecases.starting import Idempotency
+from wfcore.rules.approval.machine import Approve
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.time import HOUR, MINUTE
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.audit import auditing
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.starting import Idempotency
+from wfcore.usecases.executions.worker import Lease
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
 ONE = Concurrency(1)

@@ -6,16 +6,19 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, NotFound, WfError
-from wfcore.instants import DAY
 from wfcore.model.access import Permission, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import ApprovalStep, Variable
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval import Approve, Reject
-from wfcore.usecases import approvals, executions, sweeping, workflows
-from wfcore.usecases.approvals import Decide
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.time import DAY
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.executions import executions
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
 ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 
 from usecases.conftest import World, code, review
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.instants import DAY, DurationMs
 from wfcore.model.access import Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Anchor, ChainedEntry
 from wfcore.model.workflow import Variable
-from wfcore.rules.approval import Approve
-from wfcore.rules.audit_chain import BEGINNING, canonical, chained, digest, entry_text
-from wfcore.rules.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
+from wfcore.rules.approval.machine import Approve
+from wfcore.rules.audit.chain import BEGINNING, canonical, chained, digest, entry_text
+from wfcore.rules.audit.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.usecases import approvals
-from wfcore.usecases.approvals import Decide
-from wfcore.usecases.auditing import UNKNOWN, read_audit
-from wfcore.usecases.evidence import audit_anchor, check_audit, write_evidence
-from wfcore.usecases.executions import cancel_execution
-from wfcore.usecases.retention import retain
+from wfcore.time import DAY, DurationMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.audit.auditing import UNKNOWN, read_audit
+from wfcore.usecases.audit.evidence import audit_anchor, check_audit, write_evidence
+from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.services import Policy
+from wfcore.usecases.upkeep.retention import retain
 
 ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
 EDITED = [{"id": 2, "amount": 5}]

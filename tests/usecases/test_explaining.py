@@ -5,16 +5,18 @@ from attrs import evolve
 
 from usecases.conftest import World, code, review
 from wfcore.errors import NotFound
-from wfcore.instants import HOUR, MINUTE, SECOND, DurationMs
 from wfcore.model.access import Permission
 from wfcore.model.approval import DecisionSource
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ChildStep, Concurrency, DelayStep, LoopStep, Retry
-from wfcore.rules.approval import Reject
-from wfcore.usecases import approvals, running, sweeping
-from wfcore.usecases.explaining import explain_execution
+from wfcore.rules.approval.machine import Reject
+from wfcore.time import HOUR, MINUTE, SECOND, DurationMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.services import Policy
-from wfcore.usecases.workflows import share_workflow
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows.workflows import share_workflow
 
 
 async def lines(world: World, who, run_id: str) -> tuple[Line, ...]:
@@ -69,7 +71,7 @@ async def test_an_interruption_is_explained_to_its_end(world: World) -> None:
     ann = await world.account()
     id = await world.start(ann, await world.workflow(ann, code("pay")))
     lease, _ = await world.take()
-    await running.hand_back(world.services, lease)
+    await worker.hand_back(world.services, lease)
     because, fate, _ = await lines(world, ann, id)
     assert (because.code, because.step_name) == (Why.INTERRUPTED, "pay")
     assert (fate.code, fate.until) == (Why.WILL_FAIL, world.clock.now() + 5 * MINUTE)
@@ -85,8 +87,8 @@ async def test_a_full_house_names_the_guests_one_knows(world: World) -> None:
     mine = [await world.start(ann, await world.workflow(ann, code("a")))]
     for other in (bob, await world.account("cat@example.org")):
         await world.start(other, await world.workflow(other, code("a")))
-    for lease in await running.claim(services, "w1", 3):
-        await running.begin(services, lease)
+    for lease in await worker.claim(services, "w1", 3):
+        await worker.begin(services, lease)
     late = await world.start(ann, await world.workflow(ann, code("a")))
     found = (await explain_execution(services, ann, late)).lines
     assert found[0].text == (

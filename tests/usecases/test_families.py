@@ -4,14 +4,16 @@ import pytest
 
 from usecases.conftest import World, code
 from usecases.test_children import child_of, read, sub
-from wfcore.instants import HOUR, MINUTE, SECOND
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, OnExceeded, ParallelStep, Retry
-from wfcore.rules.approval import Approve, Reject
-from wfcore.usecases import approvals, running, sweeping
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.time import HOUR, MINUTE, SECOND
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import worker
+from wfcore.usecases.upkeep import sweeping
 
 S = ExecutionStatus
 
@@ -57,7 +59,7 @@ async def test_what_a_caller_started_is_not_resumed_in_its_children(
         assert run.status is S.FAILED
         assert "Execution interrupted" in (run.error or "")
     world.clock.advance(HOUR)
-    assert not await running.claim(world.services, "alive", 9)
+    assert not await worker.claim(world.services, "alive", 9)
 
 
 @pytest.mark.parametrize("depth", [2, 4])
@@ -79,7 +81,7 @@ async def test_a_timeout_begins_nothing_interrupted_again(world: World, depth: i
     assert "was interrupted and has not ended in time" in (root.error or "")
     assert [(await read(world, id)).status for id in ids[1:]] == [S.CANCELLED] * (depth - 1)
     world.clock.advance(HOUR)
-    assert not await running.claim(world.services, "alive", 9)
+    assert not await worker.claim(world.services, "alive", 9)
 
 
 async def test_a_timeout_of_what_runs_is_tried_again(world: World) -> None:

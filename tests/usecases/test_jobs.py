@@ -15,20 +15,21 @@ from wfcore.effects import (
     StopSteps,
     WakeRunner,
 )
-from wfcore.instants import EpochMs
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import AiJob, LeftFile, StepJob
-from wfcore.rules.secrecy import mask_text
+from wfcore.rules.masking import mask_text
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import NotedHints, PathTemplates
-from wfcore.usecases import approvals, executions
-from wfcore.usecases._apply import collect, hint
-from wfcore.usecases._jobs import NotRendered, artifact_of, created, job_for
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import executions
+from wfcore.usecases.executions.step_jobs import NotRendered, artifact_of, created, job_for
+from wfcore.usecases.stage import collect, hint
 
 RUN = make.execution("e1", variables={"who": "Ann", "n": 3}, monitored=True, fence=4)
 WHO = "{{ variables.who }}"

@@ -4,9 +4,9 @@ from usecases.conftest import World, code
 from wfcore.model.event import EventKind
 from wfcore.model.workflow import Retry, Variable
 from wfcore.ports.runtime import StepEnd
-from wfcore.rules.secrecy import secrets_of
-from wfcore.usecases import executions, running
-from wfcore.usecases._jobs import MOST_LOGGED
+from wfcore.rules.masking import secrets_of
+from wfcore.usecases.executions import executions, worker
+from wfcore.usecases.executions.step_jobs import MOST_LOGGED
 
 
 async def test_the_lines_of_each_attempt_are_kept_with_its_end(world: World) -> None:
@@ -93,7 +93,7 @@ async def test_monitored_lines_are_read_from_the_events(world: World) -> None:
     ann = await world.account()
     run_id = await world.start(ann, await world.workflow(ann, code("one")), monitored=True)
     lease, _ = await world.take()
-    await running.log_lines(world.services, lease, "one", "stdout", "while it ran\n")
+    await worker.log_lines(world.services, lease, "one", "stdout", "while it ran\n")
     await world.finish(lease, "one", lines=(("stdout", "said already"),))
     (line,) = (await executions.read_logs(world.services, ann, run_id))[1]
     assert line.data == {"step": "one", "attempt": 1, "stream": "stdout", "text": "while it ran\n"}
@@ -106,6 +106,6 @@ async def test_no_line_shows_what_its_step_was_given_in_secret(world: World) -> 
     lease, _ = await world.take()
     end = StepEnd(lines=(("stderr", "given s3cret-thing\n"),))
     hidden = secrets_of(["s3cret-thing"])
-    await running.complete_step(world.services, lease, "one", end, hidden=hidden)
+    await worker.complete_step(world.services, lease, "one", end, hidden=hidden)
     (line,) = (await executions.read_logs(world.services, ann, run_id))[1]
     assert line.data["text"] == "given ***\n"

@@ -7,16 +7,18 @@ import pytest
 
 from usecases.conftest import World, code
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
-from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import Retry
 from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
-from wfcore.usecases import named_secrets, running, workflows
-from wfcore.usecases.auditing import read_audit
-from wfcore.usecases.executions import read_events, read_execution
+from wfcore.time import EpochMs
+from wfcore.usecases import named_secrets
+from wfcore.usecases.audit.auditing import read_audit
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.executions import read_events, read_execution
+from wfcore.usecases.workflows import workflows
 
 TOKEN = "t0ken/with \"quotes\" and 'more'"
 
@@ -52,13 +54,13 @@ async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: W
     file = LeftFile("art_1", f"x{TOKEN}", "key", 1, "text/plain", "0" * 64, False)
     end = StepEnd(error=f"401 for {TOKEN}", files=(file,), refused=(RefusedFile(TOKEN, "link"),))
     lines = f"{TOKEN}\n{json.dumps(TOKEN)}"
-    await running.log_lines(world.services, lease, "a", "stdout", lines, job.hidden)
+    await worker.log_lines(world.services, lease, "a", "stdout", lines, job.hidden)
     await named_secrets.set_secret(world.services, ann.account.id, "TOKEN", "another value")
-    work = await running.complete_step(world.services, lease, "a", end, hidden=job.hidden)
+    work = await worker.complete_step(world.services, lease, "a", end, hidden=job.hidden)
     (job,) = work.jobs
     assert given(job.environment) == {"WF_SECRET_TOKEN": "another value"}
     output = {"said": ["x another value"]}
-    work = await running.complete_step(
+    work = await worker.complete_step(
         world.services, lease, "b", StepEnd(output), hidden=job.hidden
     )
     (last,) = work.jobs

@@ -5,10 +5,10 @@ import pytest
 from usecases.conftest import World
 from wfcore.errors import InvalidDefinition, InvalidInput
 from wfcore.model.access import Scope
-from wfcore.rules.definition import check_definition
-from wfcore.rules.webhook import check_name
+from wfcore.rules.definition.check import check_definition
+from wfcore.rules.webhooks.webhook import check_name
 from wfcore.testing.fakes import PathTemplates
-from wfcore.usecases import accounts, keys
+from wfcore.usecases.accounts import accounts, keys
 
 UNSEEN = ["\0", "\n", "\r", "\t", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202e", "\u2066"]
 SEEN = ["Ann's key", "Gänse & 雪", "a\u00a0b", "🎈"]

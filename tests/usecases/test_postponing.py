@@ -6,20 +6,21 @@ import pytest
 
 from usecases.conftest import World, code
 from wfcore.errors import LeaseLost
-from wfcore.instants import MINUTE
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.explanation import Why
 from wfcore.model.workflow import Branch, ParallelStep, Retry
 from wfcore.ports.runtime import StepEnd
-from wfcore.usecases import executions, running, sweeping
-from wfcore.usecases.explaining import explain_execution
+from wfcore.time import MINUTE
+from wfcore.usecases.executions import executions, worker
+from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.usecases.upkeep import sweeping
 
 S = ExecutionStatus
 
 
-async def postponed(world: World, lease: running.Lease, job: Any, go_on: bool = True) -> Any:
+async def postponed(world: World, lease: worker.Lease, job: Any, go_on: bool = True) -> Any:
     """What a worker does of which the machine could start no process."""
-    return await running.complete_step(
+    return await worker.complete_step(
         world.services, lease, job.step_name, StepEnd(postponed="no process was left"),
         attempt=job.attempt, postponed=job.postponed, go_on=go_on,
     )  # fmt: skip
@@ -36,7 +37,7 @@ async def test_what_could_not_begin_begins_later_as_the_same_attempt(
     assert (await postponed(world, lease, job, go_on)).jobs == ()
     run = await executions.read_execution(world.services, ann, run_id)
     assert (run.status, run.worker, run.step_results["one"].attempts) == (S.RUNNING, None, 0)
-    assert not await running.claim(world.services, "w2", 9)
+    assert not await worker.claim(world.services, "w2", 9)
     world.clock.advance(313)
     lease, (again,) = await world.take("w2")
     assert (again.attempt, again.postponed) == (job.attempt, job.postponed + 1)
@@ -55,7 +56,7 @@ async def test_that_it_could_not_begin_is_recorded_once(world: World) -> None:
         assert (await postponed(world, lease, a)).in_flight == {"b"}
     world.clock.advance(313)
     met = [(b.step_name, b.attempt)]
-    (again,) = (await running.go_on(world.services, lease, met)).jobs
+    (again,) = (await worker.go_on(world.services, lease, met)).jobs
     assert (again.step_name, again.attempt, again.postponed) == ("a", 1, 1)
     assert (await postponed(world, lease, a)).in_flight == {"a", "b"}
     run = await executions.read_execution(world.services, ann, run_id)
@@ -83,7 +84,7 @@ async def test_what_waits_for_the_machine_can_be_cancelled(world: World) -> None
     await postponed(world, lease, job)
     await executions.cancel_execution(world.services, ann, run_id)
     world.clock.advance(MINUTE)
-    assert not await running.claim(world.services, "w2", 9)
+    assert not await worker.claim(world.services, "w2", 9)
 
 
 async def test_what_time_does_not_cure_fails_at_last(world: World) -> None:
@@ -93,7 +94,7 @@ async def test_what_time_does_not_cure_fails_at_last(world: World) -> None:
     for tries in range(1, 17):
         lease, (job,) = await world.take()
         end = StepEnd(postponed="it could not be confined: mount: not permitted", lasting=True)
-        await running.complete_step(
+        await worker.complete_step(
             world.services, lease, "one", end, attempt=job.attempt, postponed=job.postponed
         )
         if tries < 16:

@@ -10,10 +10,11 @@ from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.approval import Approve, Reject
-from wfcore.rules.quorum import items_hash
-from wfcore.usecases import approvals, executions
-from wfcore.usecases.approvals import Decide
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.quorum import items_hash
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.executions import executions
 
 S = ExecutionStatus
 ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]

@@ -9,16 +9,18 @@ import pytest
 from usecases.conftest import World, code, review
 from usecases.test_families import generations
 from wfcore.errors import AlreadyDecided, AlreadyFinished, Stale
-from wfcore.instants import DAY, MINUTE, SECOND
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
-from wfcore.rules.approval import Approve
-from wfcore.usecases import approvals, executions, running, starting, sweeping
-from wfcore.usecases.approvals import Decide
-from wfcore.usecases.starting import Idempotency, Started
+from wfcore.rules.approval.machine import Approve
+from wfcore.time import DAY, MINUTE, SECOND
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.executions.starting import Idempotency, Started
+from wfcore.usecases.upkeep import sweeping
 
 TURNS = range(8)
 """How many turns of the event loop one rival may be behind the other."""
@@ -100,7 +102,7 @@ async def test_a_timeout_that_meets_an_interruption_starts_nothing(world: World,
     _, events = await executions.read_events(world.services, None, ids[1], 0)
     was_lost = EventKind.EXECUTION_INTERRUPTED in [event.kind for event in events]
     world.clock.advance(2 * SECOND)
-    assert len(await running.claim(world.services, "alive", 9)) == (not was_lost)
+    assert len(await worker.claim(world.services, "alive", 9)) == (not was_lost)
 
 
 async def test_a_lease_extended_under_the_sweep_keeps_its_execution(world: World) -> None:
@@ -112,7 +114,7 @@ async def test_a_lease_extended_under_the_sweep_keeps_its_execution(world: World
     world.clock.advance(MINUTE)
     async with world.services.store.view() as view:
         (lost,) = await view.executions.abandoned(world.clock.now(), 9)
-    assert await running.heartbeat(world.services, lease.worker, [run_id])
+    assert await worker.heartbeat(world.services, lease.worker, [run_id])
     with pytest.raises(Stale):
         await sweeping._recover(world.services, lost)
     run = await executions.read_execution(world.services, ann, run_id)
@@ -124,7 +126,7 @@ async def test_a_grace_that_began_anew_is_waited_for(world: World) -> None:
     ann = await world.account()
     run_id = await world.start(ann, await world.workflow(ann, code("one")))
     lease, _ = await world.take("slow")
-    await running.hand_back(world.services, lease)
+    await worker.hand_back(world.services, lease)
     await sweeping._end_grace(world.services, run_id)
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is ExecutionStatus.INTERRUPTED

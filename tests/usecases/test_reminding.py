@@ -6,12 +6,14 @@ from pathlib import Path
 from attrs import evolve
 
 from usecases.conftest import World, a_world, review
-from wfcore.instants import DAY, HOUR, EpochMs
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Event, EventKind
-from wfcore.rules.approval import Approve
-from wfcore.usecases import approvals, executions, sweeping
-from wfcore.usecases.approvals import Decide
+from wfcore.rules.approval.machine import Approve
+from wfcore.time import DAY, HOUR, EpochMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.executions import executions
+from wfcore.usecases.upkeep import sweeping
 
 BEFORE = (HOUR, 8 * HOUR)
 

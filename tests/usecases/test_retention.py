@@ -5,14 +5,14 @@ from io import BytesIO
 
 import pytest
 
-from adapters_runtime.retention import INTERVAL_S, Retention
+from adapters_runtime.engine.retention import INTERVAL_S, Retention
 from usecases.conftest import World
 from wfcore.errors import NotFound, StoreUnavailable, Unreadable
-from wfcore.instants import DAY, EpochMs
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.usecases import retention
-from wfcore.usecases.retention import Retained, retain
+from wfcore.time import DAY, EpochMs
+from wfcore.usecases.upkeep import retention
+from wfcore.usecases.upkeep.retention import Retained, retain
 
 
 async def pieces(world: World) -> list[Retained]:

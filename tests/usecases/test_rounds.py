@@ -6,23 +6,24 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from adapters_runtime import retention, sweeper
-from adapters_runtime.caller import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, Caller
-from adapters_runtime.retention import Retention
-from adapters_runtime.sweeper import INTERVAL_S, Sweeper
-from adapters_runtime.wakeups import Wakeups
+from adapters_runtime.engine import retention, scheduler
+from adapters_runtime.engine.callback_loop import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, Caller
+from adapters_runtime.engine.retention import Retention
+from adapters_runtime.engine.scheduler import INTERVAL_S, Sweeper
+from adapters_runtime.engine.wakeups import Wakeups
 from usecases.conftest import World, review
 from usecases.test_callbacks import owed, stored
 from wfcore.errors import StoreUnavailable
-from wfcore.instants import SECOND
 from wfcore.model.callback import CallbackStatus
 from wfcore.model.trigger import Refusal
 from wfcore.ports.callbacks import Answer
 from wfcore.rules.callback import DELAYS
-from wfcore.usecases import calling_back, settling
-from wfcore.usecases.firing import Fired
-from wfcore.usecases.retention import Retained
-from wfcore.usecases.sweeping import Unswept
+from wfcore.time import SECOND
+from wfcore.usecases.approvals import expiry
+from wfcore.usecases.executions import callbacks
+from wfcore.usecases.upkeep.retention import Retained
+from wfcore.usecases.upkeep.sweeping import Unswept
+from wfcore.usecases.workflows.firing import Fired
 
 LONG_S = 30
 Posted = tuple[str, Mapping[str, str], bytes]
@@ -124,7 +125,7 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     caller = Caller(world.services, HeldCourier(), Wakeups())
     assert (await caller._round(), caller.loop.oldest_due) == (LONGEST_PAUSE_S, None)
     run_id = await owed(world)
-    await calling_back.take_calls(world.services, 1)
+    await callbacks.take_calls(world.services, 1)
     due = (await stored(world, run_id)).due_at
     for left_ms, pause in ((DELAYS[0], LONGEST_PAUSE_S), (2_500, 2.5), (3, 0.005)):
         assert due is not None
@@ -136,7 +137,7 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
         raise RuntimeError("a defect")
 
     world.clock.advance(3)
-    monkeypatch.setattr(calling_back, "_take", broken)
+    monkeypatch.setattr(callbacks, "_take", broken)
     assert await caller._round() == LEFT_OVER_S
     (line,) = caplog.records
     assert (line.getMessage(), vars(line)["loop"]) == ("left out of a round", "caller")
@@ -166,7 +167,7 @@ async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
         raise RuntimeError("a defect")
 
     with monkeypatch.context() as patch:
-        patch.setattr(settling, "expire", broken)
+        patch.setattr(expiry, "expire", broken)
         world.clock.advance(2)
         assert await loop._round() == INTERVAL_S
     assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
@@ -185,7 +186,7 @@ async def test_what_a_sweep_came_to_is_told(
             report(one)
         return fired
 
-    monkeypatch.setattr(sweeper, "sweep", sweep)
+    monkeypatch.setattr(scheduler, "sweep", sweep)
     loop = Sweeper(world.services, Wakeups())
     ann = await world.account()
     await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))

@@ -7,13 +7,16 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyFinished, LeaseLost
-from wfcore.instants import MINUTE, SECOND
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
 from wfcore.model.workflow import Definition, OnInterrupt, Retry, Variable
 from wfcore.ports.runtime import LeftFile
-from wfcore.usecases import approvals, executions, running, starting, sweeping, workflows
+from wfcore.time import MINUTE, SECOND
+from wfcore.usecases.approvals import approvals
 from wfcore.usecases.artifacts import list_artifacts
+from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
 
@@ -55,7 +58,7 @@ async def test_of_racing_workers_one_gets_each_execution(world: World) -> None:
     ann = await world.account()
     workflow = await world.workflow(ann, code("one"))
     started = {await world.start(ann, workflow) for _ in range(20)}
-    claims = [running.claim(world.services, f"w{n}", 5) for n in range(10)]
+    claims = [worker.claim(world.services, f"w{n}", 5) for n in range(10)]
     taken = [lease.execution_id for leases in await asyncio.gather(*claims) for lease in leases]
     assert len(taken) == len(set(taken))
     assert set(taken) <= started
@@ -77,11 +80,11 @@ async def test_what_callers_started_never_runs_twice(world: World, source: Trigg
     with pytest.raises(LeaseLost):
         await world.finish(lease, "one")
     world.clock.advance(5 * MINUTE)
-    assert not await running.claim(world.services, "w2", 9)
+    assert not await worker.claim(world.services, "w2", 9)
     await sweeping.sweep(world.services)
     run = await executions.read_execution(world.services, ann, run_id)
     assert (run.status, run.error) == (S.FAILED, "Execution interrupted")
-    assert not await running.claim(world.services, "w2", 9)
+    assert not await worker.claim(world.services, "w2", 9)
 
 
 async def test_the_service_resumes_its_own_executions_three_times(world: World) -> None:
@@ -94,7 +97,7 @@ async def test_the_service_resumes_its_own_executions_three_times(world: World) 
         assert job.attempt == attempt
         world.clock.advance(MINUTE)
         await sweeping.sweep(world.services)
-    assert not await running.claim(world.services, "w1", 9)
+    assert not await worker.claim(world.services, "w1", 9)
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is S.INTERRUPTED
 
@@ -112,11 +115,11 @@ async def test_a_step_that_says_fail_is_never_begun_again(
     run_id = await world.start(ann, workflow, source=TriggerSource.MANUAL)
     lease, _ = await world.take()
     if ends == "stops":
-        await running.hand_back(world.services, lease)
+        await worker.hand_back(world.services, lease)
     for pause in (MINUTE, 5 * MINUTE):
         world.clock.advance(pause)
         await sweeping.sweep(world.services)
-        assert not await running.claim(world.services, "w2", 9)
+        assert not await worker.claim(world.services, "w2", 9)
     run = await executions.read_execution(world.services, ann, run_id)
     assert (run.status, run.error) == (S.FAILED, "Execution interrupted")
 
@@ -125,7 +128,7 @@ async def test_what_was_claimed_but_not_begun_goes_on(world: World) -> None:
     """A worker that died before it began anything costs nothing: another one begins. EX-15."""
     ann = await world.account()
     run_id = await world.start(ann, await world.workflow(ann, code("one")))
-    assert await running.claim(world.services, "dead", 1)
+    assert await worker.claim(world.services, "dead", 1)
     world.clock.advance(MINUTE)
     await sweeping.sweep(world.services)
     lease, (job,) = await world.take("alive")
@@ -154,7 +157,7 @@ async def test_a_beginning_that_is_asked_again_begins_nothing(world: World) -> N
     run_id = await world.start(ann, await world.workflow(ann, code("one")))
     lease, jobs = await world.take()
     before = await executions.read_execution(world.services, ann, run_id)
-    assert (await running.begin(world.services, lease)).jobs == jobs
+    assert (await worker.begin(world.services, lease)).jobs == jobs
     assert await executions.read_execution(world.services, ann, run_id) == before
 
 
@@ -191,9 +194,9 @@ async def test_only_what_a_worker_works_on_is_kept_alive(world: World) -> None:
     ann = await world.account()
     workflow = await world.workflow(ann, code("one"))
     lost, known = await world.start(ann, workflow), await world.start(ann, workflow)
-    assert len(await running.claim(world.services, "w1", 2)) == 2
+    assert len(await worker.claim(world.services, "w1", 2)) == 2
     world.clock.advance(MINUTE - 1)
-    assert await running.heartbeat(world.services, "w1", [known]) == {known: None}
+    assert await worker.heartbeat(world.services, "w1", [known]) == {known: None}
     await sweeping.sweep(world.services)
     lease, _ = await world.take("w2")
     assert lease.execution_id == lost
@@ -214,7 +217,7 @@ async def test_a_claim_that_took_too_long_begins_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(world.services.store, "claim", slowly)
-        assert not await running.claim(world.services, "slow", 9)
+        assert not await worker.claim(world.services, "slow", 9)
     world.clock.advance(MINUTE)
     await sweeping.sweep(world.services)
     lease, (job,) = await world.take("w2")
@@ -229,7 +232,7 @@ async def test_a_failed_attempt_waits_and_begins_again(world: World) -> None:
     lease, _ = await world.take()
     assert await world.finish(lease, "one", error="no luck") == ()
     world.clock.advance(10 * SECOND - 1)
-    assert not await running.claim(world.services, "w1", 9)
+    assert not await worker.claim(world.services, "w1", 9)
     world.clock.advance(2_501)
     lease, (job,) = await world.take()
     assert job.attempt == 2
@@ -289,7 +292,7 @@ async def test_a_graceful_stop_hands_back_between_steps(world: World) -> None:
     from wfcore.ports.runtime import StepEnd
 
     end = StepEnd("kept")
-    assert not (await running.complete_step(world.services, lease, "one", end, go_on=False)).jobs
+    assert not (await worker.complete_step(world.services, lease, "one", end, go_on=False)).jobs
     lease, (job,) = await world.take("w2")
     assert (lease.execution_id, job.step_name) == (run_id, "two")
 

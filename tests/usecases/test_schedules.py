@@ -9,12 +9,14 @@ from attrs import evolve
 from usecases.conftest import World, code
 from usecases.triggering import HOURLY, NEXT_HOUR, complete, runs_of, shown, skipped, to
 from wfcore.errors import InvalidDefinition
-from wfcore.instants import DAY, HOUR, MINUTE, SECOND, EpochMs
 from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.execution import TriggerSource
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule, TriggerState
-from wfcore.usecases import accounts, executions, sweeping
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.executions import executions
 from wfcore.usecases.services import Policy
+from wfcore.usecases.upkeep import sweeping
 
 
 async def test_a_schedule_starts_at_its_instants(world: World) -> None:

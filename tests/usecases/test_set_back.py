@@ -4,12 +4,13 @@ from attrs import evolve
 
 from usecases.conftest import World, code, review
 from usecases.triggering import HOURLY, shown
-from wfcore.instants import DAY, HOUR, MINUTE, SECOND, DurationMs
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.workflow import DelayStep, Retry
 from wfcore.ports.runtime import StepEnd
-from wfcore.usecases import executions, running, sweeping
-from wfcore.usecases.firing import plan_anew
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
+from wfcore.usecases.executions import executions, worker
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows.firing import plan_anew
 
 BACK = 10 * MINUTE
 
@@ -22,7 +23,7 @@ async def test_what_was_queued_before_comes_before_what_is_new(world: World) -> 
     world.clock.jump(-BACK)
     world.clock.advance(1)
     second = await world.start(ann, flow)
-    taken = await running.claim(world.services, "w1", 9)
+    taken = await worker.claim(world.services, "w1", 9)
     assert [lease.execution_id for lease in taken] == [first, second]
 
 
@@ -34,14 +35,14 @@ async def test_a_retry_and_a_delay_wait_as_long_as_they_were_meant_to(world: Wor
         await world.start(ann, await world.workflow(ann, step, name=step.name))
         for step in (code("tried", retry=retry), DelayStep("wait", DurationMs(30 * SECOND)))
     ]
-    for lease in await running.claim(world.services, "w1", 9):
-        for job in (await running.begin(world.services, lease)).jobs:
+    for lease in await worker.claim(world.services, "w1", 9):
+        for job in (await worker.begin(world.services, lease)).jobs:
             end = StepEnd(error="no")
-            await running.complete_step(world.services, lease, job.step_name, end)
+            await worker.complete_step(world.services, lease, job.step_name, end)
     world.clock.jump(-DAY)
-    assert not await running.claim(world.services, "w1", 9)
+    assert not await worker.claim(world.services, "w1", 9)
     world.clock.advance(45 * SECOND)
-    assert {one.execution_id for one in await running.claim(world.services, "w1", 9)} == {*ids}
+    assert {one.execution_id for one in await worker.claim(world.services, "w1", 9)} == {*ids}
 
 
 async def test_no_step_lasts_less_than_no_time(world: World) -> None:
@@ -51,7 +52,7 @@ async def test_no_step_lasts_less_than_no_time(world: World) -> None:
     lease, _ = await world.take()
     world.clock.jump(-BACK)
     world.clock.advance(10 * SECOND)
-    await running.complete_step(world.services, lease, "one", StepEnd(output=1))
+    await worker.complete_step(world.services, lease, "one", StepEnd(output=1))
     run = await executions.read_execution(world.services, ann, run_id)
     assert run.status is S.COMPLETED
     assert 9 * SECOND <= (run.step_results["one"].duration_ms or 0) <= 10 * SECOND

@@ -6,10 +6,12 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import StoreUnavailable
-from wfcore.instants import DAY
 from wfcore.model.approval import ApprovalStatus
-from wfcore.usecases import approvals, running, settling, sweeping
-from wfcore.usecases.sweeping import Unswept
+from wfcore.time import DAY
+from wfcore.usecases.approvals import approvals, expiry
+from wfcore.usecases.executions import worker
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.upkeep.sweeping import Unswept
 
 
 def failing(error: Exception) -> Callable[..., Awaitable[int]]:
@@ -47,7 +49,7 @@ async def test_what_cannot_be_swept_is_named(world: World, monkeypatch: pytest.M
     workflow = await world.workflow(ann, code("one"))
     late = await world.start(ann, workflow)
     lease, _ = await world.take("slow")
-    await running.hand_back(world.services, lease)
+    await worker.hand_back(world.services, lease)
     lost = await world.start(ann, workflow)
     await world.take("gone")
     world.clock.advance(DAY)
@@ -56,7 +58,7 @@ async def test_what_cannot_be_swept_is_named(world: World, monkeypatch: pytest.M
         (sweeping, "_recover"),
         (sweeping, "_end_grace"),
         (sweeping, "remind_due"),
-        (settling, "expire"),
+        (expiry, "expire"),
     ):
         monkeypatch.setattr(module, name, failing(defect))
     named: list[Unswept] = []
@@ -74,10 +76,10 @@ async def test_however_many_approvals_are_due_all_are_settled(
     world: World, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """One batch after the other, until none is left; how many were is said. AP-4."""
-    monkeypatch.setattr(settling, "BATCH", 2)
+    monkeypatch.setattr(expiry, "BATCH", 2)
     ids = await asking(world, count)
-    assert await settling.expire_due(world.services) == count
-    assert await settling.expire_due(world.services) == 0
+    assert await expiry.expire_due(world.services) == count
+    assert await expiry.expire_due(world.services) == 0
     assert await statuses(world, ids) == [ApprovalStatus.REJECTED] * count
 
 
@@ -85,11 +87,11 @@ async def test_a_batch_that_cannot_be_settled_ends_the_round(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as there are in a batch may be broken: they are tried once in a round."""
-    monkeypatch.setattr(settling, "BATCH", 2)
+    monkeypatch.setattr(expiry, "BATCH", 2)
     ids = await asking(world, 2)
-    monkeypatch.setattr(settling, "expire", failing(RuntimeError("a defect")))
+    monkeypatch.setattr(expiry, "expire", failing(RuntimeError("a defect")))
     named: list[Unswept] = []
-    assert await settling.expire_due(world.services, named.append) == 0
+    assert await expiry.expire_due(world.services, named.append) == 0
     assert sorted(one.id for one in named) == sorted(ids)
 
 
@@ -104,8 +106,8 @@ async def test_what_cannot_be_settled_can_be_read(
         run = await view.executions.get(approval.execution_id) if approval else None
     assert approval is not None
     assert run is not None
-    monkeypatch.setattr(settling, "expire", failing(error))
-    assert await settling.settle_all(world.services) == 0
+    monkeypatch.setattr(expiry, "expire", failing(error))
+    assert await expiry.settle_all(world.services) == 0
     if isinstance(error, StoreUnavailable):
-        assert not await settling.settle(world.services, approval)
-        assert not await settling.settle_execution(world.services, run)
+        assert not await expiry.settle(world.services, approval)
+        assert not await expiry.settle_execution(world.services, run)

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from usecases.conftest import World, code
-from wfcore.instants import HOUR, MINUTE, SECOND
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
@@ -19,9 +18,12 @@ from wfcore.model.workflow import (
     ParallelStep,
     Step,
 )
-from wfcore.rules.approval import Approve, Reject
-from wfcore.usecases import approvals, executions, running, starting, sweeping
-from wfcore.usecases.approvals import Decide
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.time import HOUR, MINUTE, SECOND
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.executions import executions, starting, worker
+from wfcore.usecases.upkeep import sweeping
 from wfcore.wire.views import status_view
 
 S = ExecutionStatus
@@ -109,7 +111,7 @@ async def test_what_runs_beside_a_failure_is_stopped(world: World) -> None:
     ann, run_id = await started(world, tolerant, code("after"))
     lease, _ = await world.take()
     (approval,) = (await open_ones(world, ann, run_id)).values()
-    work = await running.complete_step(world.services, lease, "a", world.failed("no"))
+    work = await worker.complete_step(world.services, lease, "a", world.failed("no"))
     assert [job.step_name for job in work.jobs] == ["after"]
     assert work.in_flight == {"after"}
     run = await read(world, ann, run_id)
@@ -127,7 +129,7 @@ async def test_a_delay_goes_on_without_a_worker(world: World) -> None:
     run = await read(world, ann, run_id)
     assert (run.status, run.worker, run.due_at) == (S.RUNNING, None, world.clock.now() + MINUTE)
     world.clock.advance(MINUTE - 1)
-    assert not await running.claim(world.services, "w2", 1)
+    assert not await worker.claim(world.services, "w2", 1)
     world.clock.advance(1)
     _, (job,) = await world.take("w2")
     assert job.step_name == "after"
@@ -137,18 +139,18 @@ async def test_a_delay_goes_on_without_a_worker(world: World) -> None:
 async def test_a_delay_beside_a_process_is_looked_at_in_time(world: World) -> None:
     """The worker that holds the execution is told when to look, and goes on then. FL-5."""
     _, _ = await started(world, both((code("a"),), (DelayStep("nap", SECOND), code("b"))))
-    (lease,) = await running.claim(world.services, "w1", 1)
-    work = await running.begin(world.services, lease)
+    (lease,) = await worker.claim(world.services, "w1", 1)
+    work = await worker.begin(world.services, lease)
     assert work.look_at == world.clock.now() + SECOND
-    held = await running.heartbeat(world.services, "w1", [lease.execution_id])
+    held = await worker.heartbeat(world.services, "w1", [lease.execution_id])
     assert held == {lease.execution_id: work.look_at}
-    early = await running.go_on(world.services, lease, {("a", 1)})
+    early = await worker.go_on(world.services, lease, {("a", 1)})
     assert (early.jobs, early.look_at) == ((), work.look_at)
     world.clock.advance(SECOND)
-    late = await running.go_on(world.services, lease, {("a", 1)})
+    late = await worker.go_on(world.services, lease, {("a", 1)})
     assert [job.step_name for job in late.jobs] == ["b"]
     assert (late.in_flight, late.look_at) == ({"a", "b"}, None)
-    again = await running.go_on(world.services, lease, {("a", 1)})
+    again = await worker.go_on(world.services, lease, {("a", 1)})
     assert again == late, "the answer to the look may have got lost: EX-23"
 
 
@@ -179,8 +181,8 @@ async def test_a_decision_while_something_runs_is_for_the_worker(world: World) -
     run = await read(world, ann, run_id)
     assert (run.status, run.worker, run.due_at) == (S.RUNNING, "w1", world.clock.now())
     assert ("look", run_id) in world.hints.told
-    assert not await running.claim(world.services, "w2", 1)
-    work = await running.go_on(world.services, lease, {("a", 1)})
+    assert not await worker.claim(world.services, "w2", 1)
+    work = await worker.go_on(world.services, lease, {("a", 1)})
     assert ([job.step_name for job in work.jobs], work.look_at) == (["b"], None)
     assert a.step_name == "a"
 
@@ -192,8 +194,8 @@ async def test_a_decision_and_an_end_at_the_same_time_are_both_kept(world: World
     approval = (await open_ones(world, ann, run_id))["x"]
     ends = await asyncio.gather(
         decide(world, ann, approval),
-        running.complete_step(world.services, lease, "a", world.done("a")),
-        running.go_on(world.services, lease),
+        worker.complete_step(world.services, lease, "a", world.done("a")),
+        worker.go_on(world.services, lease),
         return_exceptions=True,
     )
     defects = [end for end in ends if isinstance(end, Exception)]
@@ -289,9 +291,9 @@ async def test_a_stopping_worker_begins_nothing_in_another_branch(world: World) 
     _, run_id = await started(world, both((code("a"), code("c")), (code("b"),)))
     lease, _ = await world.take("w1")
     done = world.done("x")
-    first = await running.complete_step(world.services, lease, "a", done, go_on=False)
+    first = await worker.complete_step(world.services, lease, "a", done, go_on=False)
     assert (first.jobs, first.in_flight) == ((), {"b"})
-    last = await running.complete_step(world.services, lease, "b", done, go_on=False)
+    last = await worker.complete_step(world.services, lease, "b", done, go_on=False)
     assert (last.jobs, last.in_flight) == ((), frozenset())
     lease, (job,) = await world.take("w2")
     assert (lease.execution_id, job.step_name) == (run_id, "c")
@@ -327,12 +329,12 @@ async def test_many_ends_at_once_are_all_kept(world: World, count: int) -> None:
     """However many branches end in the same moment, no end and no beginning is lost. EX-3."""
     many = tuple((code(f"s{n}"), code(f"t{n}")) for n in range(count))
     ann, run_id = await started(world, both(*many))
-    (lease,) = await running.claim(world.services, "w1", 1)
-    todo = [job.step_name for job in (await running.begin(world.services, lease)).jobs]
+    (lease,) = await worker.claim(world.services, "w1", 1)
+    todo = [job.step_name for job in (await worker.begin(world.services, lease)).jobs]
     ran: list[str] = []
     while todo:
         ran += todo
-        ends = (running.complete_step(world.services, lease, name, world.done()) for name in todo)
+        ends = (worker.complete_step(world.services, lease, name, world.done()) for name in todo)
         works = await asyncio.gather(*ends)
         todo = sorted({job.step_name for work in works for job in work.jobs} - {*ran})
     assert sorted(ran) == sorted(step.name for lane in many for step in lane)

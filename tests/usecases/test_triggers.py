@@ -17,12 +17,13 @@ from usecases.triggering import (
     skipped,
     to,
 )
-from wfcore.instants import HOUR, MINUTE, SECOND
 from wfcore.model.trigger import Chain, Missed, Schedule, Shown
 from wfcore.model.workflow import Variable
 from wfcore.testing.builders import timer
-from wfcore.usecases import firing, sweeping, workflows
-from wfcore.usecases.triggers import list_triggers
+from wfcore.time import HOUR, MINUTE, SECOND
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import firing, workflows
+from wfcore.usecases.workflows.triggers import list_triggers
 
 
 async def test_applying_again_keeps_what_stays_the_same(world: World) -> None:

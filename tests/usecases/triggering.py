@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 
 from usecases.conftest import World
-from wfcore.instants import HOUR, EpochMs
 from wfcore.model.access import Principal
 from wfcore.model.event import AuditEntry
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Schedule, Shown
 from wfcore.ports.records import ExecutionFilter
-from wfcore.usecases import auditing, executions, workflows
+from wfcore.time import HOUR, EpochMs
+from wfcore.usecases.audit import auditing
+from wfcore.usecases.executions import executions
+from wfcore.usecases.workflows import workflows
 
 PAGE = PageRequest(1, 200)
 HOURLY = Schedule("0 * * * *")

@@ -1,14 +1,14 @@
 """Approvals: reading and deciding. Spec: v1 approvals, approval-response endpoint."""
 
-from adapters_http.ask import Ask
-from adapters_http.asked import flag, members, oldest_first, page, span
-from adapters_http.json_text import dump_json
+from adapters_http.json import dump_json
+from adapters_http.params import flag, members, oldest_first, page, span
+from adapters_http.request import Ask
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.limits import APPROVAL_PAGE
-from wfcore.usecases import approvals
-from wfcore.usecases.approvals import Decide, has_many_rows
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide, has_many_rows
 from wfcore.wire.converter import plain
 from wfcore.wire.shapes import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
 from wfcore.wire.views import (

@@ -4,14 +4,14 @@ from functools import partial
 
 from starlette.responses import Response
 
-from adapters_http.ask import Ask
 from adapters_http.downloads import download_response
+from adapters_http.request import Ask
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.instants import EpochMs
 from wfcore.model.artifact import Artifact
+from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
 from wfcore.usecases.artifacts import Link
-from wfcore.usecases.auditing import note_denial
+from wfcore.usecases.audit.auditing import note_denial
 from wfcore.wire.shapes import ArtifactList, ArtifactView
 from wfcore.wire.views import artifact_view
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.ask import Ask
-from adapters_http.asked import last_event_id
-from adapters_http.json_text import dump_json
+from adapters_http.json import dump_json
+from adapters_http.params import last_event_id
+from adapters_http.request import Ask
 from wfcore.errors import WfError
 from wfcore.model.event import Event
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.usecases.executions import read_events
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.usecases.executions.executions import read_events
 from wfcore.wire.converter import plain
 from wfcore.wire.views import event_view
 

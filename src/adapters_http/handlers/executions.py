@@ -4,8 +4,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from adapters_http.ask import Ask
-from adapters_http.asked import (
+from adapters_http.downloads import output_response
+from adapters_http.params import (
     event_number,
     members,
     oldest_first,
@@ -15,12 +15,12 @@ from adapters_http.asked import (
     wait_ms,
     with_outputs,
 )
-from adapters_http.downloads import output_response
+from adapters_http.request import Ask
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases import executions
-from wfcore.usecases.explaining import explain_execution
+from wfcore.usecases.executions import executions
+from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import ExplanationView, explanation_view
 from wfcore.wire.results import StepView

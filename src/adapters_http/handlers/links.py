@@ -9,15 +9,15 @@ from attrs import evolve
 from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, Response
 
-from adapters_http.ask import Ask
 from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, may_decide
+from adapters_http.request import Ask
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
-from wfcore.rules.approval import command
+from wfcore.rules.approval.machine import command
+from wfcore.rules.approval.quorum import has_assented
 from wfcore.rules.limits import MAX_COMMENT
-from wfcore.rules.quorum import has_assented
 from wfcore.rules.variables import NO_NUL
-from wfcore.usecases.approvals import Decide, Question, decide_approval, question_for
+from wfcore.usecases.approvals.approvals import Decide, Question, decide_approval, question_for
 
 
 async def decide(ask: Ask) -> Response:

@@ -2,9 +2,9 @@
 
 from starlette.responses import Response
 
-from adapters_http.ask import Ask
-from adapters_http.asked import require_serving
 from adapters_http.metrics import CONTENT_TYPE
+from adapters_http.params import require_serving
+from adapters_http.request import Ask
 from wfcore.wire.shapes import HealthView
 
 

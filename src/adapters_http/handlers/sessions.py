@@ -1,9 +1,9 @@
 """Signing in and out at the console. Contract §6."""
 
-from adapters_http.ask import Ask
 from adapters_http.credentials import session_cookie, session_token
+from adapters_http.request import Ask
 from wfcore.errors import InvalidInput
-from wfcore.usecases.sessions import end_sessions, sign_in, sign_out
+from wfcore.usecases.accounts.sessions import end_sessions, sign_in, sign_out
 from wfcore.wire.shapes import DoneView, SessionView
 from wfcore.wire.views import account_view
 

@@ -1,12 +1,18 @@
-"""Managing webhooks from the console. Spec: webhook management; contract §6."""
+"""Webhooks: starting an execution by one, and managing them from the console. Contract §6, §11."""
 
-from adapters_http.ask import Ask
-from adapters_http.asked import page
+from starlette.responses import JSONResponse, Response
+
+from adapters_http.body import is_form, once, scheme_of
+from adapters_http.handlers.workflows import REPLAYED
+from adapters_http.params import page
+from adapters_http.request import Ask
 from wfcore.errors import InvalidInput
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases import deliveries, webhooks
-from wfcore.usecases.webhooks import Change, NewWebhook, Unchanged
+from wfcore.rules.webhooks.scheme import slack_challenge
+from wfcore.usecases.executions.starting import trigger_webhook
+from wfcore.usecases.webhooks import deliveries, webhooks
+from wfcore.usecases.webhooks.webhooks import Change, NewWebhook, Unchanged
 from wfcore.wire.converter import sent
 from wfcore.wire.shapes import TriggerView
 from wfcore.wire.views import WEBHOOKS, shown_of
@@ -99,3 +105,25 @@ async def _view(ask: Ask, webhook: Webhook, secret: str | None = None) -> Webhoo
     last = await webhooks.last_triggered(ask.services, webhook.id)
     url = f"{ask.base_url}/api/webhooks/{webhook.id}/trigger"
     return webhook_view(webhook, url, last, secret)
+
+
+async def trigger(ask: Ask) -> TriggerView | Response:
+    """
+    Accept an execution with variables from the payload.
+
+    Slack's question whether the URL is ours is answered and starts nothing; its commands and
+    interactions get an empty 200, as anything else is shown to whoever typed them. SG-8.
+    """
+    webhook = ask.webhook
+    assert webhook is not None
+    challenge = slack_challenge(scheme_of(webhook), ask.json)
+    if challenge is not None:
+        return JSONResponse({"challenge": challenge})
+    started = await trigger_webhook(
+        ask.services, webhook.id, ask.json, idempotency=once(ask, webhook)
+    )
+    if started.replayed:
+        ask.headers.append(REPLAYED)
+    if scheme_of(webhook) is Scheme.SLACK and is_form(ask, webhook):
+        return Response(status_code=200)
+    return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)

@@ -1,12 +1,13 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
-from adapters_http.ask import Ask
-from adapters_http.asked import idempotency, page, rested, wait_ms
+from adapters_http.params import idempotency, page, rested, wait_ms
+from adapters_http.request import Ask
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.usecases import starting, workflows
-from wfcore.usecases.starting import Started
-from wfcore.usecases.workflows import Defined
+from wfcore.usecases.executions import starting
+from wfcore.usecases.executions.starting import Started
+from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
 from wfcore.wire.views import WORKFLOWS, shown_of, start_view, workflow_view
 

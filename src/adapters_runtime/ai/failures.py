@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from adapters_runtime.ai.providers import Provider
-from adapters_runtime.outputs import parse
+from adapters_runtime.code.outputs import parse
 from adapters_runtime.pinned_http import Reply
 from wfcore.model.json import Json
 from wfcore.ports.models import AnswerLost, ModelBusy, ModelFailed, ModelRefused
-from wfcore.rules.secrecy import mask_text, secrets_of
+from wfcore.rules.masking import mask_text, secrets_of
 
 _SHOWN = 500
 SECRET_LENGTH = 16

@@ -10,7 +10,7 @@ from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Kind, Provider, setting_of
 from adapters_runtime.ai.text import json_bytes
-from adapters_runtime.outputs import parse
+from adapters_runtime.code.outputs import parse
 from adapters_runtime.pinned_http import (
     Choice,
     ExchangeFailed,
@@ -32,7 +32,7 @@ from wfcore.ports.models import (
     Question,
 )
 from wfcore.rules.address import is_host
-from wfcore.rules.secrecy import mask_text, secrets_of
+from wfcore.rules.masking import mask_text, secrets_of
 
 MOST_BYTES = 10 * 1_048_576
 """Of an answer."""

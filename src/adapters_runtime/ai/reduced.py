@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.answer_schema import NAMED, parts
+from wfcore.rules.definition.json_schema import NAMED, parts
 
 _STRUCTURE = frozenset(
     {

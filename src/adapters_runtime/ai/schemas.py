@@ -1,14 +1,14 @@
 """
 Answers held against their JSON Schema, by a library that is told to reach nothing. AI-2, AI-9.
 
-`wfcore.rules.answer_schema` has looked at a schema before: its references stay within it.
+`wfcore.rules.definition.json_schema` has looked at a schema before: its references stay within it.
 Patterns are matched in linear time, so without look-around and back-references.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from adapters_runtime.outputs import parse
+from adapters_runtime.code.outputs import parse
 from wfcore.model.json import Json, JsonObject
 
 _MOST_ERRORS = 10
@@ -21,7 +21,7 @@ class Misfit(Exception):
 
 
 def problems(schema: JsonObject) -> Sequence[str]:
-    """What is wrong in a schema as such. `wfcore.rules.definition.SchemaProblems`."""
+    """What is wrong in a schema as such. `wfcore.rules.definition.check.SchemaProblems`."""
     import jsonschema_rs
 
     try:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from attrs import field, frozen
 
-from wfcore.instants import MINUTE, EpochMs
 from wfcore.memory.gate import Gate
 from wfcore.ports.counters import Taken, Window
+from wfcore.time import MINUTE, EpochMs
 
 
 class Count(NamedTuple):

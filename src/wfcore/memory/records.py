@@ -5,7 +5,6 @@ from itertools import takewhile
 
 from attrs import evolve, frozen
 
-from wfcore.instants import DAY, EpochMs
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import FINISHED
@@ -35,8 +34,9 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.rules.audit_chain import BEGINNING, chained, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, chained, entry_text, read_entry
 from wfcore.rules.limits import DELIVERIES_KEPT
+from wfcore.time import DAY, EpochMs
 
 
 @frozen

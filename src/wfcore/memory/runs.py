@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from wfcore.instants import EpochMs
 from wfcore.memory.overlay import Kind, Overlay
 from wfcore.memory.tables import (
     APPROVALS,
@@ -28,6 +27,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.time import EpochMs
 
 DUE = (
     ExecutionStatus.PENDING,

@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import TIMERS, TRIGGERS, Desk, cut, newest
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
+from wfcore.time import EpochMs
 
 
 @frozen

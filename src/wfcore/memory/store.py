@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from wfcore.errors import StoreUnavailable
-from wfcore.instants import EpochMs
-from wfcore.memory import lanes, records, runs, starts
+from wfcore.memory import concurrency as lanes
+from wfcore.memory import records, runs, starts
+from wfcore.memory.concurrency import waiting_in_lanes
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.gate import Gate
-from wfcore.memory.lanes import waiting_in_lanes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waits
 from wfcore.memory.tables import (
@@ -32,6 +32,7 @@ from wfcore.memory.tables import (
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
+from wfcore.time import EpochMs
 
 
 class MemoryUnit:

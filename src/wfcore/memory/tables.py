@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from wfcore.instants import EpochMs
 from wfcore.memory.disk import Disk
 from wfcore.memory.gate import Gate
 from wfcore.memory.overlay import Change, Kind, Overlay, Versioned
@@ -19,6 +18,7 @@ from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.time import EpochMs
 
 R = TypeVar("R")
 V = TypeVar("V", bound=Versioned)

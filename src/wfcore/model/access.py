@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
-from wfcore.instants import EpochMs
+from wfcore.time import EpochMs
 
 
 class Plan(StrEnum):

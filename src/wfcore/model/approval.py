@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Column
+from wfcore.time import DurationMs, EpochMs
 
 
 class ApprovalStatus(StrEnum):

@@ -2,7 +2,7 @@
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs
+from wfcore.time import EpochMs
 
 
 @frozen

@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from attrs import field, frozen
 
-from wfcore.instants import EpochMs
 from wfcore.model.json import JsonObject
+from wfcore.time import EpochMs
 
 
 class EventKind(StrEnum):

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs
+from wfcore.time import EpochMs
 
 
 class TriggerKind(StrEnum):
@@ -71,7 +71,7 @@ class Refusal(StrEnum):
 class Trigger:
     """
     A trigger of a workflow. `runs` counts its starts; `watches` is the key of the workflow
-    that a chain waits for (see `rules.chain`), None for a schedule.
+    that a chain waits for (see `rules.triggers.chain`), None for a schedule.
     """
 
     id: str

@@ -2,7 +2,7 @@
 Workflows and their definitions as a tree of steps. Contract §4.
 
 The tree has one node type per kind of step. A new kind is a new class here, a row in
-`rules.definition_steps` and a case where it begins; a kind that holds steps has a case in
+`rules.definition.steps` and a case where it begins; a kind that holds steps has a case in
 `lists_of`, too.
 """
 
@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.bounds import Budget as Budget
 from wfcore.model.bounds import Concurrency as Concurrency
 from wfcore.model.bounds import OnExceeded as OnExceeded
@@ -21,6 +20,7 @@ from wfcore.model.bounds import OnInterrupt as OnInterrupt
 from wfcore.model.bounds import OnLimit as OnLimit
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trigger import TriggerSpec
+from wfcore.time import DurationMs, EpochMs
 
 APPROVAL_TIMEOUT = DurationMs(86_400_000)
 """How long an approval stays open where its step does not say."""

@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from wfcore.instants import EpochMs
 from wfcore.model.window import Taken as Taken
 from wfcore.model.window import Window as Window
+from wfcore.time import EpochMs
 
 
 class Counters(Protocol):

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from attrs import frozen
 
-from wfcore.instants import EpochMs
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
@@ -29,6 +28,7 @@ from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.time import EpochMs
 
 
 class AccountsView(Protocol):
@@ -376,7 +376,7 @@ class Events(EventsView, Protocol):
 class AuditView(Protocol):
     """
     Entries in a chain: each carries the hash of the one that was committed before it, by
-    whichever process. See `rules.audit_chain`. AL-1.
+    whichever process. See `rules.audit.chain`. AL-1.
     """
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:

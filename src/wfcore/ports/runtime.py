@@ -9,8 +9,8 @@ from wfcore.model.artifact import RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, CodeStep, Language
-from wfcore.rules.budget import Allowance
-from wfcore.rules.secrecy import NO_SECRETS, Secrets
+from wfcore.rules.execution.budget import Allowance
+from wfcore.rules.masking import NO_SECRETS, Secrets
 
 
 @frozen

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from attrs import frozen
 
-from wfcore.instants import HOUR, DurationMs, EpochMs
 from wfcore.model.execution import Execution
 from wfcore.ports import records
+from wfcore.time import HOUR, DurationMs, EpochMs
 
 
 class View(Protocol):

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Protocol, TypeVar
 
-from wfcore.instants import EpochMs
 from wfcore.model.json import Json
 from wfcore.rules.limits import TEXT_RESULT
+from wfcore.time import EpochMs
 
 T = TypeVar("T")
 
@@ -33,14 +33,14 @@ class Clock(Protocol):
 
         The wall clock, except for 5 minutes after it jumped by more than 60 s against the
         monotonic one: then the time as if it had not jumped, so that a wrong clock does not
-        reject what people were still asked. `rules.held_time` says it of any two clocks.
+        reject what people were still asked. `rules.clock_jumps` says it of any two clocks.
         """
 
     def service_now(self) -> EpochMs:
         """
         The instant that work goes by: what is due, leases, delays, retries, and the stamps of
         executions. Never before one that it has told, though the wall clock be set back and the
-        process start anew; else that of deadlines. See `rules.held_time.service_time`.
+        process start anew; else that of deadlines. See `rules.clock_jumps.service_time`.
         """
 
 
@@ -53,7 +53,7 @@ class Calendar(Protocol):
     def next_local(self, cron: str, after: datetime) -> datetime | None:
         """
         The first local time after *after* that *cron* names; both without a zone, in whole
-        seconds. None: there is none. Says nothing of daylight saving: see `rules.schedule`.
+        seconds. None: there is none. Says nothing of daylight saving: see `rules.triggers.schedule`.
         """
 
     def zone(self, name: str) -> tzinfo:

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from attrs import evolve
 
 from wfcore.errors import InvalidInput
-from wfcore.instants import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.rules.address import is_public
+from wfcore.time import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
 SECRET_LENGTH = 32

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from wfcore.instants import DAY, HOUR, MINUTE, DurationMs
 from wfcore.model.access import Plan
+from wfcore.time import DAY, HOUR, MINUTE, DurationMs
 
 KIB = 1_024
 MIB = 1_048_576

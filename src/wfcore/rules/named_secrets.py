@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from attrs import define, evolve
 
 from wfcore.errors import InvalidInput, NotFound, Problem, WfError
-from wfcore.instants import EpochMs
 from wfcore.model.access import Account, NamedSecret
 from wfcore.model.workflow import CodeStep, Definition, walk
-from wfcore.rules.field_paths import below
+from wfcore.rules.definition.paths import below
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
 from wfcore.rules.variables import NO_NUL
+from wfcore.time import EpochMs
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 WANTED = "up to 64 letters, digits and _, beginning with a letter or _"

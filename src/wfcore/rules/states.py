@@ -11,9 +11,9 @@ from typing import Any
 
 from wfcore.machine import Machine, Row
 from wfcore.model.json import JsonObject
-from wfcore.rules.approval import APPROVAL
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.rules.webhook_machine import WEBHOOK
+from wfcore.rules.approval.machine import APPROVAL
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.webhooks.webhook import WEBHOOK
 
 MACHINES: Mapping[str, Machine[Any]] = {
     machine.name: machine for machine in (EXECUTION, APPROVAL, WEBHOOK)

@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wfcore.testing.comparison import StoreComparison as StoreComparison
+    from wfcore.testing.comparison.comparing import StoreComparison as StoreComparison
+    from wfcore.testing.contracts.callback_client import CourierContract as CourierContract
     from wfcore.testing.contracts.counters import CountersContract as CountersContract
-    from wfcore.testing.contracts.courier import CourierContract as CourierContract
-    from wfcore.testing.contracts.dispatcher import DispatcherContract as DispatcherContract
     from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
     from wfcore.testing.contracts.files import FilesContract as FilesContract
     from wfcore.testing.contracts.machine import MachineContract as MachineContract
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from wfcore.testing.contracts.templates import CalendarContract as CalendarContract
     from wfcore.testing.contracts.templates import TemplatesContract as TemplatesContract
     from wfcore.testing.contracts.wakeups import WakeupContract as WakeupContract
+    from wfcore.testing.contracts.worker import DispatcherContract as DispatcherContract
     from wfcore.testing.fakes import CountingIds as CountingIds
     from wfcore.testing.fakes import CountingTokens as CountingTokens
     from wfcore.testing.fakes import ManualClock as ManualClock
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     from wfcore.testing.fakes_running import store_in_memory as store_in_memory
     from wfcore.testing.models import FixedPrices as FixedPrices
     from wfcore.testing.models import ScriptedModels as ScriptedModels
-    from wfcore.testing.strategies import instants as instants
-    from wfcore.testing.strategies import json_values as json_values
-    from wfcore.testing.strategies import key_texts as key_texts
-    from wfcore.testing.strategies import payloads as payloads
-    from wfcore.testing.strategies_definition import definitions as definitions
-    from wfcore.testing.strategies_runs import executions as executions
-    from wfcore.testing.strategies_written import written as written
+    from wfcore.testing.strategies.definition import definitions as definitions
+    from wfcore.testing.strategies.runs import executions as executions
+    from wfcore.testing.strategies.values import instants as instants
+    from wfcore.testing.strategies.values import json_values as json_values
+    from wfcore.testing.strategies.values import key_texts as key_texts
+    from wfcore.testing.strategies.values import payloads as payloads
+    from wfcore.testing.strategies.written import written as written
     from wfcore.testing.values import values_of as values_of
-    from wfcore.testing.walks import MachineWalk as MachineWalk
-    from wfcore.testing.walks import TimedWalk as TimedWalk
-    from wfcore.testing.walks_decisions import ApprovalWalk as ApprovalWalk
-    from wfcore.testing.walks_decisions import WebhookWalk as WebhookWalk
-    from wfcore.testing.walks_execution import ExecutionWalk as ExecutionWalk
+    from wfcore.testing.walks.decisions import ApprovalWalk as ApprovalWalk
+    from wfcore.testing.walks.decisions import WebhookWalk as WebhookWalk
+    from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk
+    from wfcore.testing.walks.walking import MachineWalk as MachineWalk
+    from wfcore.testing.walks.walking import TimedWalk as TimedWalk
 
 _HOMES = {
     "comparison": ("StoreComparison",),

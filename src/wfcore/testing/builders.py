@@ -6,7 +6,6 @@ Ids are given by hand or numbered (`acc_1`, `exec_7`); times are plain integers 
 
 from typing import Any
 
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import (
     Account,
     AccountStatus,
@@ -33,6 +32,7 @@ from wfcore.model.replay import Replay
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
+from wfcore.time import DurationMs, EpochMs
 
 NOW = EpochMs(1_700_000_000_000)
 """The instant at which the records of these factories were made."""

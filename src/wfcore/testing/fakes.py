@@ -16,13 +16,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from attrs import evolve
 
 from wfcore.errors import PackagesUnavailable, TemplateFailed
-from wfcore.instants import EpochMs
 from wfcore.model.json import Json
 from wfcore.model.workflow import Needs
-from wfcore.rules.api_key import ALPHABET
-from wfcore.rules.held_time import HeldTime, held_time, service_time
+from wfcore.rules.auth.api_key import ALPHABET
+from wfcore.rules.clock_jumps import HeldTime, held_time, service_time
 from wfcore.rules.limits import MIB, TEXT_RESULT
 from wfcore.rules.variables import compact
+from wfcore.time import EpochMs
 
 
 class ManualClock:

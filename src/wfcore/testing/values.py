@@ -15,7 +15,6 @@ from typing import Any, TypeVar, cast
 from attrs import evolve
 from hypothesis import strategies as st
 
-from wfcore.instants import DAY, EpochMs, later
 from wfcore.model.access import Session
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
@@ -39,13 +38,14 @@ from wfcore.model.workflow import (
     Retry,
     Variable,
 )
-from wfcore.rules.execution_machine import EXECUTION
-from wfcore.rules.tally import utc_date
-from wfcore.testing import strategies as plain
-from wfcore.testing import strategies_definition as written
-from wfcore.testing import strategies_triggers as st_triggers
-from wfcore.testing.strategies_derived import Strategy, derived, names, told
-from wfcore.testing.strategies_runs import FACTS
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.webhooks.stats import utc_date
+from wfcore.testing.strategies import definition as written
+from wfcore.testing.strategies import triggers as st_triggers
+from wfcore.testing.strategies import values as plain
+from wfcore.testing.strategies.derived import Strategy, derived, names, told
+from wfcore.testing.strategies.runs import FACTS
+from wfcore.time import DAY, EpochMs, later
 
 K = TypeVar("K")
 

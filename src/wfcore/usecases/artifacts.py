@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AuthReason, NotFound, Unauthenticated
-from wfcore.instants import EpochMs, later
 from wfcore.model.access import Principal
 from wfcore.model.artifact import Artifact
+from wfcore.rules.auth.signature import download_fits, sign_download
 from wfcore.rules.limits import DOWNLOAD_LINK
-from wfcore.rules.signature import download_fits, sign_download
-from wfcore.usecases._looking import execution_for
+from wfcore.time import EpochMs, later
+from wfcore.usecases.load import execution_for
 from wfcore.usecases.services import Services
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from wfcore.errors import NotFound
 from wfcore.model.access import Account, NamedSecret
 from wfcore.rules.named_secrets import with_secret, without_secret
-from wfcore.usecases._retry import retried
-from wfcore.usecases.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
 
 

@@ -2,7 +2,6 @@
 
 from attrs import field, frozen
 
-from wfcore.instants import DAY, MINUTE, SECOND, DurationMs
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
@@ -10,7 +9,8 @@ from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 from wfcore.ports.system import Calendar, Clock, Ids, Offload, Passwords, Templates, Tokens, inline
-from wfcore.rules.session import LoginTraffic
+from wfcore.rules.auth.session import LoginTraffic
+from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 
 
 @frozen

@@ -20,10 +20,10 @@ from wfcore.model.page import Page
 from wfcore.model.trigger import Shown
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
+from wfcore.rules.approval.quorum import items_hash
+from wfcore.rules.execution.usage import total
+from wfcore.rules.masking import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.paging import cursor_text
-from wfcore.rules.quorum import items_hash
-from wfcore.rules.secrecy import MASK, Secrets, mask, mask_text, secret_values
-from wfcore.rules.spending import total
 from wfcore.wire import shapes
 from wfcore.wire.results import RefusedFileView, StepView, UsageView
 from wfcore.wire.starts import StarterView, concurrency_view, trigger_view

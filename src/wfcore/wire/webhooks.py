@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from wfcore.instants import EpochMs
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.webhook import (
     AuthMode,
@@ -15,8 +14,9 @@ from wfcore.model.webhook import (
     Webhook,
     WebhookStatus,
 )
-from wfcore.rules.tally import Stats
-from wfcore.rules.webhook import may_be_replayed
+from wfcore.rules.webhooks.stats import Stats
+from wfcore.rules.webhooks.webhook import may_be_replayed
+from wfcore.time import EpochMs
 from wfcore.wire.shapes import ABSENT, ListPage, TriggerView
 
 

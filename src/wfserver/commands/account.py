@@ -4,15 +4,15 @@ import click
 
 from wfcore.model.access import Account, AccountStatus, Plan
 from wfcore.model.page import PageRequest
-from wfcore.usecases import accounts
+from wfcore.usecases.accounts import accounts
 from wfcore.usecases.services import Services
 from wfcore.wire.converter import plain
 from wfcore.wire.views import account_view
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, limit, pass_session, password, read_line
-from wfserver.session import Session
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, Member, limit, pass_session, password, read_line
+from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
 
 
 @click.group("account", cls=Group)
@@ -56,7 +56,7 @@ def set_(
     password = read_line(password_stdin)
 
     async def job(services: Services) -> Account:
-        found = await finding.account(services, account, "account")
+        found = await lookup.account(services, account, "account")
         return await accounts.set_account(
             services,
             found.id,

@@ -7,25 +7,25 @@ from typing import Any, TextIO
 import click
 
 from wfcore.errors import AlreadyDecided, InvalidInput
-from wfcore.instants import EpochMs
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval import Approve, Reject
-from wfcore.rules.quorum import items_hash
-from wfcore.usecases import approvals
-from wfcore.usecases.approvals import Decide
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.quorum import items_hash
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.services import Services
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, approval_view
-from wfserver import finding
-from wfserver.editing import Draft
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import console, instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, limit, pass_session, span_of_time
-from wfserver.review import PAGE, Verdict, ask, put_groups
-from wfserver.review import edit as edit_rows
-from wfserver.session import Session
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, Member, limit, pass_session, span_of_time
+from wfserver.terminal.output import console, instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.review import PAGE, Verdict, ask, put_groups
+from wfserver.terminal.review import edit as edit_rows
+from wfserver.terminal.row_editor import Draft
 
 
 @click.group("approval", cls=Group)
@@ -54,7 +54,7 @@ def list_(
     """Approvals, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
     async def job(services: Services) -> tuple[Page[Approval], Mapping[str, str]]:
-        id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
+        id = (await lookup.workflow(services, workflow)).workflow.id if workflow else None
         where = ApprovalFilter(
             statuses=status,
             workflow_id=id,
@@ -65,7 +65,7 @@ def list_(
         )
         found = await approvals.list_approvals(services, None, PageRequest(1, limit), where)
         ids = () if session.json else [one.workflow_id for one in found.rows]
-        return found, await finding.workflow_names(services, ids)
+        return found, await lookup.workflow_names(services, ids)
 
     found, names = session.work(job)
     if session.json:

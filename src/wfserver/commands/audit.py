@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 import attrs
 import click
 
-from wfcore.instants import EpochMs
 from wfcore.model.event import Anchor, AuditEntry
-from wfcore.rules.audit_chain import anchor_text, read_anchor
-from wfcore.usecases.auditing import read_audit
-from wfcore.usecases.evidence import audit_anchor, check_audit
+from wfcore.rules.audit.chain import anchor_text, read_anchor
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import read_audit
+from wfcore.usecases.audit.evidence import audit_anchor, check_audit
 from wfcore.usecases.services import Services
-from wfserver.failures import FAILED
-from wfserver.output import clean, instant, put_json, put_list, put_table
-from wfserver.params import Group, Since, pass_session
-from wfserver.session import Session
-from wfserver.shapes import audit_json
+from wfserver.terminal.failures import FAILED
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Group, Since, pass_session
+from wfserver.terminal.output import clean, instant, put_json, put_list, put_table
+from wfserver.terminal.views import audit_json
 
 _BATCH = 1_000
 _POLL_S = 0.25

@@ -7,17 +7,17 @@ from pathlib import Path
 import click
 from attrs import evolve
 
-from adapters_store.sql.migrate import prepare, require_whole
-from adapters_store.sql.sealed import keys_of
+from adapters_store.sqlite.migrate import prepare, require_whole
+from adapters_store.sqlite.sealed import keys_of
 from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
 from wfserver.data_folder import SEAL_KEY_FILE, signing_key
-from wfserver.failures import Failed
-from wfserver.output import put_json
-from wfserver.params import Command, pass_session
 from wfserver.seal_keys import file_of, sealer_of
-from wfserver.session import Session
 from wfserver.settings import SEAL_KEY, Settings
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json
 
 
 @click.command("backup", cls=Command)

@@ -7,14 +7,14 @@ import attrs
 import click
 
 from adapters_store import database_of
-from adapters_store.sql.checking import Stage, Told, check, check_counters
+from adapters_store.sqlite.full_check import Stage, Told, check, check_counters
 from wfserver.archive import ARTIFACTS
-from wfserver.failures import FAILED, Failed
-from wfserver.output import clean, put_json
-from wfserver.params import Command, pass_session
 from wfserver.seal_keys import sealer_of
-from wfserver.session import Session
 from wfserver.settings import Settings
+from wfserver.terminal.failures import FAILED, Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import clean, put_json
 
 
 @click.command("check", cls=Command)

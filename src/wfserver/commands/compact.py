@@ -7,13 +7,13 @@ from time import monotonic
 import click
 
 from adapters_store import database_of
-from adapters_store.sql.room import carry_over, keeps_account, used, write_anew
+from adapters_store.sqlite.vacuum import carry_over, keeps_account, used, write_anew
 from wfserver.compose import System
-from wfserver.failures import Failed
-from wfserver.output import put_json
-from wfserver.params import Command, pass_session
-from wfserver.presence import is_serving
-from wfserver.session import Session
+from wfserver.serving.pidfile import is_serving
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json
 
 _PIECE = 1 << 20
 _BESIDE_S = 1.0

@@ -7,12 +7,12 @@ import click
 
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
-from wfserver.checkup import checks
 from wfserver.definition import interpreters
+from wfserver.health import checks
 from wfserver.isolation import COUNTING, isolation_here
-from wfserver.output import clean, console, put_json
-from wfserver.params import Command, pass_session
-from wfserver.session import Session
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import clean, console, put_json
 
 
 @click.command("doctor", cls=Command)

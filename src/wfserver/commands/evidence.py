@@ -5,15 +5,15 @@ from pathlib import Path
 
 import click
 
-from wfcore.rules.audit_chain import digest
-from wfcore.rules.evidence import Unfit, anchor_misfit, read_evidence
-from wfcore.usecases.evidence import write_evidence
+from wfcore.rules.audit.chain import digest
+from wfcore.rules.audit.evidence import Unfit, anchor_misfit, read_evidence
+from wfcore.usecases.audit.evidence import write_evidence
 from wfserver.commands.audit import anchors, read_anchors
-from wfserver.failures import FAILED, Failed
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import put_json
-from wfserver.params import Group, pass_session
-from wfserver.session import Session
+from wfserver.terminal.failures import FAILED, Failed
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.output import put_json
 
 
 class _Evidence(Group):

@@ -7,24 +7,35 @@ from typing import Any, TypeVar
 
 import click
 
-from wfcore.instants import EpochMs
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.variables import parse_text
-from wfcore.usecases import executions, starting
-from wfcore.usecases.executions import REST
-from wfcore.usecases.explaining import explain_execution
+from wfcore.time import EpochMs
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions.executions import REST
+from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
-from wfcore.usecases.starting import Started
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import explanation_view
 from wfcore.wire.shapes import ExecutionRow, LogView, StatusView
 from wfcore.wire.views import execution_row, log_view, start_view, status_view
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import (
+from wfserver.serving.pidfile import is_serving
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import (
+    Duration,
+    Group,
+    Member,
+    inputs,
+    limit,
+    pass_session,
+    span_of_time,
+)
+from wfserver.terminal.output import (
     clean,
     instant,
     put_fields,
@@ -34,17 +45,6 @@ from wfserver.output import (
     shortened,
     span,
 )
-from wfserver.params import (
-    Duration,
-    Group,
-    Member,
-    inputs,
-    limit,
-    pass_session,
-    span_of_time,
-)
-from wfserver.presence import is_serving
-from wfserver.session import Session
 
 _POLL_S = 0.1
 _PATIENCE_S = 3.0
@@ -106,7 +106,7 @@ def list_(
     """Executions, newest first. WHEN: 1h ago, an ISO date and time, or epoch milliseconds."""
 
     async def job(services: Services) -> tuple[Page[Execution], Mapping[str, str]]:
-        id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
+        id = (await lookup.workflow(services, workflow)).workflow.id if workflow else None
         where = ExecutionFilter(None, id, status, by, since, until, oldest)
         found = await executions.list_executions(services, None, PageRequest(1, limit), where)
         return found, await executions.starter_names(services, found.rows)
@@ -204,7 +204,7 @@ def redrive(session: Session, id: str, wait: bool, timeout: int | None) -> int |
 
     async def job(services: Services) -> Started:
         old = await executions.read_execution(services, None, id)
-        who = await finding.owner_of(services, old.owner_id)
+        who = await lookup.owner_of(services, old.owner_id)
         return await starting.redrive(
             services, who, id, source=TriggerSource.MANUAL, origin=AT_THE_COMMAND_LINE
         )
@@ -238,11 +238,11 @@ def _started(
 
 
 async def _start(services: Services, workflow: str, given: tuple[tuple[str, str], ...]) -> Started:
-    found = await finding.workflow(services, workflow)
+    found = await lookup.workflow(services, workflow)
     declared = found.definition.variables
     return await starting.start_execution(
         services,
-        await finding.owner_of(services, found.workflow.owner_id),
+        await lookup.owner_of(services, found.workflow.owner_id),
         found.workflow.id,
         {name: parse_text(declared.get(name), text) for name, text in given},
         source=TriggerSource.MANUAL,

@@ -2,18 +2,18 @@
 
 import click
 
-from wfcore.instants import DurationMs
 from wfcore.model.access import Account, ApiKey, Scope
 from wfcore.rules.limits import ROTATION_OVERLAP
-from wfcore.usecases import keys
-from wfcore.usecases.keys import IssuedKey
+from wfcore.time import DurationMs
+from wfcore.usecases.accounts import keys
+from wfcore.usecases.accounts.keys import IssuedKey
 from wfcore.usecases.services import Services
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Duration, Group, Member, pass_session
-from wfserver.session import Session
-from wfserver.shapes import key_json
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Duration, Group, Member, pass_session
+from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.views import key_json
 
 
 @click.group("key", cls=Group)
@@ -44,7 +44,7 @@ def create(
     """A new key, with what it may do."""
 
     async def job(services: Services) -> IssuedKey:
-        owner = await finding.account(services, account)
+        owner = await lookup.account(services, account)
         return await keys.create_key(
             services, owner.id, name, scopes, expires_in, origin=AT_THE_COMMAND_LINE
         )
@@ -94,7 +94,7 @@ def list_(session: Session, account: str) -> None:
     """The keys of an account, newest first, with when they were last used."""
 
     async def job(services: Services) -> tuple[Account, list[ApiKey]]:
-        owner = await finding.account(services, account)
+        owner = await lookup.account(services, account)
         return owner, list(await keys.list_keys(services, owner.id))
 
     owner, found = session.work(job)

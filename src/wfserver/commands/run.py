@@ -15,18 +15,18 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
 from wfcore.wire.views import result_view
 from wfserver import logs
 from wfserver.definition import announce_packages, read_text
-from wfserver.local import Decision, Ran, Watcher, for_a_run, run_here
-from wfserver.output import as_json, clean, console, put_json, span
-from wfserver.params import Command, inputs, pass_session
-from wfserver.progress import Progress
-from wfserver.review import PAGE, ask, put_groups
-from wfserver.session import Session
+from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, inputs, pass_session
+from wfserver.terminal.output import as_json, clean, console, put_json, span
+from wfserver.terminal.progress import Progress
+from wfserver.terminal.review import PAGE, ask, put_groups
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,11 +8,11 @@ import click
 from wfcore.model.access import NamedSecret
 from wfcore.usecases import named_secrets
 from wfcore.usecases.services import Services
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_json, put_list, put_table
-from wfserver.params import Group, pass_session
-from wfserver.session import Session
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.output import instant, put_json, put_list, put_table
 
 _account = click.option("--account", required=True, metavar="ID-or-EMAIL", help="Whose secrets.")
 
@@ -31,7 +31,7 @@ def set_(session: Session, name: str, account: str) -> None:
     value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
 
     async def job(services: Services) -> None:
-        owner = await finding.account(services, account)
+        owner = await lookup.account(services, account)
         await named_secrets.set_secret(services, owner.id, name, value, AT_THE_COMMAND_LINE)
 
     session.work(job)
@@ -45,7 +45,7 @@ def list_(session: Session, account: str) -> None:
     """Names of the secrets of an account, and when each was set."""
 
     async def job(services: Services) -> Sequence[NamedSecret]:
-        owner = await finding.account(services, account)
+        owner = await lookup.account(services, account)
         return await named_secrets.list_secrets(services, owner.id)
 
     found = session.work(job)
@@ -64,7 +64,7 @@ def delete(session: Session, name: str, account: str) -> None:
     """Delete a secret; steps that list it fail from then on."""
 
     async def job(services: Services) -> None:
-        owner = await finding.account(services, account)
+        owner = await lookup.account(services, account)
         await named_secrets.delete_secret(services, owner.id, name, AT_THE_COMMAND_LINE)
 
     session.work(job)

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wfserver.collecting import no_collecting
-from wfserver.listening import serve
-from wfserver.output import put_json
-from wfserver.params import Command, pass_session
-from wfserver.session import Session
+from wfserver.serving.gc_tuning import no_collecting
+from wfserver.serving.listening import serve
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json
 
 if TYPE_CHECKING:
-    from wfserver.serve import ServerInfo
+    from wfserver.serving.serve import ServerInfo
 
 
 @click.command("serve", cls=Command)

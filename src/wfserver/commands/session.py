@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import click
 
 from wfcore.model.access import Session as ConsoleSession
-from wfcore.usecases import sessions
+from wfcore.usecases.accounts import sessions
 from wfcore.usecases.services import Services
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_json, put_list, put_table
-from wfserver.params import Group, pass_session
-from wfserver.session import Session
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.output import instant, put_json, put_list, put_table
 
 
 @click.group("session", cls=Group)
@@ -26,7 +26,7 @@ def list_(session: Session, account: str) -> None:
     """The sessions of an account that have not ended, newest first."""
 
     async def job(services: Services) -> Sequence[ConsoleSession]:
-        owner = await finding.account(services, account, "account")
+        owner = await lookup.account(services, account, "account")
         return await sessions.list_sessions(services, owner.id)
 
     found = session.work(job)
@@ -45,7 +45,7 @@ def end(session: Session, account: str, id: str | None) -> None:
     """Sign an account out everywhere, or end the one session ID; from the next request on."""
 
     async def job(services: Services) -> str:
-        owner = await finding.account(services, account, "account")
+        owner = await lookup.account(services, account, "account")
         if id is None:
             await sessions.end_sessions(services, owner.id, AT_THE_COMMAND_LINE)
         else:

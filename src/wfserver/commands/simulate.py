@@ -10,9 +10,9 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.testing.simulator import Failure, Recipe, Summary, play, shrunk, simulate
-from wfserver.output import console, put_json, put_table
-from wfserver.params import Command, pass_session
-from wfserver.session import Session
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import console, put_json, put_table
 
 LAST_LINES = 60
 """How much of a trace is shown; a kept world shows all of it."""

@@ -3,9 +3,9 @@
 import click
 
 from wfcore.rules.states import MACHINES, as_json, as_mermaid, as_text
-from wfserver.output import put_json
-from wfserver.params import Command, pass_session
-from wfserver.session import Session
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json
 
 _TEXTS = {"text": as_text, "mermaid": as_mermaid}
 

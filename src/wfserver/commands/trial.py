@@ -11,17 +11,17 @@ import click
 
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.quorum import items_hash
+from wfcore.rules.approval.quorum import items_hash
 from wfserver import sample
-from wfserver.editing import Draft
-from wfserver.failures import Failed
-from wfserver.first import KEY_FILE, read_key
-from wfserver.http import Api, Exchange
-from wfserver.output import as_json, clean, console, put_json, shortened
-from wfserver.params import Command, pass_session
-from wfserver.presence import noted_url
-from wfserver.review import PAGE, Verdict, ask, put_groups
-from wfserver.session import Session
+from wfserver.bootstrap import KEY_FILE, read_key
+from wfserver.serving.pidfile import noted_url
+from wfserver.terminal.failures import Failed
+from wfserver.terminal.http_client import Api, Exchange
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import as_json, clean, console, put_json, shortened
+from wfserver.terminal.review import PAGE, Verdict, ask, put_groups
+from wfserver.terminal.row_editor import Draft
 
 if TYPE_CHECKING:
     from rich.console import Console

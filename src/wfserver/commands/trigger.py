@@ -7,13 +7,13 @@ import click
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Schedule, Shown, TriggerSpec
 from wfcore.usecases.services import Services
-from wfcore.usecases.triggers import list_triggers
+from wfcore.usecases.workflows.triggers import list_triggers
 from wfcore.wire.converter import plain
 from wfcore.wire.starts import trigger_view
-from wfserver import finding
-from wfserver.output import instant, put_list, put_table
-from wfserver.params import Group, limit, pass_session
-from wfserver.session import Session
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Group, limit, pass_session
+from wfserver.terminal.output import instant, put_list, put_table
 
 
 @click.group("trigger", cls=Group)
@@ -29,7 +29,7 @@ def list_(session: Session, workflow: str | None, limit: int) -> None:
     """All triggers: what they wait for, when they fire next, and why they do not."""
 
     async def job(services: Services) -> Page[Shown]:
-        id = (await finding.workflow(services, workflow)).workflow.id if workflow else None
+        id = (await lookup.workflow(services, workflow)).workflow.id if workflow else None
         return await list_triggers(services, None, PageRequest(1, limit), id)
 
     found = session.work(job)

@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wfserver.collecting import no_collecting
+from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
-from wfserver.first import First, first_things
-from wfserver.listening import require_free_port, serve
-from wfserver.output import put_json
-from wfserver.params import Command, pass_session
-from wfserver.session import Session
-from wfserver.welcome import welcome, welcome_json
+from wfserver.serving.gc_tuning import no_collecting
+from wfserver.serving.listening import require_free_port, serve
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.options import Command, pass_session
+from wfserver.terminal.output import put_json
+from wfserver.terminal.welcome import welcome, welcome_json
 
 if TYPE_CHECKING:
-    from wfserver.serve import ServerInfo
+    from wfserver.serving.serve import ServerInfo
 
 
 @click.command("up", cls=Command)

@@ -7,23 +7,32 @@ from typing import Any, TypeAlias
 import click
 
 from wfcore.errors import InvalidInput
-from wfcore.instants import EpochMs
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Scheme, Webhook, WebhookStatus
-from wfcore.usecases import deliveries, webhooks
-from wfcore.usecases.keys import find_key
+from wfcore.time import EpochMs
+from wfcore.usecases.accounts.keys import find_key
+from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
-from wfcore.usecases.starting import Started
-from wfcore.usecases.webhooks import Change, NewWebhook
+from wfcore.usecases.webhooks import deliveries, webhooks
+from wfcore.usecases.webhooks.webhooks import Change, NewWebhook
 from wfcore.wire.converter import plain
 from wfcore.wire.webhooks import delivery_view, trigger_view, webhook_view
-from wfserver import finding
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Duration, Group, Member, Pair, limit, pass_session, read_line, secret
-from wfserver.presence import base_url
-from wfserver.session import Session
+from wfserver.serving.pidfile import base_url
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import (
+    Duration,
+    Group,
+    Member,
+    Pair,
+    limit,
+    pass_session,
+    read_line,
+    secret,
+)
+from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
 
 _Listed: TypeAlias = tuple[Webhook, EpochMs | None]
 
@@ -77,9 +86,9 @@ def create(
         raise click.UsageError("Give exactly one of --key, --secret (or --scheme) and --open")
 
     async def job(services: Services) -> Webhook:
-        found = (await finding.workflow(services, workflow)).workflow
+        found = (await lookup.workflow(services, workflow)).workflow
         owner = await _key_owner(services, key) if key else found.owner_id
-        who = await finding.owner_of(services, owner)
+        who = await lookup.owner_of(services, owner)
         new = NewWebhook(
             found.id,
             name,
@@ -235,8 +244,8 @@ def list_(session: Session, limit: int) -> None:
         rows = [(one, await webhooks.last_triggered(services, one.id)) for one in page.rows]
         if session.json:
             return rows, page.total, {}
-        names = await finding.workflow_names(services, [one.workflow_id for one in page.rows])
-        emails = await finding.emails(services, [one.owner_id for one in page.rows])
+        names = await lookup.workflow_names(services, [one.workflow_id for one in page.rows])
+        emails = await lookup.emails(services, [one.owner_id for one in page.rows])
         return rows, page.total, {**names, **emails}
 
     rows, total, names = session.work(job)

@@ -9,20 +9,20 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Permission, Share
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Concurrency, Workflow
-from wfcore.usecases import workflows
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows import Defined
+from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.converter import plain
 from wfcore.wire.views import workflow_view
-from wfserver import finding
 from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires
 from wfserver.definition import announce_packages, read_text
-from wfserver.finding import AT_THE_COMMAND_LINE
-from wfserver.output import instant, put_fields, put_json, put_list, put_table
-from wfserver.params import Group, Member, limit, pass_session
-from wfserver.session import Session
-from wfserver.shapes import share_json
+from wfserver.terminal import lookup
+from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
+from wfserver.terminal.options import Group, Member, limit, pass_session
+from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.views import share_json
 
 
 @click.group("workflow", cls=Group)
@@ -40,7 +40,7 @@ def apply(session: Session, file: str, owner: str) -> None:
     definition = text.definition()
 
     async def job(services: Services) -> Workflow:
-        account = await finding.account(services, owner, "--owner")
+        account = await lookup.account(services, owner, "--owner")
         return await workflows.apply_workflow(
             services, account.id, definition, origin=AT_THE_COMMAND_LINE
         )
@@ -69,7 +69,7 @@ def list_(session: Session, limit: int) -> None:
     async def job(services: Services) -> tuple[Page[Defined], Mapping[str, str]]:
         found = await workflows.list_workflows(services, None, PageRequest(1, limit))
         owners = () if session.json else [one.workflow.owner_id for one in found.rows]
-        return found, await finding.emails(services, owners)
+        return found, await lookup.emails(services, owners)
 
     found, emails = session.work(job)
     if session.json:
@@ -86,7 +86,7 @@ def show(session: Session, workflow: str) -> None:
     """One workflow: its steps, variables and shares."""
 
     async def job(services: Services) -> tuple[Defined, Sequence[Share]]:
-        found = await finding.workflow(services, workflow)
+        found = await lookup.workflow(services, workflow)
         return found, await workflows.shares_of(services, found.workflow.id)
 
     found, shares = session.work(job)
@@ -144,7 +144,7 @@ def delete(session: Session, workflow: str) -> None:
     """Delete a workflow. Its webhooks are disabled, its executions go on."""
 
     async def job(services: Services) -> str:
-        found = await finding.workflow(services, workflow)
+        found = await lookup.workflow(services, workflow)
         await workflows.delete_workflow(services, found.workflow.id, origin=AT_THE_COMMAND_LINE)
         return found.workflow.id
 
@@ -157,8 +157,8 @@ def delete(session: Session, workflow: str) -> None:
 
 def _share(session: Session, workflow: str, other: str, permission: Permission | None) -> Any:
     async def job(services: Services) -> dict[str, Any]:
-        found = await finding.workflow(services, workflow)
-        account = await finding.account(services, other, "--with")
+        found = await lookup.workflow(services, workflow)
+        account = await lookup.account(services, other, "--with")
         await workflows.share_workflow(
             services, found.workflow.id, account.id, permission, origin=AT_THE_COMMAND_LINE
         )

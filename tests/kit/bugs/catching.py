@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from wfcore.errors import WfError
 from wfcore.testing import vectors
-from wfcore.testing.contracts import dispatcher, dispatching, wakeups
+from wfcore.testing.contracts import wakeups, worker, worker_site
 from wfcore.testing.vectors.making import text
 
 CAUGHT = (AssertionError, ExceptionGroup, pytest.fail.Exception, TimeoutError, WfError)
@@ -125,8 +125,8 @@ def vector(name: str) -> Callable[[], None]:
 def impatient() -> Iterator[None]:
     """What never comes is not waited for as long as in an honest run."""
     with (
-        mock.patch.object(dispatching, "PATIENCE_S", SOON_S),
-        mock.patch.object(dispatcher, "PATIENCE_S", SOON_S),
+        mock.patch.object(worker_site, "PATIENCE_S", SOON_S),
+        mock.patch.object(worker, "PATIENCE_S", SOON_S),
         mock.patch.object(wakeups, "PATIENCE_S", SOON_S),
     ):
         yield

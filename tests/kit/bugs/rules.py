@@ -9,20 +9,23 @@ from attrs import evolve
 
 from kit.bugs.catching import Bug, patched, promise, vector, walk
 from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
-from wfcore.instants import EpochMs
 from wfcore.machine import Machine, Row
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.webhook import DisabledReason
 from wfcore.model.window import Window
-from wfcore.rules import api_key, approval, execution, proceed, rate, signature, webhook
-from wfcore.rules.execution_machine import EXECUTION, CancelAsked
-from wfcore.rules.moves import Begin, Skip
-from wfcore.rules.plan import plan
-from wfcore.testing import walks_execution
+from wfcore.rules.approval import machine as approval
+from wfcore.rules.auth import api_key, rate_limit, signature
+from wfcore.rules.execution import fold, proceed
+from wfcore.rules.execution.actions import Begin, Skip
+from wfcore.rules.execution.machine import EXECUTION, CancelAsked
+from wfcore.rules.execution.plan import plan
+from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import MachineContract
 from wfcore.testing.vectors import mappings
-from wfcore.testing.walks_decisions import ApprovalWalk, WebhookWalk
-from wfcore.testing.walks_execution import ExecutionWalk
+from wfcore.testing.walks import execution as walks_execution
+from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
+from wfcore.testing.walks.execution import ExecutionWalk
+from wfcore.time import EpochMs
 
 A = approval.S
 E = ExecutionStatus
@@ -55,8 +58,8 @@ def gap_before_the_end(run: Any, now: Any, said: Any) -> Any:
     return tuple(evolve(one, number=one.number + (one.kind in final)) for one in events)
 
 
-NUMBERED = execution._numbered
-ADVANCE = execution.advance
+NUMBERED = fold._numbered
+ADVANCE = fold.advance
 
 
 def keeps_its_worker(run: Any, fact: Any, now: Any) -> Outcome[Any]:
@@ -111,10 +114,10 @@ def sliding_windows() -> Iterator[None]:
     def sliding(kind: str, now: int, length: int, limit: int | None) -> Window:
         return Window(kind, EpochMs(now), EpochMs(now + length), limit)
 
-    rate._windows.cache_clear()
-    with mock.patch.object(rate, "_window", sliding):
+    rate_limit._windows.cache_clear()
+    with mock.patch.object(rate_limit, "_window", sliding):
         yield
-    rate._windows.cache_clear()
+    rate_limit._windows.cache_clear()
 
 
 class Anything(str):
@@ -167,14 +170,14 @@ BUGS = (
     ),
     Bug(
         "what has ended is cancelled",
-        patched(execution, "EXECUTION", ENDS_TWICE),
+        patched(fold, "EXECUTION", ENDS_TWICE),
         promise(
             ExecutionRows, "test_every_fact_without_a_row_is_refused", state=lambda: E.COMPLETED
         ),
     ),
     Bug(
         "a gap in the numbers before the end",
-        patched(execution, "_numbered", gap_before_the_end),
+        patched(fold, "_numbered", gap_before_the_end),
         walk(ExecutionWalk),
     ),
     Bug(
@@ -204,7 +207,7 @@ BUGS = (
     ),
     Bug(
         "the last reason to disable wins",
-        lambda: mock.patch("wfcore.testing.walks_decisions.moved", last_reason),
+        lambda: mock.patch("wfcore.testing.walks.decisions.moved", last_reason),
         walk(WebhookWalk),
     ),
     Bug(

@@ -8,18 +8,19 @@ from unittest import mock
 
 from attrs import evolve
 
-from adapters_runtime import dispatcher as ours
-from adapters_runtime import templates, wakeups
-from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.engine import wakeups
+from adapters_runtime.engine import worker as ours
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.expressions import templates
 from adapters_runtime.expressions.scope import as_text
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import SystemClock, SystemIds
-from adapters_runtime.templates import MiniJinjaTemplates
-from adapters_runtime.wakeups import Wakeups
 from kit.bugs.catching import Bug, patched, promise
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.ports.models import Answer
 from wfcore.ports.runtime import StepEnd
-from wfcore.rules import interruption
+from wfcore.rules.execution import interruption
 from wfcore.testing.contracts import (
     CallContract,
     ClockContract,
@@ -30,12 +31,12 @@ from wfcore.testing.contracts import (
     TemplatesContract,
     WakeupContract,
 )
-from wfcore.testing.contracts.dispatching import Site
 from wfcore.testing.contracts.steps import job
+from wfcore.testing.contracts.worker_site import Site
 from wfcore.testing.fakes import PlainPasswords
 from wfcore.testing.fakes_running import ScriptedRunner
 from wfcore.testing.models import MODEL, FixedPrices
-from wfcore.usecases import running
+from wfcore.usecases.executions import worker as running
 
 RUNNING = StepStatus.RUNNING
 

@@ -9,10 +9,10 @@ from unittest import mock
 from attrs import evolve
 
 from adapters_store.memory import MemoryCounters, MemoryStore
-from adapters_store.sql import claims
-from adapters_store.sql import runs as sql_runs
-from adapters_store.sql import writer as sql_writer
-from adapters_store.sqlite import SqliteStore
+from adapters_store.sqlite import claims
+from adapters_store.sqlite import runs as sql_runs
+from adapters_store.sqlite import writer as sql_writer
+from adapters_store.sqlite.store import SqliteStore
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
 from wfcore.memory import counters, records, runs

@@ -14,8 +14,8 @@ from attrs import define, evolve, field
 from proof import faults
 from wfcore.errors import Stale
 from wfcore.ports.runtime import StepJob
-from wfcore.usecases import running
-from wfcore.usecases.running import Lease, Work
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
 
 SOON_S = 0.005
@@ -61,7 +61,7 @@ class _LateUnit:
 
 def plant() -> None:
     faults.expect()
-    record, complete = running.begin, running.complete_step
+    record, complete = worker.begin, worker.complete_step
     late: dict[Lease, asyncio.Task[None]] = {}
 
     async def begin(services: Services, lease: Lease) -> Work:
@@ -79,7 +79,7 @@ def plant() -> None:
             await late[lease]
         return await complete(services, lease, *args, **more)
 
-    running.begin, running.complete_step = begin, complete_step
+    worker.begin, worker.complete_step = begin, complete_step
 
 
 async def _store_late(store: _LateStore, job: StepJob, before: int) -> None:

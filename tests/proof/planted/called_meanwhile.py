@@ -2,17 +2,17 @@
 
 from attrs import evolve
 
-from wfcore.instants import DurationMs, EpochMs, later
 from wfcore.model.callback import Callback
-from wfcore.usecases import calling_back
+from wfcore.time import DurationMs, EpochMs, later
+from wfcore.usecases.executions import callbacks
 
 SOON = DurationMs(100)
 
 
 def plant() -> None:
-    attempted = calling_back.attempted
+    attempted = callbacks.attempted
 
     def impatient(callback: Callback, now: EpochMs) -> Callback:
         return evolve(attempted(callback, now), due_at=later(now, SOON))
 
-    calling_back.attempted = impatient
+    callbacks.attempted = impatient

@@ -1,7 +1,7 @@
 """The 200 of a cancel is sent before the cancel is stored. EX-7."""
 
 from proof.planted.acknowledged_early import acknowledge_early
-from wfcore.usecases import executions
+from wfcore.usecases.executions import executions
 
 
 def plant() -> None:

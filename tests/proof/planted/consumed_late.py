@@ -6,8 +6,8 @@ from attrs import define, field
 
 from proof import faults
 from wfcore.model.trigger import Trigger, TriggerSpec
-from wfcore.usecases import firing
 from wfcore.usecases.services import Services
+from wfcore.usecases.workflows import firing
 
 
 @define

@@ -1,7 +1,7 @@
 """The 200 of a decision is sent before the decision is stored. AP-6."""
 
 from proof.planted.acknowledged_early import acknowledge_early
-from wfcore.usecases import approvals
+from wfcore.usecases.approvals import approvals
 
 
 def plant() -> None:

@@ -8,20 +8,20 @@ from typing import Any
 
 from proof import faults
 from wfcore.ports.callbacks import Answer
-from wfcore.usecases import calling_back
-from wfcore.usecases.calling_back import Call
+from wfcore.usecases.executions import callbacks
+from wfcore.usecases.executions.callbacks import Call
 from wfcore.usecases.services import Services
 
 
 def plant() -> None:
     faults.expect()
-    take = calling_back._take
+    take = callbacks._take
 
     async def delivered(services: Services, *args: Any) -> Call | None:
         call = await take(services, *args)
         if call is not None:
-            await calling_back.settle_call(services, call, Answer(200))
+            await callbacks.settle_call(services, call, Answer(200))
             faults.freeze("")
         return call
 
-    calling_back._take = delivered
+    callbacks._take = delivered

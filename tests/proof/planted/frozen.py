@@ -8,17 +8,17 @@ has taken over. EX-16.
 from threading import Event, Lock
 from typing import Any
 
-from adapters_runtime.dispatcher import Dispatcher
-from adapters_store.sql.writer import Writer
+from adapters_runtime.engine.worker import Dispatcher
+from adapters_store.sqlite.writer import Writer
 from proof import faults
-from wfcore.usecases import running
-from wfcore.usecases.running import Lease, Work
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
 
 
 def plant() -> None:
     faults.expect()
-    begin, keep = running.begin, Dispatcher.keep_leases
+    begin, keep = worker.begin, Dispatcher.keep_leases
     carry_out, writing = Writer._carry_out, Lock()
     woken = Event()
 
@@ -42,5 +42,5 @@ def plant() -> None:
             await keep(self)
 
     Writer._carry_out = locking  # type: ignore[method-assign]
-    running.begin = late
+    worker.begin = late
     Dispatcher.keep_leases = keep_leases  # type: ignore[method-assign]

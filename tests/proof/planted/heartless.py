@@ -4,7 +4,7 @@ No heartbeat: a server neither keeps its leases nor notices that it lost them.
 No bug by itself, for the fencing numbers hold without it; it clears the way to them. EX-16.
 """
 
-from adapters_runtime.dispatcher import Dispatcher
+from adapters_runtime.engine.worker import Dispatcher
 
 
 def plant() -> None:

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from adapters_store.sql.records import Replays
+from adapters_store.sqlite.records import Replays
 from wfcore.model.replay import Replay
 
 

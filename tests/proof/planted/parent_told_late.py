@@ -7,17 +7,18 @@ The fault: the server stops between the two.
 from typing import Any
 
 from proof import faults
-from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution
-from wfcore.rules.family import waits_for
-from wfcore.usecases import _apply, running
-from wfcore.usecases._retry import retried
+from wfcore.rules.execution.children import waits_for
+from wfcore.time import EpochMs
+from wfcore.usecases import stage
+from wfcore.usecases.executions import worker
+from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
 
 
 def plant() -> None:
     faults.expect()
-    complete, tell = running.complete_step, _apply._tell_parent
+    complete, tell = worker.complete_step, stage._tell_parent
     late: list[tuple[Any, ...]] = []
 
     async def keep(_: Any, *told: Any) -> tuple[()]:
@@ -41,5 +42,5 @@ def plant() -> None:
             await tell(unit, parent_id, child, now)
             await unit.commit()
 
-    _apply._tell_parent = keep  # type: ignore[assignment]
-    running.complete_step = complete_step
+    stage._tell_parent = keep  # type: ignore[assignment]
+    worker.complete_step = complete_step

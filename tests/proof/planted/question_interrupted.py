@@ -10,18 +10,18 @@ from typing import Any
 from attrs import evolve
 
 from proof import faults
-from wfcore.instants import EpochMs
 from wfcore.model.execution import Execution, StepStatus
-from wfcore.rules import execution, execution_machine
-from wfcore.rules.execution_steps import Move, closed
-from wfcore.usecases import running
-from wfcore.usecases.running import Lease
+from wfcore.rules.execution import fold, machine
+from wfcore.rules.execution.fold_steps import Move, closed
+from wfcore.time import EpochMs
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.worker import Lease
 from wfcore.usecases.services import Services
 
 
 def plant() -> None:
     faults.expect()
-    complete, lost = running.complete_step, execution._lost
+    complete, lost = worker.complete_step, fold._lost
 
     async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
         work = await complete(services, lease, *args, **more)
@@ -31,7 +31,7 @@ def plant() -> None:
             faults.freeze("")
         return work
 
-    def forgetful(run: Execution, fact: execution_machine.WorkerLost, now: EpochMs) -> Move:
+    def forgetful(run: Execution, fact: machine.WorkerLost, now: EpochMs) -> Move:
         move = lost(run, fact, now)
         results = {
             key: closed(result, StepStatus.INTERRUPTED, now, "The worker stopped")
@@ -41,6 +41,6 @@ def plant() -> None:
         }
         return evolve(move, changes={**move.changes, "step_results": results})
 
-    folds: Mapping[type, Any] = execution.FOLDS
-    folds[execution_machine.WorkerLost] = forgetful  # type: ignore[index]
-    running.complete_step = complete_step
+    folds: Mapping[type, Any] = fold.FOLDS
+    folds[machine.WorkerLost] = forgetful  # type: ignore[index]
+    worker.complete_step = complete_step

@@ -1,6 +1,6 @@
 """Recovery starts interrupted steps again, whoever asked for the execution. EX-14."""
 
-from wfcore.rules import interruption
+from wfcore.rules.execution import interruption
 
 
 def plant() -> None:

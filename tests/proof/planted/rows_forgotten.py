@@ -2,7 +2,7 @@
 
 from wfcore.model.approval import Approval
 from wfcore.model.json import JsonObject
-from wfcore.usecases import approvals
+from wfcore.usecases.approvals import approvals
 
 
 def plant() -> None:

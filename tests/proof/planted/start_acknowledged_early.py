@@ -1,7 +1,7 @@
 """The 202 of a start is sent before the execution is stored. EX-1."""
 
 from proof.planted.acknowledged_early import acknowledge_early
-from wfcore.usecases import starting
+from wfcore.usecases.executions import starting
 
 
 def plant() -> None:

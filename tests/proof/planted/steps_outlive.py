@@ -4,7 +4,7 @@ import asyncio
 import os
 from typing import Any
 
-from adapters_runtime.code_step import CodeStepRunner
+from adapters_runtime.code.runner import CodeStepRunner
 from wfcore.ports.runtime import StepEnd, StepJob
 
 

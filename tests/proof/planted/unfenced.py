@@ -2,8 +2,8 @@
 
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Unit
-from wfcore.usecases import running
-from wfcore.usecases.running import Lease
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.worker import Lease
 
 
 def plant() -> None:
@@ -12,4 +12,4 @@ def plant() -> None:
         assert run is not None
         return run
 
-    running._leased = leased
+    worker._leased = leased

@@ -1,6 +1,6 @@
 """Recovery does not look at `onInterrupt`. EX-25."""
 
-from wfcore.rules import interruption
+from wfcore.rules.execution import interruption
 
 
 def plant() -> None:

@@ -4,9 +4,8 @@ Contract suites for the authors of adapters: what each port promises, as tests t
 Inherit from the one for your port, give the fixtures that it names, and run pytest.
 """
 
+from wfcore.testing.contracts.callback_client import CourierContract
 from wfcore.testing.contracts.counters import CountersContract
-from wfcore.testing.contracts.courier import CourierContract
-from wfcore.testing.contracts.dispatcher import DispatcherContract
 from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
 from wfcore.testing.contracts.machine import MachineContract
@@ -23,6 +22,7 @@ from wfcore.testing.contracts.system import (
 )
 from wfcore.testing.contracts.templates import CalendarContract, TemplatesContract
 from wfcore.testing.contracts.wakeups import WakeupContract
+from wfcore.testing.contracts.worker import DispatcherContract
 
 __all__ = [
     "CalendarContract",

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from wfcore.errors import Stale
-from wfcore.instants import EpochMs
 from wfcore.model.event import ChainedEntry
 from wfcore.ports.store import Store
-from wfcore.rules.audit_chain import (
+from wfcore.rules.audit.chain import (
     BEGINNING,
     digest,
     end_fault,
@@ -20,6 +19,7 @@ from wfcore.rules.audit_chain import (
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
+from wfcore.time import EpochMs
 
 NEVER = EpochMs(0)
 

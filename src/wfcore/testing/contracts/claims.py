@@ -7,13 +7,13 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale
-from wfcore.instants import HOUR, EpochMs
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
+from wfcore.time import HOUR, EpochMs
 
 UNTIL = EpochMs(NOW + 30_000)
 MANY = Slots(places=1_000)

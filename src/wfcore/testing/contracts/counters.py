@@ -2,10 +2,10 @@
 
 import asyncio
 
-from wfcore.instants import DAY, MINUTE, EpochMs
 from wfcore.ports.counters import Counters, Taken, Window
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.awaited import Awaited
+from wfcore.time import DAY, MINUTE, EpochMs
 
 
 def minute(limit: int | None, start: int = NOW) -> Window:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from wfcore.instants import EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import ExecutionStatus, TriggerSource
@@ -17,6 +16,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import EpochMs
 
 ALL = PageRequest(1, 100)
 

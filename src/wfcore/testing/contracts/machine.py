@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wfcore.machine import Row
-from wfcore.testing.walks import MachineWalk
+from wfcore.testing.walks.walking import MachineWalk
 
 EXAMPLES = 5
 """How many different facts each row and each state is tried with."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from wfcore.instants import DurationMs, EpochMs
 from wfcore.model.access import AccountStatus, Permission, Plan, Scope
 from wfcore.model.approval import (
     ApprovalStatus,
@@ -48,6 +47,7 @@ from wfcore.model.workflow import (
 )
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.time import DurationMs, EpochMs
 
 AWKWARD: Json = {
     "": None,

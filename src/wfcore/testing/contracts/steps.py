@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from wfcore.instants import DurationMs
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.runtime import StepJob
+from wfcore.time import DurationMs
 
 
 def job(

@@ -21,7 +21,7 @@ Time is plain integers: the suite controls it by its arguments.
 from wfcore.testing.contracts.audit import AuditContract
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.claims import ClaimContract
-from wfcore.testing.contracts.lanes import LaneContract
+from wfcore.testing.contracts.concurrency import LaneContract
 from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.pages import PageContract
 from wfcore.testing.contracts.triggers import TriggerContract

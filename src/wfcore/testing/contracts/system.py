@@ -16,12 +16,12 @@ from typing import Protocol
 
 import pytest
 
-from wfcore.instants import HOUR, MINUTE, SECOND, EpochMs
 from wfcore.ports.system import Clock, Ids, Passwords, Tokens
-from wfcore.rules.api_key import ALPHABET
-from wfcore.rules.held_time import HOLD_MS
+from wfcore.rules.auth.api_key import ALPHABET
+from wfcore.rules.clock_jumps import HOLD_MS
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.awaited import Awaited
+from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 
 
 class Turn(Protocol):

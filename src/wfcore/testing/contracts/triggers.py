@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from wfcore.errors import Stale
-from wfcore.instants import EpochMs
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
 from wfcore.ports.store import Store
@@ -13,6 +12,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
+from wfcore.time import EpochMs
 
 
 class TriggerContract:

@@ -7,7 +7,6 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale
-from wfcore.instants import DAY, EpochMs
 from wfcore.model.access import Permission
 from wfcore.model.event import EventKind
 from wfcore.model.page import PageRequest
@@ -17,6 +16,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import REPOSITORY, collect, keep
+from wfcore.time import DAY, EpochMs
 
 PAGE = PageRequest()
 

@@ -9,23 +9,27 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from wfcore.errors import RateLimited, StoreUnavailable, WfError
-from wfcore.instants import MINUTE
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
 from wfcore.testing.simulator.furnish import BUSY, PEOPLE
 from wfcore.testing.simulator.node import Gone, Node
 from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Act
-from wfcore.usecases import admission, approvals, executions, starting, webhooks, workflows
+from wfcore.time import MINUTE
+from wfcore.usecases.accounts import authenticate
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.executions.starting import Idempotency, Started
 from wfcore.usecases.services import Services
-from wfcore.usecases.starting import Idempotency, Started
+from wfcore.usecases.webhooks import webhooks
+from wfcore.usecases.workflows import workflows
 
 R = TypeVar("R")
 TRIES = 4
@@ -263,7 +267,7 @@ class Client:
 
         async def door(services: Services) -> int:
             now = services.clock.now()
-            await admission.take(services, BUSY, who.account)
+            await authenticate.take(services, BUSY, who.account)
             return now - now % MINUTE
 
         for _ in range(self._number("count")):

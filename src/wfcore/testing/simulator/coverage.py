@@ -8,8 +8,8 @@ from typing import Any
 from attrs import frozen
 
 from wfcore.machine import Machine
-from wfcore.rules.approval import APPROVAL
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.approval.machine import APPROVAL
+from wfcore.rules.execution.machine import EXECUTION
 
 WATCHED: tuple[Machine[Any], ...] = (EXECUTION, APPROVAL)
 

@@ -1,5 +1,5 @@
 """
-The dispatcher of a simulated process: what `adapters_runtime.dispatcher` does, on the driver.
+The dispatcher of a simulated process: what `adapters_runtime.engine.worker` does, on the driver.
 
 All decisions are the core's; here are only the tasks that wait for steps.
 """
@@ -11,12 +11,12 @@ from typing import Protocol, TypeVar
 from attrs import define, field
 
 from wfcore.errors import LeaseLost, StoreUnavailable
-from wfcore.instants import EpochMs
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
 from wfcore.testing.simulator.asks import Signal, sleep
 from wfcore.testing.simulator.driver import Task
-from wfcore.usecases import running
-from wfcore.usecases.running import Lease, Work
+from wfcore.time import EpochMs
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
 
 R = TypeVar("R")

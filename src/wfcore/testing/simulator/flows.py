@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition import check_definition
+from wfcore.rules.definition.check import check_definition
 from wfcore.testing.simulator.ports import SimCalendar
 
 

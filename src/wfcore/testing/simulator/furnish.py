@@ -5,7 +5,6 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from wfcore.instants import MINUTE, EpochMs
 from wfcore.memory import Disk, MemoryCounters
 from wfcore.memory.counters import Count
 from wfcore.memory.tables import ACCOUNTS, SHARES, TIMERS, TRIGGERS, WEBHOOKS
@@ -17,8 +16,9 @@ from wfcore.testing import builders as make
 from wfcore.testing.simulator.driver import at_once
 from wfcore.testing.simulator.flows import definition_of
 from wfcore.testing.simulator.ports import BIRTH
+from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows import apply_workflow
+from wfcore.usecases.workflows.workflows import apply_workflow
 
 PLAN = Plan.PRO
 """What the people of simulated worlds have paid for."""

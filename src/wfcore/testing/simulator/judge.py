@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from wfcore.instants import EpochMs
 from wfcore.memory.disk import Changes, Rows
 from wfcore.memory.tables import (
     ACCOUNTS,
@@ -28,9 +27,10 @@ from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
 from wfcore.model.workflow import DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
 from wfcore.testing.simulator.driver import Violation
+from wfcore.time import EpochMs
 
 Tables = Mapping[str, Rows]
 MOVES = {(row.state, row.target) for row in EXECUTION.rows} | {(None, EXECUTION.initial)}

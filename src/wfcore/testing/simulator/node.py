@@ -14,7 +14,7 @@ from wfcore.testing.simulator.driver import Driver, End, Task
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
 from wfcore.testing.simulator.runner import Judge, Ledger, SimRunner
 from wfcore.usecases.services import Services
-from wfcore.usecases.sweeping import next_deadline, sweep
+from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
 
 SWEEP_MS = 2_000
 

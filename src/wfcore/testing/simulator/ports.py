@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import BinaryIO
 
 from wfcore.errors import NotFound
-from wfcore.instants import EpochMs
 from wfcore.ports.files import StoredFile
-from wfcore.rules.held_time import HeldTime, agreed, held_time, service_time
+from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, service_time
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.driver import Driver
+from wfcore.time import EpochMs
 
 BIRTH = 1_700_000_000_000
 """The wall clock when a world begins."""

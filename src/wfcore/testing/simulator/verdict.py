@@ -8,7 +8,7 @@ from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.rules.execution_machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import REQUESTS
 from wfcore.testing.simulator.furnish import PLAN
 from wfcore.testing.simulator.judge import Tables

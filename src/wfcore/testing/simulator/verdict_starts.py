@@ -8,7 +8,7 @@ from wfcore.memory.tables import EVENTS, EXECUTIONS, TIMERS, TRIGGERS
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.trigger import Chain, Timer, Trigger
-from wfcore.rules.chain import keys_of
+from wfcore.rules.triggers.chain import keys_of
 from wfcore.testing.simulator.judge import Tables
 
 

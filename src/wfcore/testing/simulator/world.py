@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
-from wfcore.instants import SECOND, DurationMs
 from wfcore.memory import Disk, MemoryCounters, MemoryStore
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution
@@ -32,6 +31,7 @@ from wfcore.testing.simulator.promises import Promises
 from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.runner import Ledger
 from wfcore.testing.simulator.verdict import restless, wrong
+from wfcore.time import SECOND, DurationMs
 from wfcore.usecases.services import Policy, Services
 
 POLICY = Policy(

@@ -3,13 +3,13 @@
 from typing import Any
 
 from wfcore.effects import StartChild, StartStep
-from wfcore.instants import EpochMs
 from wfcore.model.execution import Awaits, ExecutionStatus, StepResult, StepStatus
-from wfcore.rules.definition import check_definition
-from wfcore.rules.proceed import proceed
+from wfcore.rules.definition.check import check_definition
+from wfcore.rules.execution.proceed import proceed
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.fakes import PathTemplates
+from wfcore.time import EpochMs
 
 ABOUT = (
     "What a RUNNING execution of a definition does next, given the results of its steps: which "

@@ -3,9 +3,9 @@
 from base64 import b64decode, b64encode
 from typing import Any
 
-from wfcore.instants import EpochMs
+from wfcore.rules.auth.signature import sign, signature_fits
 from wfcore.rules.callback import SECRET_PREFIX, signed
-from wfcore.rules.signature import sign, signature_fits
+from wfcore.time import EpochMs
 
 ABOUT = (
     "HMAC signatures. Bodies are given as base64 of their raw bytes: sign those, never a body "

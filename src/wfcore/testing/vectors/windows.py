@@ -3,11 +3,11 @@
 from typing import Any
 
 from wfcore.errors import RateLimited
-from wfcore.instants import EpochMs
 from wfcore.model.access import Plan
 from wfcore.model.window import Taken, Window
+from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.limits import REQUESTS, WEBHOOKS_PER_ACCOUNT
-from wfcore.rules.rate import verdict, windows
+from wfcore.time import EpochMs
 
 ABOUT = (
     "Rate limits: a window of a minute, aligned to the epoch minute, and one of a day by UTC "

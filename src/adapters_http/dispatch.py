@@ -1,0 +1,252 @@
+"""
+From a request to its answer, in one place: look-up, door, handler, answer, errors.
+
+Pure ASGI. The order in which a door looks at things is `doors`', what is allowed is the
+core's; here is only what holds for every request. JSON answers are sent without a response
+object: they are most of the traffic.
+"""
+
+import asyncio
+import logging
+import re
+import traceback
+from contextlib import suppress
+from itertools import count
+from secrets import token_hex
+from time import perf_counter
+from urllib.parse import unquote
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adapters_http import pages
+from adapters_http.auth import DOORS
+from adapters_http.body import payload_of
+from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
+from adapters_http.json import dump_json
+from adapters_http.lookup import Lookup
+from adapters_http.params import require_known_host, require_known_query, require_serving
+from adapters_http.proxies import Proxies
+from adapters_http.request import Ask, Context
+from adapters_http.route import Route
+from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
+from wfcore.rules.auth.rate_limit import Quota
+from wfcore.rules.webhooks.webhook import refusal_in_words
+from wfcore.usecases.webhooks.deliveries import note_refused_delivery
+from wfcore.wire.converter import plain
+
+log = logging.getLogger("wfcore.http")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_SLASH = re.compile(rb"%2f", re.IGNORECASE)
+_JSON = (b"content-type", b"application/json")
+_NO_STORE = (b"cache-control", b"no-store")
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_GONE = 499
+"""How an exchange that the client left is counted; nobody sees it."""
+
+
+class Pipeline:
+    """The ASGI application behind all routes; *rest* takes what is no HTTP request."""
+
+    def __init__(self, rest: ASGIApp, lookup: Lookup, context: Context) -> None:
+        self._rest = rest
+        self._lookup = lookup
+        self._context = context
+        self._proxies = Proxies(context.config.trusted_proxies)
+        self._prefix = token_hex(8)
+        self._count = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._rest(scope, receive, send)
+            return
+        began = perf_counter()
+        seen = self._proxies.seen_through(scope)
+        ask = Ask(self._context, seen, self._request_id(scope))
+        route, status = await _exchange(self._lookup, ask, receive, send)
+        label = route.path if route is not None else "unknown"
+        self._context.metrics.observe_request(label, ask.method, status, perf_counter() - began)
+
+    def _request_id(self, scope: Scope) -> str:
+        """The caller's own id where it is a sane one, else a new one."""
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                text = value.decode("latin-1")
+                if _REQUEST_ID.fullmatch(text):
+                    return str(text)
+        return f"req_{self._prefix}{next(self._count):08x}"
+
+
+async def _exchange(
+    lookup: Lookup, ask: Ask, receive: Receive, send: Send
+) -> tuple[Route | None, int]:
+    """Answer one request, whatever happens; the row and the status, for the metrics."""
+    route = None
+    try:
+        route = _match(lookup, ask)
+        require_known_host(ask, route)
+        if route.starts:
+            require_serving(ask)
+        await DOORS[route.auth](ask, route, receive)
+        require_known_query(ask, route)
+        answer = await route.handler(ask)
+        await ask.context.pace.turn()
+        body = _encoded(answer)
+        ask.context.pace.made(len(body))
+    except ClientDisconnect:
+        return route, _GONE
+    except asyncio.CancelledError:
+        if not ask.context.config.ending:
+            raise
+        return route, await _refuse(ask, route, NotReady("The server is stopping"), send)
+    except Exception as error:
+        return route, await _refuse(ask, route, error, send)
+    if isinstance(answer, Response):
+        return route, await _respond(ask, answer, receive, send)
+    await _send(send, route.status, [_JSON, *_common(ask), *_quota(ask.quota), *ask.headers], body)
+    return route, route.status
+
+
+def _encoded(answer: object) -> bytes:
+    """The JSON of a view; one that is encoded already as it is; none of a `Response`."""
+    if isinstance(answer, bytes):
+        return answer
+    return b"" if isinstance(answer, Response) else dump_json(plain(answer))
+
+
+def _match(lookup: Lookup, ask: Ask) -> Route:
+    """The row of a request, its parameters set. Raises `NoSuchPath`, `WrongMethod`."""
+    methods, values = lookup.find(_own_path(ask.scope))
+    route = methods.get(ask.method)
+    if route is None:
+        raise WrongMethod(tuple(sorted(methods))) if methods else NoSuchPath()
+    if values:
+        ask.params = dict(zip(route.names, values, strict=True))
+    return route
+
+
+def _own_path(scope: Scope) -> str:
+    """
+    The path below the one that this application is mounted under.
+
+    An encoded slash is no slash, but part of a segment: it stays as it is written.
+    """
+    path: str = scope["path"]
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%2f" in raw.lower():
+        path = unquote(_SLASH.sub(b"%252F", raw.partition(b"?")[0]))
+    root: str = scope.get("root_path", "")
+    if root and path.startswith(root):
+        return path[len(root) :] or "/"
+    return path
+
+
+async def _refuse(ask: Ask, route: Route | None, error: Exception, send: Send) -> int:
+    refused = refusal(error, route.also if route is not None else {})
+    if refused is None:
+        _report(ask, route, error)
+        refused = defect()
+    detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
+    await _note_trigger(ask, refused.status, detail)
+    if route is not None and route.html:
+        await _page(ask, refused, send)
+    else:
+        headers = [_JSON, *_common(ask), *_quota(ask.quota), *refused.headers]
+        await _send(send, refused.status, headers, refused.body)
+    return refused.status
+
+
+async def _note_trigger(ask: Ask, status: int, reason: str) -> None:
+    """A refused trigger counts in its webhook's statistics, and its owner is told why. WH-9."""
+    webhook = ask.webhook
+    if webhook is None or status == 404:
+        return
+    payload = None
+    if ask.authenticated:
+        with suppress(InvalidInput):
+            payload = payload_of(ask, webhook)
+    with suppress(StoreUnavailable):
+        await note_refused_delivery(
+            ask.services, webhook, status, reason, ask.authenticated, payload, len(ask.raw)
+        )
+
+
+async def _page(ask: Ask, refused: Refusal, send: Send) -> None:
+    html, nonce = pages.error_page(refused.status, refused.says)
+    headers = [
+        (name.lower().encode(), value.encode()) for name, value in pages.PAGE_HEADERS(nonce).items()
+    ]
+    headers += [
+        (b"content-type", b"text/html; charset=utf-8"),
+        (b"x-request-id", ask.request_id.encode()),
+    ]
+    await _send(send, refused.status, headers + refused.headers, html.encode())
+
+
+async def _respond(ask: Ask, response: Response, receive: Receive, send: Send) -> int:
+    """
+    Send a response that is no JSON.
+
+    Once it has begun, its status cannot be taken back: what fails then ends the connection,
+    so that the client sees that something is missing.
+    """
+    headers = MutableHeaders(raw=response.raw_headers)
+    for name, value in (*_common(ask), *_quota(ask.quota), *ask.headers):
+        headers.setdefault(name.decode(), value.decode())
+    begun = False
+
+    async def noting(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await response(ask.scope, receive, noting)
+    except ClientDisconnect:
+        return _GONE
+    except asyncio.CancelledError:
+        if not ask.context.config.ending:
+            raise
+        return _GONE
+    except Exception as error:
+        if not begun:
+            return await _refuse(ask, None, error, send)
+        _report(ask, None, error)
+    return response.status_code
+
+
+def _common(ask: Ask) -> tuple[tuple[bytes, bytes], ...]:
+    return (b"x-request-id", ask.request_id.encode()), _NO_STORE, _NO_SNIFF
+
+
+def _quota(quota: Quota | None) -> tuple[tuple[bytes, bytes], ...]:
+    """What is left of the tighter window. RL-6."""
+    if quota is None:
+        return ()
+    return (
+        (b"x-ratelimit-limit", b"%d" % quota.limit),
+        (b"x-ratelimit-remaining", b"%d" % quota.remaining),
+        (b"x-ratelimit-window", quota.window.encode()),
+    )
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _report(ask: Ask, route: Route | None, error: Exception) -> None:
+    """Log a defect by type and place. Not its message: that might quote what a client sent."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
+    about = {
+        "request_id": ask.request_id,
+        "route": f"{route.method} {route.path}" if route is not None else None,
+        "error": type(error).__name__,
+        "at": places,
+    }
+    log.error("request.failed", extra=about)

@@ -1,0 +1,1 @@
+"""HTTP/1.1 on the socket: uvicorn's protocol, hardened."""

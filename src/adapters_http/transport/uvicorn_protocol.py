@@ -1,0 +1,375 @@
+"""
+The HTTP/1.1 transport, hardened: slow, half and oversized requests end in time.
+
+uvicorn waits for ever for the rest of a request. This subclass of its httptools protocol adds one
+timer per connection, set when the first byte of something is awaited and cleared when it is there,
+never per byte, so that dripping does not extend it:
+
+- no head, or half of one, within `Limits.head_s`: closed;
+- half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
+- a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
+- a body that goes on after its request was answered: up to `discard_bytes` of it are discarded, so
+  that the client can read the answer (a 413, say) and go on; where the connection ends with that
+  answer, for `linger_s` at most;
+- a head that the parser lets pass and `heads` does not: 400 or 501;
+- an answer of which the client takes nothing for `stall_s`: the connection ends.
+
+A request is not worked at before the client has taken the answer before it, so of each connection
+at most one answer waits in memory. How many connections there may be, and how much may wait for all
+of them, `connections` keeps; uvloop tells exactly (with a write buffer limit of 0) whether the
+kernel has taken everything.
+
+Whatever is refused here is answered as `{"error": ...}` with `Connection: close`.
+"""
+
+import asyncio
+import logging
+import secrets
+import socket
+import time
+from typing import Any, ClassVar, cast
+
+from attrs import frozen
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from adapters_http.json import dump_json
+from adapters_http.transport.connections import DEFAULT_ROOM, Connections, Room
+from adapters_http.transport.heads import HeadFirst, problem_of
+
+log = logging.getLogger("wfcore.http")
+
+_TOO_MANY = "Too many connections; retry later"
+_RETRY_S = 1
+_KERNEL_BYTES = 256 * 1024
+"""How much that is not on its way yet the kernel may hold for one client."""
+_HEAD_TOO_LARGE = "Request header fields are too large"
+
+
+@frozen
+class Limits:
+    """What one connection may use up. Times in seconds, sizes in bytes."""
+
+    head_s: float = 10.0
+    body_s: float = 31.0
+    linger_s: float = 5.0
+    stall_s: float = 30.0
+    max_head: int = 32 * 1024
+    max_fields: int = 100
+    discard_bytes: int = 5 * 1024 * 1024
+
+
+class Refused(Exception):
+    """Raised inside a parser callback, to stop the parser."""
+
+
+class HardenedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with `limits`; a subclass may set others, and must have its own ledger."""
+
+    limits: ClassVar[Limits] = Limits()
+    ledger: ClassVar[Connections] = Connections(DEFAULT_ROOM, time.monotonic)
+    """Of all connections that one server has."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.access_log = False  # it would print `?api_key=`, whoever attaches a handler to it
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = False
+        """The first byte of a request is there, its last one is not."""
+        self._in_body = False
+        self._overhead = 0
+        """Bytes since the last piece of a body or complete request: head, trailer, framing."""
+        self._over = False
+        """Refused and half closed: whatever else the client sends is discarded."""
+        self._discarded = 0
+        self._refusal = (400, "Malformed HTTP request")
+        self._answer: HeadFirst | None = None
+        self._running: RequestResponseCycle | None = None
+        """The request that is being answered; `cycle` is the newest one, which may wait for it."""
+        self._next: tuple[RequestResponseCycle, Any] | None = None
+        """The request that waits until the client has taken the answer before it."""
+        self._stall: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    # -- connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        if not self.ledger.enter(self):
+            transport.write(self._error(503, _TOO_MANY, (b"retry-after", b"%d" % _RETRY_S)))
+            transport.close()
+            return
+        self._arm(self.limits.head_s)
+        transport.set_write_buffer_limits(0)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+            silent_ms = int(2 * self.limits.stall_s * 1_000)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, silent_ms)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        self._end_stall()
+        self._next = None
+        self.ledger.leave(self)
+        super().connection_lost(exc)
+
+    # -- what the ledger asks
+
+    def unsent(self) -> int:
+        """How many bytes wait for the client."""
+        try:
+            return self.transport.get_write_buffer_size()
+        except RuntimeError:  # so uvloop says that it is closed
+            return 0
+
+    def drop(self) -> None:
+        """End the connection at once, whatever waits."""
+        self.transport.abort()
+
+    # -- clients that do not read
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.ledger.is_slow(self)
+        self._end_stall()
+        self._stall = self.loop.call_later(self.limits.stall_s, self._look_for_progress)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_stall()
+        self.ledger.took_all(self)
+        if self._next is not None:
+            cycle, app = self._next
+            self._next = None
+            self._start_asgi_task(cycle, app)
+
+    def _look_for_progress(self) -> None:
+        left = self.limits.stall_s - self.ledger.took_nothing_for(self)
+        if left <= 0:
+            self.drop()
+        else:
+            self._stall = self.loop.call_later(left, self._look_for_progress)
+
+    def _end_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._over:
+            self._discard(len(data))
+            return
+        self._overhead += len(data)
+        super().data_received(data)
+        if self._over or self.transport.is_closing():
+            return
+        if self._overhead > self.limits.max_head:
+            self._refuse(431, _HEAD_TOO_LARGE)
+        elif self._in_body and self.cycle.response_complete:
+            self._discard(len(data))
+        if self._timer is None and not self._over and (self._begun or not self._answering):
+            self._arm(self.limits.body_s if self._in_body else self.limits.head_s)
+
+    # -- one request
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            self._stop(400, "Trailer fields are not accepted")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if len(self.headers) > self.limits.max_fields:
+            self._stop(431, f"More than {self.limits.max_fields} request header fields")
+        size = len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+        if size > self.limits.max_head:
+            self._stop(431, _HEAD_TOO_LARGE)
+        problem = problem_of(self.parser.get_http_version(), self.url, self.headers)
+        if problem is not None:
+            self._stop(*problem)
+        super().on_headers_complete()
+        if self.scope["method"] != "HEAD":
+            self._answer = HeadFirst(self.transport, self.loop, self._end)
+            self.cycle.transport = cast("asyncio.Transport", self._answer)
+        self._in_body = True
+        self._discarded = 0
+        self._disarm()
+
+    def on_body(self, body: bytes) -> None:
+        self._overhead = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._begun = self._in_body = False
+        self._overhead = 0
+        self._disarm()
+        super().on_message_complete()
+
+    def _discard(self, size: int) -> None:
+        self._discarded += size
+        if self._discarded > self.limits.discard_bytes:
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        self.ledger.busy(self)
+        if self.flow.write_paused:
+            self._next = cycle, app
+            self.flow.pause_reading()
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        self.ledger.idle(self)
+        super().on_response_complete()
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _answering_earlier(self) -> bool:
+        """Whether a request before the one that is now arriving is being answered."""
+        if self._running is None or self._running.response_complete:
+            return False
+        return self._running is not self.cycle or not self._in_body
+
+    # -- time
+
+    def _arm(self, seconds: float) -> None:
+        self._timer = self.loop.call_later(seconds, self._out_of_time)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _out_of_time(self) -> None:
+        self._timer = None
+        if self._over or not self._begun:
+            self.transport.close()
+        elif self._answering and not self._in_body:
+            self._arm(self.limits.head_s)  # half a pipelined request waits for the answer before it
+        else:
+            self._refuse(408, "The request was not complete in time")
+
+    # -- refusing
+
+    def _stop(self, status: int, message: str) -> None:
+        self._refusal = (status, message)
+        raise Refused
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn where the parser, or one of the callbacks above, gave up."""
+        self._refuse(*self._refusal)
+
+    def _refuse(self, status: int, message: str) -> None:
+        """
+        Answer and close. Where an earlier request is being answered, that is the last answer;
+        where the faulty request itself is, the connection just ends.
+        """
+        running = self._running
+        if running is not None and self._answering_earlier:
+            self.pipeline.clear()
+            running.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not self._in_body or not self.cycle.response_started:
+            self.transport.write(self._error(status, message))
+        self._disconnect()
+        self._hang_up()
+
+    def _disconnect(self) -> None:
+        """The application, where it is still waiting for the body, sees the client leave."""
+        if self._answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+    def _end(self) -> None:
+        """The last answer was given, perhaps before the client has sent all of its body."""
+        if self._in_body:
+            self._hang_up()
+        else:
+            self.transport.close()
+
+    def _hang_up(self) -> None:
+        """Close, but read on for a moment: closing at once would destroy the answer in flight."""
+        self._disarm()
+        self._over = True
+        if self._answer is not None:
+            self._answer.flush()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self._arm(self.limits.linger_s)
+        else:
+            self.transport.close()
+
+    def _error(self, status: int, message: str, *more: tuple[bytes, bytes]) -> bytes:
+        body = dump_json({"error": message})
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", secrets.token_hex(16).encode()),
+            (b"connection", b"close"),
+            *more,
+        ]
+        lines = b"".join([name + b": " + value + b"\r\n" for name, value in headers])
+        return STATUS_LINE[status] + lines + b"\r\n" + body
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing is upgraded here (h2c, WebSocket): answer as usual, then close, silently."""
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
+
+def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
+    """A client that is gone is no defect: what a transport dies of is not reported with a trace."""
+
+    def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
+        if "transport" in about and isinstance(about.get("exception"), OSError):
+            log.debug("client.lost", extra={"error": repr(about["exception"])})
+        else:
+            loop.default_exception_handler(about)
+
+    loop.set_exception_handler(handle)
+
+
+def protocol_with(room: Room, limits: Limits = Limits()) -> type[HardenedProtocol]:
+    """The protocol of one server, whose connections have that *room* together."""
+
+    class Protocol(HardenedProtocol):
+        ledger = Connections(room, time.monotonic)
+
+    Protocol.limits = limits
+    return Protocol
+
+
+def server_config(
+    app: Any,
+    *,
+    host: str,
+    port: int,
+    room: Room = DEFAULT_ROOM,
+    **over: Any,
+) -> Config:
+    """A uvicorn configuration for *app* with this protocol; *over* goes to `uvicorn.Config`."""
+    settings: dict[str, Any] = {
+        "http": protocol_with(room),
+        "loop": "uvloop",
+        "ws": "none",
+        "lifespan": "on",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,  # uvicorn believes whatever comes from loopback; see `proxies`
+    }
+    return Config(app, host=host, port=port, **{**settings, **over})

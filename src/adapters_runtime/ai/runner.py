@@ -1,0 +1,194 @@
+"""
+Runs AI steps: asks, checks the answer, asks once more where it does not fit, and counts. AI-1 to
+AI-4, AI-7.
+
+A step that was begun when its worker died is INTERRUPTED like any other, and asked again only if
+the service resumes its execution: the provider may have answered. Within an attempt only what
+says that nothing was done is asked again.
+"""
+
+import asyncio
+
+from attrs import define, evolve
+
+from adapters_runtime.ai import schemas
+from adapters_runtime.ai.backoff import Patience
+from adapters_runtime.ai.schemas import Misfit
+from wfcore.model.json import Json
+from wfcore.model.usage import Usage
+from wfcore.ports.models import (
+    Answer,
+    AnswerLost,
+    Finish,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    Models,
+    NotAsked,
+    Prices,
+    Question,
+)
+from wfcore.ports.runtime import AiJob, Say, StepEnd
+from wfcore.rules.execution.budget import overrun
+from wfcore.rules.execution.usage import NOTHING, added, as_text
+
+MOST_AT_ONCE = 32
+DEFAULT_PATIENCE = Patience()
+_REPEATED = 20_000
+"""Characters of an unfit answer that the model is shown again."""
+
+
+class AiStepRunner:
+    """Runs AI steps over *models*, no more than *at_once* calls at a time."""
+
+    def __init__(
+        self,
+        models: Models,
+        prices: Prices,
+        patience: Patience = DEFAULT_PATIENCE,
+        at_once: int = MOST_AT_ONCE,
+    ) -> None:
+        self.models = models
+        self.prices = prices
+        self.patience = patience
+        self.places = asyncio.Semaphore(at_once)
+
+    async def run(self, job: AiJob, say: Say) -> StepEnd:
+        """Run one attempt to its end. Cancelled or not, no call goes on afterwards."""
+        timeout_s = job.step.timeout_ms / 1_000
+        talk = _Talk(self, job, say)
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                talk.limit = limit
+                end = StepEnd(await talk.output())
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            end = StepEnd(error=f"ran into its timeout of {timeout_s:g} s", timed_out=True)
+        except NotAsked as short:
+            end = StepEnd(postponed=str(short)) if talk.usage is None else StepEnd(error=str(short))
+        except ModelFailed as failure:
+            end = StepEnd(error=str(failure), permanent=isinstance(failure, ModelRefused))
+        return evolve(end, usage=talk.usage)
+
+
+@define
+class _Talk:
+    """One attempt: up to two answers, and what they used together."""
+
+    runner: AiStepRunner
+    job: AiJob
+    say: Say
+    usage: Usage | None = None
+    limit: asyncio.Timeout | None = None
+
+    async def output(self) -> Json:
+        """The step's output. Raises `ModelFailed`."""
+        await self._require_price()
+        step = self.job.step
+        question = Question(
+            step.model,
+            self.job.prompt,
+            self.job.system,
+            step.max_tokens,
+            step.temperature,
+            step.schema,
+        )
+        text = await self._text(question)
+        if step.schema is None:
+            return text
+        try:
+            return schemas.fitting(step.schema, text)
+        except Misfit as misfit:
+            return await self._repaired(question, text, str(misfit))
+
+    async def _require_price(self) -> None:
+        """A limit on money holds only where the price is known. BU-3."""
+        held = self.job.allowance
+        if held is None or held.budget.max_cost_usd is None:
+            return
+        model = self.job.step.model
+        if await self.runner.prices.cost(model, Answer("", 0, 0)) is None:
+            raise ModelRefused(
+                f"the budget has maxCostUsd, and {model} has no known price: "
+                "the operator can add one, or use maxTokens"
+            )
+
+    async def _repaired(self, question: Question, text: str, why: str) -> Json:
+        """A second answer, to the question with what was wrong in the first. AI-2."""
+        assert question.schema is not None
+        unfit = f"the answer does not fit the schema: {why}"
+        held = self.job.allowance
+        over = overrun(held.after(self.usage or NOTHING) if held else None)
+        if over is not None:
+            raise ModelRefused(f"{unfit}; it is not asked for again: {over.why}")
+        if self.job.log:
+            await self.say("ai", f"{unfit}; asking again\n")
+        again = evolve(question, prompt=_with_misfit(question.prompt, text, why))
+        try:
+            return schemas.fitting(question.schema, await self._text(again))
+        except Misfit as misfit:
+            raise AnswerLost(f"the answer does not fit the schema, twice: {misfit}") from None
+
+    async def _text(self, question: Question) -> str:
+        """The text of one answer, counted. Raises `ModelFailed`, also where it is not whole."""
+        answer = await self._answer(question)
+        await self._count(answer)
+        if answer.finish is Finish.DECLINED:
+            raise ModelRefused(f"the model declined to answer: {answer.text[:300]}".rstrip(": "))
+        if answer.finish is Finish.LENGTH:
+            limit = self.job.step.max_tokens
+            cut = f"maxTokens ({limit})" if limit else "the model's limit of tokens"
+            raise ModelRefused(f"the answer was cut at {cut}; allow more, or ask for less")
+        return answer.text
+
+    async def _answer(self, question: Question) -> Answer:
+        """
+        Ask until there is an answer, patience or time is over. AI-3. What this machine lacks is not
+        waited for here while nothing was used: then the whole attempt begins later. EX-27.
+        """
+        for asked in range(1, self.runner.patience.tries):
+            try:
+                return await self._ask(question)
+            except ModelBusy as busy:
+                if isinstance(busy, NotAsked) and self.usage is None:
+                    raise
+                await self._wait(asked, busy)
+        return await self._ask(question)
+
+    async def _ask(self, question: Question) -> Answer:
+        async with self.runner.places:
+            return await self.runner.models.ask(question)
+
+    async def _wait(self, asked: int, busy: ModelBusy) -> None:
+        job = self.job
+        seed = f"{job.execution_id}/{job.step_name}/{job.attempt}"
+        pause = self.runner.patience.pause_s(asked, busy.retry_after_s, seed)
+        ends = self.limit.when() if self.limit else None
+        if ends is not None and asyncio.get_running_loop().time() + pause >= ends:
+            raise ModelBusy(f"{busy}; the step's timeout leaves no time to ask again")
+        if job.log:
+            await self.say("ai", f"{busy}; asking again in {pause:.1f} s\n")
+        await asyncio.sleep(pause)
+
+    async def _count(self, answer: Answer) -> None:
+        """Tokens first, at an unknown cost: no timeout while the price is looked up loses them."""
+        model, before = self.job.step.model, self.usage or NOTHING
+        used = Usage(answer.input_tokens, answer.output_tokens, None)
+        self.usage = added(before, used)
+        cost = await self.runner.prices.cost(model, answer)
+        if cost is not None:
+            used = evolve(used, cost_usd=as_text(cost))
+            self.usage = added(before, used)
+        if self.job.log:
+            price = f", {used.cost_usd} USD" if used.cost_usd is not None else ""
+            counts = f"{used.input_tokens} input and {used.output_tokens} output tokens"
+            await self.say("ai", f"{model}: {counts}{price}\n")
+
+
+def _with_misfit(prompt: str, text: str, why: str) -> str:
+    shown = text if len(text) <= _REPEATED else f"{text[:_REPEATED]}…"
+    return (
+        f"{prompt}\n\nAn earlier answer was:\n{shown}\n\n"
+        f"It does not fit the JSON Schema: {why}\nAnswer again, with JSON that fits."
+    )

@@ -1,0 +1,1 @@
+"""Code steps: languages, environment, output, artifacts, packages."""

@@ -1,0 +1,244 @@
+"""
+Collecting the files that a step left in its artifacts folder. Contract §5, reliability 14.
+
+Called when everything the step started is dead. The tree is still what hostile code made of it:
+every folder and file is opened relative to its parent without following links, and only regular
+files with one name count. Names are labels; where content goes, the store decides by id.
+"""
+
+import mimetypes
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from attrs import define, field
+
+from adapters_runtime.sandbox.workdir import FILE, FOLDER
+from wfcore.model.artifact import RefusedFile
+from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.runtime import LeftFile
+
+_MOST_LEVELS = 32
+_MOST_FOLDERS = 2_000
+_MOST_ENTRIES = 200_000
+MOST_NAMED = 50
+_UNKNOWN = "application/octet-stream"
+_PREVIEWED = frozenset(
+    {
+        *("text/plain", "text/csv", "text/markdown", "application/json", "application/pdf"),
+        *("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"),
+    }
+)  # not image/svg+xml: it can hold scripts
+_MORE_TYPES = {
+    ".avif": "image/avif",
+    ".csv": "text/csv",
+    ".js": "text/javascript",
+    ".log": "text/plain",
+    ".md": "text/markdown",
+    ".webp": "image/webp",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+Parts = tuple[str, ...]
+
+
+class UnusableArtifact(Exception):
+    """A file cannot be had; the text says why, for the author."""
+
+
+@define
+class Found:
+    """
+    What a step left: the `files` that count, sorted, and what does not, by name.
+
+    `fault`: a limit is broken, which fails the step.
+    """
+
+    files: list[Parts] = field(factory=list)
+    refused: list[RefusedFile] = field(factory=list)
+    fault: str | None = None
+    unnamed: int = 0
+
+    def refuse(self, path: Parts, reason: str) -> None:
+        """Name what does not count; of very many only the number."""
+        if len(self.refused) < MOST_NAMED:
+            self.refused.append(RefusedFile(label(path), reason))
+        else:
+            self.unnamed += 1
+
+    def all_refused(self) -> tuple[RefusedFile, ...]:
+        """What does not count, at most `MOST_NAMED` of it by name."""
+        rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
+        return (*self.refused, *rest)
+
+
+def find(folder: int, most_files: int, most_bytes: int) -> Found:
+    """
+    What lies below *folder*: regular files with one name count, and nothing else. CS-10.
+
+    A file that is too large, and one file too many, are faults: the others are kept.
+    """
+    walk = _Walk(folder, most_bytes)
+    walk.go()
+    found = walk.found
+    found.files.sort()
+    for path in found.files[most_files:]:
+        found.fault = f"more than {most_files} artifacts"
+        found.refuse(path, f"one more than {most_files}")
+    del found.files[most_files:]
+    return found
+
+
+class _Walk:
+    """Through all folders, as far as anybody wants to look."""
+
+    def __init__(self, folder: int, most_bytes: int) -> None:
+        self.found = Found()
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._waiting: list[Parts] = [()]
+        self._folders = 1
+        self._entries = 0
+
+    def go(self) -> None:
+        while self._waiting and self._entries < _MOST_ENTRIES:
+            parts = self._waiting.pop()
+            try:
+                self._look_into(parts)
+            except UnusableArtifact as problem:
+                self.found.refuse(parts, str(problem))
+        for parts in self._waiting:
+            self.found.refuse(parts, f"behind {_MOST_ENTRIES:,} others")
+
+    def _look_into(self, parts: Parts) -> None:
+        for name, facts in _list(self._folder, parts):
+            self._entries += 1
+            if self._entries > _MOST_ENTRIES:
+                self.found.refuse((*parts, name), f"behind {_MOST_ENTRIES:,} others")
+            elif reason := _reason_against(name, facts):
+                self.found.refuse((*parts, name), reason)
+            elif stat.S_ISDIR(facts.st_mode):
+                self._visit_later((*parts, name))
+            else:
+                self._take((*parts, name), facts.st_size)
+
+    def _visit_later(self, path: Parts) -> None:
+        if len(path) > _MOST_LEVELS:
+            self.found.refuse(path, f"nested deeper than {_MOST_LEVELS} folders")
+        elif self._folders == _MOST_FOLDERS:
+            self.found.refuse(path, f"one more than {_MOST_FOLDERS:,} folders")
+        else:
+            self._folders += 1
+            self._waiting.append(path)
+
+    def _take(self, path: Parts, size: int) -> None:
+        if size > self._most_bytes:
+            self.found.fault = f"artifact {label(path)} is larger than {self._most_bytes:,} bytes"
+            self.found.refuse(path, f"larger than {self._most_bytes:,} bytes")
+        else:
+            self.found.files.append(path)
+
+
+def _reason_against(name: str, facts: os.stat_result) -> str | None:
+    """Why an entry is neither an artifact, whatever its size, nor a folder of some."""
+    if _is_hostile(name):
+        return "its name is no text that can be shown"
+    kind = stat.S_IFMT(facts.st_mode)
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        several = kind == stat.S_IFREG and facts.st_nlink != 1
+        return "a file with several names" if several else None
+    return _KINDS.get(kind, "no regular file")
+
+
+def _is_hostile(name: str) -> bool:
+    """Control characters, characters that turn the reading direction, broken UTF-8."""
+    return not name.isprintable()
+
+
+async def store(
+    files: ArtifactFiles, execution_id: str, artifact_id: str, folder: int, path: Parts
+) -> LeftFile:
+    """Store one file that `find` found. Raises `UnusableArtifact`, `StoreUnavailable`."""
+    with _opened(folder, path) as content:
+        stored = await files.store(execution_id, artifact_id, content)
+    content_type = content_type_of(path[-1])
+    return LeftFile(
+        id=artifact_id,
+        name=label(path),
+        storage_key=stored.storage_key,
+        size=stored.size,
+        sha256=stored.sha256,
+        content_type=content_type,
+        previewable=is_previewable(content_type),
+    )
+
+
+def content_type_of(name: str) -> str:
+    """What a file of that name holds, from tables of our own: the same on every machine."""
+    kind, encoding = _types.guess_type(name)
+    return kind if kind and not encoding else _UNKNOWN
+
+
+def is_previewable(content_type: str) -> bool:
+    """Whether a browser may show it: pictures and plain documents."""
+    return content_type in _PREVIEWED
+
+
+def label(path: Parts) -> str:
+    """A relative path as text that can be shown: no control characters, no broken UTF-8."""
+    text = "/".join(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(ch if ch.isprintable() else "\N{REPLACEMENT CHARACTER}" for ch in text)
+
+
+def _own_types() -> mimetypes.MimeTypes:
+    types = mimetypes.MimeTypes()
+    for suffix, kind in _MORE_TYPES.items():
+        types.add_type(kind, suffix)
+    return types
+
+
+_types = _own_types()
+
+
+def _list(folder: int, parts: Parts) -> Iterator[tuple[str, os.stat_result]]:
+    fd = _open_below(folder, parts, FOLDER)
+    try:
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                yield entry.name, entry.stat(follow_symlinks=False)
+    except OSError as problem:
+        raise UnusableArtifact(f"it cannot be read: {problem.strerror}") from None
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _opened(folder: int, path: Parts) -> Iterator[BinaryIO]:
+    with open(_open_below(folder, path, FILE), "rb") as content:
+        yield content
+
+
+def _open_below(folder: int, parts: Parts, flags: int) -> int:
+    """Open *parts* below *folder*, each step relative to the last and through no link."""
+    try:
+        fd = os.dup(folder)
+        for depth, name in enumerate(parts, 1):
+            parent = fd
+            try:
+                fd = os.open(name, flags if depth == len(parts) else FOLDER, dir_fd=parent)
+            finally:
+                os.close(parent)
+    except OSError as problem:
+        raise UnusableArtifact(f"it cannot be read: {problem.strerror}") from None
+    return fd

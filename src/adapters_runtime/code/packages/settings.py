@@ -1,0 +1,135 @@
+"""
+What installers are told of the operator's configuration, and nothing else. PK-8, PK-11.
+
+Which index or registry, through which proxy, trusted by which certificates, with which patience.
+Everything else in the environment and in the configuration files stays outside: it may be secret,
+or have an installer do what no definition asked for. Files and folders that a setting names come
+along.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from attrs import field, frozen
+
+from adapters_runtime.code.packages.sandbox import HERE
+
+_NETWORK = re.compile(
+    r"(?:https?|no|all)_proxy|ssl_cert_(?:file|dir)|requests_ca_bundle|curl_ca_bundle"
+    r"|node_extra_ca_certs",
+    re.IGNORECASE,
+)
+_PIP = frozenset(
+    (
+        *("index-url", "extra-index-url", "no-index", "find-links", "trusted-host"),
+        *("cert", "client-cert", "proxy", "timeout", "default-timeout", "retries"),
+    )
+)
+_PIP_LINE = re.compile(r"(?:global|install)\.([a-z-]+)=(.*)")
+_NPM = re.compile(
+    r"registry|@[^:/]+:registry|//[^=]+:[_A-Za-z]+|(?:https?-)?proxy|noproxy|cafile|ca(?:\[\])?|cert|key"
+    r"|strict-ssl|fetch-[a-z-]+|_auth|_authToken|replace-registry-host",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+_MOST = 1 << 20
+
+
+@frozen
+class Configuration:
+    """
+    Settings as environment variables and as files in `HERE`; *brought*: folders that they name.
+    *registries*: the addresses in them.
+    """
+
+    variables: Mapping[str, str] = field(repr=False)
+    files: Mapping[str, bytes] = field(factory=dict, repr=False)
+    brought: tuple[str, ...] = ()
+    registries: tuple[str, ...] = ()
+
+
+def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
+    """*listed*: what `pip config list` says of the configuration files."""
+    known: dict[str, str] = {}
+    for section in ("global.", "install."):
+        for line in listed.splitlines():
+            match = _PIP_LINE.fullmatch(line)
+            if match and match[1] in _PIP and line.startswith(section):
+                known[match[1]] = str(ast.literal_eval(match[2]))
+    for name, value in environment.items():
+        key = name.removeprefix("PIP_").lower().replace("_", "-")
+        if name.startswith("PIP_") and key in _PIP:
+            known[key] = value
+    variables = {f"PIP_{key.upper().replace('-', '_')}": known[key] for key in known}
+    return _bring({**variables, **_network(environment)}, {})
+
+
+def for_npm(environment: Mapping[str, str]) -> Configuration:
+    """What the operator's `npmrc` files and environment say, as one such file."""
+    home = environment.get("HOME", "")
+    named = {name.lower(): value for name, value in environment.items()}
+    rc: dict[str, str] = {}
+    for file in (
+        named.get("npm_config_globalconfig", ""),
+        named.get("npm_config_userconfig") or os.path.join(home, ".npmrc"),
+    ):
+        rc.update(_npmrc(file, environment))
+    for name, value in environment.items():
+        if name.lower().startswith("npm_config_"):
+            key = name[len("npm_config_") :]
+            key = key if key.startswith(("//", "@", "_")) else key.lower().replace("_", "-")
+            rc[key] = value
+    rc = {key: value for key, value in rc.items() if _NPM.fullmatch(key) and "\n" not in value}
+    registries = tuple(value for key, value in rc.items() if key.endswith("registry"))
+    return _bring(_network(environment), rc, registries)
+
+
+def _npmrc(path: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of a file, with the variables that they name; none where it is not there."""
+    try:
+        text = Path(path).read_text("utf-8") if path else ""
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not key.lstrip().startswith((";", "#")):
+            value = _VARIABLE.sub(lambda one: environment.get(one[1], one[0]), value.strip())
+            found[key.strip()] = value.strip("\"'")
+    return found
+
+
+def _network(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if _NETWORK.fullmatch(name)}
+
+
+def _bring(
+    variables: Mapping[str, str], rc: Mapping[str, str], registries: tuple[str, ...] = ()
+) -> Configuration:
+    """The same with files and folders of the operator's where an installer finds them."""
+    files: dict[str, bytes] = {}
+    brought: list[str] = []
+
+    def moved(value: str) -> str:
+        return " ".join(map(_word, value.split())) if os.sep in value else value
+
+    def _word(word: str) -> str:
+        path = unquote(urlsplit(word).path) if word.startswith("file:") else word
+        if os.path.isdir(path) and os.path.isabs(path) and not path.startswith("/etc/"):
+            brought.append(os.path.realpath(path))
+            return brought[-1]
+        if os.path.isabs(path) and os.path.isfile(path) and os.path.getsize(path) <= _MOST:
+            name = f"{len(files)}-{os.path.basename(path)}"
+            files[name] = Path(path).read_bytes()
+            return f"{HERE}/{name}"
+        return word
+
+    variables = {name: moved(value) for name, value in variables.items()}
+    if rc:
+        lines = [f"{key}={moved(value)}\n" for key, value in rc.items()]
+        files["npmrc"] = "".join(lines).encode()
+    return Configuration(variables, files, tuple(brought), registries)

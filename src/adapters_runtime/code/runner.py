@@ -1,0 +1,371 @@
+"""
+Runs code steps: a private folder, a process tree, and what came out of it. Contract §5.
+
+Each attempt lives in a folder of its own and in a process tree of its own. When `run` returns or
+raises, the tree is dead and the folder is gone.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import evolve, frozen
+
+from adapters_runtime.code import artifacts, outputs
+from adapters_runtime.code import environment as world
+from adapters_runtime.code.artifacts import UnusableArtifact
+from adapters_runtime.code.environment import CannotRun
+from adapters_runtime.code.languages import LANGUAGES, Interpreters, finds_module_types, needed_by
+from adapters_runtime.code.packages.reach import Reach
+from adapters_runtime.sandbox.client import (
+    PROGRAM,
+    Ended,
+    NotStarted,
+    Order,
+    Spawner,
+    uninterrupted,
+)
+from adapters_runtime.sandbox.isolation.config import NAMESPACE, PLACE, UID, Ahead, Kind, Terms
+from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level, folders_for
+from adapters_runtime.sandbox.step_folders import Folders, StepFolder
+from wfcore.errors import StoreUnavailable
+from wfcore.model.workflow import Language
+from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
+from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
+
+_FILE_THREADS = 4
+_ENCODING = ("LANG", "TZ")
+_LITTLE = 65_536
+"""Up to so many bytes are read and written where the event loop is."""
+
+T = TypeVar("T")
+
+
+@frozen
+class StepLimits:
+    """
+    What one step may use. Bytes, except for the counts.
+
+    `memory` is a limit for each process and for all of them together. `processes` counts
+    threads too; where steps run as the server's own user, the operating system counts all of
+    that user's, so it is `processes_of_user` there, and root is not counted. `disk` and `inodes`
+    are the size of the step's folder where it is a file system of its own. `signals`: how many
+    may be pending, with the timers that send them, where they are counted for the step alone.
+    """
+
+    memory: int = 1 << 30
+    processes: int = 256
+    processes_of_user: int = 4_096
+    file: int = 1 << 30
+    disk: int = 512 << 20
+    inodes: int = 16_384
+    open_files: int = 1_024
+    signals: int = 1_024
+    stdout: int = 1_048_576
+    stderr: int = 65_536
+    output: int = 4 * 1_048_576
+    artifact: int = 104_857_600
+    artifacts: int = 200
+
+    def of_process(self, level: str) -> dict[str, int]:
+        """The limits that the kernel holds, by their name in a job."""
+        counted_alone = level in (NAMESPACE, UID)
+        own_signals = {"signals": self.signals} if counted_alone else {}
+        return {
+            **own_signals,
+            "data": self.memory,
+            "processes": self.processes if counted_alone else self.processes_of_user,
+            "file": self.file,
+            "open_files": self.open_files,
+            "core": 1,  # 0 would still start a program of the system's that takes core dumps
+        }
+
+
+@frozen
+class _Engine:
+    """What runs steps, once the level is known."""
+
+    level: Level
+    folders: Folders
+    spawner: Spawner
+    interpreters: Interpreters
+    reach: Reach
+
+
+class CodeStepRunner:
+    """
+    The `StepRunner` for this machine.
+
+    *root* holds the folders of steps; *environment* is where PATH, LANG and TZ come from, by
+    default the process's own. The level of isolation is found with the first step, or by `level`.
+    *environments*: where the packages of steps are.
+    *warm*: interpreters are started before there is a job for them.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        files: ArtifactFiles,
+        new_artifact_id: Callable[[], str],
+        limits: StepLimits = StepLimits(),
+        environment: Mapping[str, str] | None = None,
+        isolation: Isolation = Isolation(),  # noqa: B008 - frozen
+        environments: Environments = NO_ENVIRONMENTS,
+        warm: bool = True,
+    ) -> None:
+        self._root = root.absolute()
+        self._passed_on = world.passed_on(os.environ if environment is None else environment)
+        self._files = files
+        self._new_artifact_id = new_artifact_id
+        self._limits = limits
+        self._isolation = isolation
+        self._environments = environments
+        self._warm = warm
+        self._interpreters = Interpreters(self._passed_on["PATH"])
+        self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
+        self._running: set[asyncio.Future[None]] = set()
+        self._starting: asyncio.Task[_Engine] | None = None
+        self._closed = False
+        Folders(self._root).close()  # what servers that died have left there goes now
+
+    async def level(self) -> Level:
+        """The level of isolation that steps have."""
+        return (await self._engine()).level
+
+    @property
+    def spawner_pid(self) -> int | None:
+        """The process that starts the steps, while one was started."""
+        task = self._starting
+        known = task is not None and task.done() and not _failed(task)
+        return task.result().spawner.pid if known and task is not None else None
+
+    async def run(self, job: StepJob, say: Say) -> StepEnd:
+        """Run one attempt to its end; see `StepRunner`."""
+        if self._closed:
+            raise RuntimeError("this runner is closed")
+        over = asyncio.get_running_loop().create_future()
+        self._running.add(over)
+        try:
+            engine = await self._engine()
+            if engine.level.is_below(self._isolation.least):
+                return StepEnd(error=_refusal(engine.level, self._isolation.least), permanent=True)
+            return await self._run_on(engine, job, say)
+        except CannotRun as problem:
+            return StepEnd(error=str(problem), permanent=True)
+        except NotStarted as problem:
+            return StepEnd(postponed=str(problem))
+        except OSError as problem:
+            return StepEnd(error=f"what it left could not be read: {problem}")
+        finally:
+            self._running.discard(over)
+            over.set_result(None)
+
+    def languages(self) -> Mapping[Language, LanguageState]:
+        """What can run here. The first call starts each interpreter once."""
+        return self._interpreters.states()
+
+    async def close(self) -> None:
+        """
+        End everything that still runs, then the spawner; remove this process's folders.
+
+        Safe to call twice.
+        """
+        self._closed = True
+        started = self._starting and not _failed(self._starting)
+        engine = await uninterrupted(self._starting) if started and self._starting else None
+        if engine:
+            await engine.spawner.close()
+        if self._running:
+            await asyncio.wait(self._running)
+        self._threads.shutdown()
+        if engine:
+            engine.folders.close()
+
+    async def _engine(self) -> _Engine:
+        """What runs steps; what could not be had is tried again with the next step."""
+        if self._starting is None or _failed(self._starting):
+            self._starting = asyncio.ensure_future(self._start())
+        with _before_anything_runs():
+            return await asyncio.shield(self._starting)
+
+    async def _start(self) -> _Engine:
+        isolation, limits = self._isolation, self._limits
+        level = await find_level(isolation.forced, self._root)
+        folders = folders_for(level.name, self._root)
+        if level.name == UID:
+            self._interpreters = Interpreters(self._passed_on["PATH"], public=True)
+        terms = Terms(
+            level.name,
+            base=str(folders.own),
+            disk=limits.disk,
+            inodes=limits.inodes,
+            reads=isolation.reads,
+            writes=isolation.writes,
+            hidden=isolation.hidden,
+            closed=isolation.closed,
+            memory=limits.memory,
+            processes=limits.processes,
+        )
+        reach = Reach(folders.own / "packages" if level.name == UID else None)
+        encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
+        spawner = Spawner(terms, encodings)
+        return _Engine(level, folders, spawner, self._interpreters, reach)
+
+    async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
+        in_view = engine.level.name == NAMESPACE
+        folder = StepFolder.at(PLACE) if in_view else engine.folders.next()
+        try:
+            with _before_anything_runs():
+                order = await self._order(engine, folder, job)
+            ended = await engine.spawner.run(order, say)
+            end = await self._outcome(ended, order.timeout_s, job)
+            return end if job.log else evolve(end, lines=outputs.lines_of(ended))
+        finally:
+            if not in_view and not folder.remove_if_plain():
+                await uninterrupted(self._in_thread(folder.remove))
+
+    async def _modules(self, engine: _Engine, job: StepJob) -> str | None:
+        """Where its packages lie, as it sees them; None: it brings none. Raises `CannotRun`."""
+        needs = job.step.needs
+        if needs is None:
+            return None
+        found = await self._in_thread(partial(world.modules, needs, self._environments))
+        return await engine.reach.path(found)
+
+    async def _order(self, engine: _Engine, folder: StepFolder, job: StepJob) -> Order:
+        limits = self._limits
+        job = await self._without_types(job)
+        argv = await self._argv(folder, job)
+        modules = await self._modules(engine, job)
+        of_process = limits.of_process(engine.level.name)
+        ahead = self._ahead(job.step.language, of_process) if self._warm else None
+        return Order(
+            argv=argv,
+            env=world.variables(folder, job, self._passed_on, modules),
+            folder=folder.path,
+            cwd=folder.work,
+            limits=of_process,
+            timeout_s=job.step.timeout_ms / 1_000,
+            stdout_bytes=limits.stdout,
+            stderr_bytes=limits.stderr,
+            output_bytes=limits.output,
+            memory=limits.memory,
+            files=world.files(job),
+            links=world.links(job, modules),
+            kind=Kind(
+                job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), ahead
+            ),
+            inside=self._warm and job.step.language is Language.PYTHON and argv[0] == PROGRAM,
+            log=job.log,
+        )
+
+    async def _without_types(self, job: StepJob) -> StepJob:
+        """TypeScript as the JavaScript that it was made to be, on a Node that can run it."""
+        step = job.step
+        if step.javascript is None:
+            return job
+        state = await self._interpreter(Language.JAVASCRIPT)
+        if not finds_module_types(state):
+            return job
+        return evolve(job, step=evolve(step, language=Language.JAVASCRIPT, source=step.javascript))
+
+    def _ahead(self, language: Language, limits: Mapping[str, int]) -> Ahead | None:
+        """How the language's interpreter is started before there is a job, where it can be."""
+        state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
+        if recipe is None or recipe.boot is None or state is None or state.path is None:
+            return None
+        waiting = recipe.waiting(state.path, state.version or "")
+        return Ahead(waiting, tuple(self._passed_on.items()), tuple(limits.items()))
+
+    async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
+        language = job.step.language
+        if language is Language.COMMAND:
+            return world.command(job.argv, self._passed_on["PATH"])
+        return world.interpreted(folder, job, await self._interpreter(language))
+
+    async def _interpreter(self, language: Language) -> LanguageState:
+        state = self._interpreters.known(language)
+        if state is None:
+            state = await self._in_thread(partial(self._interpreters.find, language))
+        return state
+
+    async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
+        """What the end of the tree means; its artifacts are stored, or the error says why not."""
+        if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
+            end = self._judge(ended, timeout_s)
+        else:
+            end = await self._in_thread(partial(self._judge, ended, timeout_s))
+        if ended.artifacts is None:
+            return end
+        try:
+            return await self._with_artifacts(end, ended.artifacts, job)
+        except StoreUnavailable as problem:
+            return _unless_failed(end, f"its artifacts were not kept: {problem}", permanent=False)
+        finally:
+            await uninterrupted(self._in_thread(partial(os.close, ended.artifacts)))
+
+    def _judge(self, ended: Ended, timeout_s: float) -> StepEnd:
+        """How the attempt ended, but for its artifacts."""
+        end = outputs.fault_of(ended, timeout_s, self._limits.stdout)
+        if end:
+            return end
+        if ended.artifacts_trouble:
+            return StepEnd(error=ended.artifacts_trouble, permanent=True)
+        try:
+            return StepEnd(outputs.output_of(ended))
+        except outputs.UnusableOutput as problem:
+            return StepEnd(error=str(problem), permanent=True)
+
+    async def _with_artifacts(self, end: StepEnd, folder: int, job: StepJob) -> StepEnd:
+        """The same end with its files stored, and the rest refused by name. CS-10."""
+        limits = self._limits
+        found = await self._in_thread(
+            partial(artifacts.find, folder, limits.artifacts, limits.artifact)
+        )
+        stored: list[LeftFile] = []
+        for path in found.files:
+            id = self._new_artifact_id()
+            try:
+                file = await artifacts.store(self._files, job.execution_id, id, folder, path)
+            except UnusableArtifact as problem:
+                found.refuse(path, str(problem))
+            else:
+                stored.append(file)
+        if found.fault:
+            end = _unless_failed(end, found.fault, permanent=True)
+        return evolve(end, files=tuple(stored), refused=found.all_refused())
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+@contextmanager
+def _before_anything_runs() -> Iterator[None]:
+    """Trouble of the machine here is no trouble of the step. EX-27."""
+    try:
+        yield
+    except OSError as trouble:
+        raise NotStarted.because(trouble) from trouble
+
+
+def _failed(task: "asyncio.Task[_Engine]") -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _refusal(level: Level, least: str) -> str:
+    """Why no step runs here. CS-9."""
+    return (
+        f"code steps are refused: this machine gives them the isolation level {level.name!r}, "
+        f"which is below WFCORE_MIN_ISOLATION={least}; wfcore doctor says how to get a better one"
+    )
+
+
+def _unless_failed(end: StepEnd, error: str, permanent: bool) -> StepEnd:
+    """The first error counts: *end*, if it has one already, else a new failure."""
+    return end if end.error else StepEnd(error=error, permanent=permanent)

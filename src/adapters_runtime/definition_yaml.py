@@ -1,0 +1,242 @@
+"""The text of a definition: YAML 1.2, and so JSON, read into a document with line numbers."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from attrs import define, evolve, field
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.json import Json
+from wfcore.rules.definition.paths import below, parent
+from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
+
+Lines = Mapping[str, int]
+"""Line numbers (from 1) by path, in the notation of `Problem.path`."""
+
+
+def load_definition_text(text: bytes | str, source: str) -> tuple[Json, Lines]:
+    """
+    The document in *text*, and the line of each of its fields.
+
+    Raises `InvalidDefinition` with line numbers; *source* is the file's name for its message.
+    """
+    reader = _Reader()
+    try:
+        document = reader.document(_decoded(text))
+    except _Unreadable as error:
+        reader.problems.append(error.problem)
+        document = None
+    if reader.problems:
+        raise InvalidDefinition(tuple(reader.problems), source)
+    return document, reader.lines
+
+
+def with_lines(error: InvalidDefinition, lines: Lines, source: str) -> InvalidDefinition:
+    """The same mistakes with the lines of their fields, or of what the fields are missing in."""
+    return InvalidDefinition(
+        tuple(evolve(problem, line=_line(problem.path, lines)) for problem in error.problems),
+        source,
+    )
+
+
+def _line(path: str, lines: Lines) -> int | None:
+    while path and path not in lines and parent(path) != path:
+        path = parent(path)
+    return lines.get(path)
+
+
+class _Unreadable(Exception):
+    """No going on after this."""
+
+    def __init__(self, message: str, line: int = 1, path: str = "") -> None:
+        super().__init__(message)
+        self.problem = Problem(path, message, line)
+
+
+def _decoded(text: bytes | str) -> str:
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if len(data) > SOURCE_BYTES:
+        raise _Unreadable(f"the text is over {SOURCE_BYTES // 1_024} KiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _Unreadable("the text is not UTF-8", line) from None
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's scanner and parser, with tabs allowed where JSON has them."""
+
+    def scan_to_next_token(self) -> None:
+        super().scan_to_next_token()
+        while self.flow_level and self.peek() == "\t":
+            while self.peek() == "\t":
+                self.forward()
+            super().scan_to_next_token()
+
+
+def _events(text: str) -> Iterator[Any]:
+    """The events of *text*, with PyYAML's errors turned into ours."""
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        said = f"character U+{int(error.character):04X} is not allowed"
+        raise _Unreadable(said, line) from None
+    try:
+        while loader.check_event():
+            yield loader.get_event()  # type: ignore[no-untyped-call]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise _Unreadable(said, mark.line + 1 if mark else 1) from None
+    except (ValueError, OverflowError):
+        # PyYAML leaves "\UFFFFFFFF" to chr(), and a long %YAML version to int().
+        raise _Unreadable("a number here is too large", loader.line + 1) from None
+
+
+@define
+class _Reader:
+    """Builds the document from events, and goes on after a mistake where it can."""
+
+    lines: dict[str, int] = field(factory=dict)
+    problems: list[Problem] = field(factory=list)
+    events: Iterator[Any] = field(factory=lambda: iter(()))
+
+    def document(self, text: str) -> Json:
+        """The one document of *text*; an object."""
+        self.events = _events(text)
+        next(self.events)  # the stream's start
+        if not isinstance(next(self.events), DocumentStartEvent):
+            raise _Unreadable("the text is empty")
+        start = next(self.events)
+        if not isinstance(start, MappingStartEvent):
+            raise _Unreadable("the text must be an object: name, steps, …", _at(start))
+        document = self.node(start, "", 1)
+        next(self.events)  # the document's end
+        after = next(self.events)
+        if isinstance(after, DocumentStartEvent):
+            raise _Unreadable("only one document may be in the text", _at(after))
+        return document
+
+    def node(self, event: Any, path: str, depth: int) -> Json:
+        """The value that begins with *event*."""
+        self.lines.setdefault(path, _at(event))
+        if depth > JSON_DEPTH:
+            raise _Unreadable(f"is nested deeper than {JSON_DEPTH}", _at(event), path)
+        if isinstance(event, AliasEvent):
+            self.wrong(event, path, "aliases (*) are not allowed; write it out")
+            return None
+        if event.anchor is not None:
+            self.wrong(event, path, "anchors (&) are not allowed")
+        if event.tag is not None:
+            self.wrong(event, path, f"tags ({event.tag}) are not allowed")
+        if isinstance(event, ScalarEvent):
+            return self.scalar(event, path)
+        if isinstance(event, SequenceStartEvent):
+            return self.sequence(path, depth)
+        return self.mapping(path, depth)
+
+    def wrong(self, event: Any, path: str, message: str) -> None:
+        self.problems.append(Problem(path, message, _at(event)))
+
+    def scalar(self, event: ScalarEvent, path: str) -> Json:
+        if event.style is not None:
+            return self.text(event, path)
+        try:
+            return plain_scalar(event.value)
+        except ValueError as error:
+            self.wrong(event, path, str(error))
+            return None
+
+    def text(self, event: ScalarEvent, path: str) -> str:
+        """Quoted text; two escapes of half a character each make one, as in JSON."""
+        try:
+            return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self.wrong(event, path, "half a surrogate pair is no character")
+            return ""
+
+    def sequence(self, path: str, depth: int) -> Json:
+        items: list[Json] = []
+        while not isinstance(event := next(self.events), SequenceEndEvent):
+            items.append(self.node(event, below(path, len(items)), depth + 1))
+        return items
+
+    def mapping(self, path: str, depth: int) -> Json:
+        found: dict[str, Json] = {}
+        while not isinstance(event := next(self.events), MappingEndEvent):
+            key = self.key(event, path)
+            where = below(path, key)
+            if key in found:
+                self.wrong(event, where, f"repeats the key of line {self.lines[where]}")
+            self.lines.setdefault(where, _at(event))
+            found[key] = self.node(next(self.events), where, depth + 1)
+        return found
+
+    def key(self, event: Any, path: str) -> str:
+        if not isinstance(event, ScalarEvent):
+            raise _Unreadable("a key must be text", _at(event), path)
+        key = self.node(event, path, 0)
+        if not isinstance(key, str):
+            self.wrong(event, path, f"the key {event.value} must be text; quote it")
+        return key if isinstance(key, str) else str(event.value)
+
+
+def _at(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+_CONSTANTS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NO_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_LONGEST_NUMBER = 1_000
+
+
+def plain_scalar(text: str) -> Json:
+    """
+    What an unquoted *text* means.
+
+    Raises `ValueError`, fit for the author's eyes, for a number that JSON or 64 bits cannot hold.
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _NO_JSON.fullmatch(text):
+        raise ValueError(f"{text} is no number in JSON; quote it if it is text")
+    for form, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEXADECIMAL, 16)):
+        if form.fullmatch(text):
+            return _integer(text, base)
+    return _float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _integer(text: str, base: int) -> int:
+    digits = text if base == 10 else text[2:]
+    value = int(digits, base) if len(digits) <= _LONGEST_NUMBER else 2**64
+    if not -(2**63) <= value < 2**64:
+        raise ValueError("the number does not fit 64 bits; quote it if it is text")
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise ValueError("the number is too large; quote it if it is text")
+    return value

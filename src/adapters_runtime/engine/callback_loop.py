@@ -1,0 +1,78 @@
+"""The loop that makes callbacks: what is due is taken, sent, and settled."""
+
+import asyncio
+import logging
+
+from adapters_runtime.engine.loops import Loop, Told
+from adapters_runtime.engine.wakeups import Wakeups
+from wfcore.errors import StoreUnavailable
+from wfcore.model.callback import CallbackStatus
+from wfcore.ports.callbacks import Courier
+from wfcore.usecases.executions.callbacks import Call, next_call, settle_call, take_calls
+from wfcore.usecases.services import Services
+
+log = logging.getLogger("wfcore.callbacks")
+
+AT_ONCE = 8
+LONGEST_PAUSE_S = 30.0
+LEFT_OVER_S = 1.0
+"""How soon to look again at what is due and was not taken."""
+
+
+class Caller:
+    """Makes the calls that fall due, a few at once, until cancelled."""
+
+    def __init__(self, services: Services, courier: Courier, wakeups: Wakeups) -> None:
+        self._services = services
+        self._courier = courier
+        self._told = Told("caller")
+        self.loop = Loop("caller", self._round, wakeups.calls_due)
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """
+        Call until `stop` of its loop; calls that are on their way are broken off then, and due
+        again.
+        """
+        try:
+            await self.loop.run()
+        finally:
+            for call in self._calls:
+                call.cancel()
+            await asyncio.gather(*self._calls, return_exceptions=True)
+
+    async def _round(self) -> float:
+        """Begin what is due and has a place; how long to sleep afterwards, in seconds."""
+        free = AT_ONCE - len(self._calls)
+        self._told.begin()
+        calls = await take_calls(self._services, free, self._told) if free else ()
+        for call in calls:
+            task = asyncio.create_task(self._call(call))
+            self._calls.add(task)
+            task.add_done_callback(self._over)
+        self.loop.oldest_due = due = await next_call(self._services)
+        if due is None or len(self._calls) == AT_ONCE:
+            return LONGEST_PAUSE_S
+        left = (due - self._services.clock.service_now()) / 1_000
+        if left <= 0 and not calls:
+            return LEFT_OVER_S
+        return min(max(left, 0.005), LONGEST_PAUSE_S)
+
+    def _over(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self.loop.due.set()
+
+    async def _call(self, call: Call) -> None:
+        about = {"execution_id": call.callback.id}
+        try:
+            answer = await self._courier.post(call.url, call.headers, call.body)
+            settled = await settle_call(self._services, call, answer)
+        except StoreUnavailable:  # then it counts as failed, and is due again later
+            return
+        except Exception:
+            log.exception("a callback broke down", extra=about)
+            return
+        if answer.postponed is not None:
+            log.warning("a callback waits", extra={**about, "lacking": answer.postponed})
+        if settled is not None and settled.status is CallbackStatus.FAILED:
+            log.warning("a callback was given up", extra=about)

@@ -1,0 +1,162 @@
+"""
+The loops of a server: each goes on whatever happens, and it is known which one does not.
+
+A loop is rounds. A round that raises is logged and tried again after a while; nothing but `stop`,
+or a cancellation that is meant for the loop itself, ends it. Decision 58.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from attrs import define, field
+
+from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.time import EpochMs
+from wfcore.usecases.upkeep.sweeping import Unswept
+
+log = logging.getLogger("wfcore.loops")
+
+BACKOFF_S = (0.25, 5.0)
+"""The first pause after a round that failed, and the longest; each is twice the one before."""
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Return when *event* is set, or after *seconds*; the event is clear afterwards."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0)):
+            await event.wait()
+    event.clear()
+
+
+@define(eq=False)
+class Loop:
+    """
+    `round` does what is due and says how many seconds to sleep; `due` ends that sleep early.
+
+    `failure`: the type of what the last round raised. `oldest_due`: when the oldest thing fell, or
+    falls, due that this loop has to do, as its last round saw it; None: there is nothing.
+    """
+
+    name: str
+    round: Callable[[], Awaitable[float]]
+    due: asyncio.Event
+    oldest_due: EpochMs | None = None
+    failure: str | None = None
+    running: bool = False
+    stopping: bool = False
+    at_rest: asyncio.Event = field(factory=asyncio.Event)
+    """Set before it runs and when it has ended."""
+    _stop: asyncio.Event = field(factory=asyncio.Event)
+    _busy_since: float | None = None
+    _backoff_s: float = BACKOFF_S[0]
+
+    def __attrs_post_init__(self) -> None:
+        self.at_rest.set()
+
+    async def run(self) -> None:
+        """Round after round, until `stop`."""
+        self.running = True
+        self.at_rest.clear()
+        try:
+            while not self.stopping:
+                pause = await self._once()
+                await wait_for(self._stop if self.failure else self.due, pause)
+        finally:
+            self.running = False
+            self.at_rest.set()
+
+    def stop(self) -> None:
+        """No further round; the present one may end."""
+        self.stopping = True
+        self._stop.set()
+        self.due.set()
+
+    @property
+    def up(self) -> bool:
+        """Whether it runs, and its last round went well."""
+        return self.running and self.failure is None
+
+    def overdue_s(self, now: EpochMs) -> float:
+        """For how many seconds the oldest thing has been due."""
+        return 0.0 if self.oldest_due is None else max(now - self.oldest_due, 0) / 1_000
+
+    def trouble(self, bound_s: float) -> str | None:
+        """
+        Why it does not do its work, in words; None: it does. A round may take up to *bound_s*.
+        """
+        if not self.running:
+            return f"the {self.name} does not run"
+        if self.failure is not None:
+            return f"the {self.name} is down ({self.failure})"
+        since = self._busy_since
+        if since is not None and asyncio.get_running_loop().time() - since > bound_s:
+            return f"the {self.name} is stuck"
+        return None
+
+    async def _once(self) -> float:
+        self._busy_since = asyncio.get_running_loop().time()
+        try:
+            pause = await self.round()
+        except asyncio.CancelledError as cancelled:
+            if _is_asked_to_end():
+                raise
+            return self._failed(cancelled)
+        except Exception as error:
+            return self._failed(error)
+        finally:
+            self._busy_since = None
+        if self.failure is not None:
+            log.info("a loop is up again", extra={"loop": self.name})
+        self.failure, self._backoff_s = None, BACKOFF_S[0]
+        return pause
+
+    def _failed(self, error: BaseException) -> float:
+        """Say so, with all that is known where it is news; how long to wait."""
+        pause, longest = self._backoff_s, BACKOFF_S[1]
+        self._backoff_s = min(pause * 2, longest)
+        kind = type(error).__name__
+        about = {"loop": self.name, "error": kind, "again_in_s": pause}
+        if isinstance(error, StoreUnavailable):
+            log.warning("store unavailable", extra={**about, "detail": error.detail})
+        elif kind != self.failure:
+            log.error("a loop failed", extra=about, exc_info=error)
+        else:
+            log.error("a loop failed again", extra=about)
+        self.failure = kind
+        return pause
+
+
+class Told:
+    """A `Report` of a loop: each failure is logged once, until a round goes by without it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._known: set[tuple[str, str, str]] = set()
+        self.failed: list[Unswept] = []
+
+    def begin(self) -> None:
+        """A round begins."""
+        self._known = {_as_known(one) for one in self.failed}
+        self.failed = []
+
+    def __call__(self, failed: Unswept) -> None:
+        self.failed.append(failed)
+        if _as_known(failed) in self._known:
+            return
+        error = failed.error
+        about = {"loop": self._name, "kind": failed.kind, "id": failed.id}
+        about["error"] = type(error).__name__
+        is_named = isinstance(error, Unreadable)
+        log.error("left out of a round", extra=about, exc_info=None if is_named else error)
+
+
+def _as_known(failed: Unswept) -> tuple[str, str, str]:
+    return failed.kind, failed.id, type(failed.error).__name__
+
+
+def _is_asked_to_end() -> bool:
+    """Whether a cancellation is this task's own, not that of something it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

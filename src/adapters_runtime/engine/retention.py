@@ -1,0 +1,64 @@
+"""
+The loop that deletes what is over its time, beside the load.
+
+A loop of its own: however much there is to delete, what falls due is swept in time.
+"""
+
+import asyncio
+import logging
+
+from adapters_runtime.engine.loops import Loop, Told
+from wfcore.usecases.services import Services
+from wfcore.usecases.upkeep.retention import retain, tidy
+from wfcore.usecases.upkeep.sweeping import DUTY
+
+log = logging.getLogger("wfcore.retention")
+
+INTERVAL_S = 300.0
+TIDY_S = 3_600.0
+LEAST_REST_S = 0.005
+REST = 1.0
+"""A piece is followed by a rest as long as it took: half of the time belongs to others."""
+
+
+class Retention:
+    """Piece by piece until nothing old is left, then every five minutes; tidies up once an hour."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.loop = Loop("retention", self._round, asyncio.Event())
+        self._tidied = float("-inf")
+        self._gone = 0
+        self._left_out: set[str] = set()
+        self._told, self._told_of_tidying = Told("retention"), Told("retention")
+
+    async def run(self) -> None:
+        """Delete until `stop` of its loop, which is heeded after each piece."""
+        await self.loop.run()
+
+    async def _round(self) -> float:
+        """One piece; how long to rest afterwards, in seconds."""
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        done = await retain(self._services, self._told, self._left_out)
+        self._gone += done.executions
+        took = clock.time() - began
+        if clock.time() - self._tidied >= TIDY_S:
+            self._tidied = clock.time()
+            self._told_of_tidying.begin()
+            await tidy(self._services, self._told_of_tidying)
+        if done.more:
+            return max(took * REST, LEAST_REST_S)
+        self._end_pieces()
+        return INTERVAL_S
+
+    def _end_pieces(self) -> None:
+        """Nothing is left that can go. Raises what a duty has failed with."""
+        if self._gone:
+            log.info("executions over their time are gone", extra={"executions": self._gone})
+        failed = [one.error for one in self._told.failed if one.kind == DUTY]
+        self._gone = 0
+        self._left_out.clear()
+        self._told.begin()
+        if failed:
+            raise failed[0]

@@ -1,0 +1,72 @@
+"""The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from adapters_runtime.engine.loops import Loop, Told
+from adapters_runtime.engine.wakeups import Wakeups
+from wfcore.usecases.services import Services
+from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
+from wfcore.usecases.workflows.firing import Fired
+
+log = logging.getLogger("wfcore.sweeper")
+
+INTERVAL_S = 1.0
+
+
+class Sweeper:
+    """
+    Sweeps once a second, and at every known deadline.
+
+    *before* runs first each time: a dispatcher of the same process keeps its leases there, so
+    that a process that was held up (a suspended machine, say) does not take them for lost.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        wakeups: Wakeups,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._services = services
+        self.loop = Loop("sweeper", self._round, wakeups.timer_due)
+        self._told = Told("sweeper")
+        self._before = before
+
+    async def run(self) -> None:
+        """Sweep until `stop` of its loop. A sweep that fails is logged and tried again."""
+        await self.loop.run()
+
+    async def _round(self) -> float:
+        """Sweep once; how long to sleep afterwards, in seconds."""
+        if self._before is not None:
+            await self._before()
+        self._told.begin()
+        fired = await sweep(self._services, self._told)
+        _tell(fired)
+        for failed in self._told.failed:
+            if failed.kind == DUTY:
+                raise failed.error
+        return await self._pause(progress=bool(fired))
+
+    async def _pause(self, progress: bool) -> float:
+        """Until the next deadline; one that is over was left out, or there were too many."""
+        self.loop.oldest_due = due = await next_deadline(self._services)
+        if due is None:
+            return INTERVAL_S
+        left = (due - self._services.clock.deadline_now()) / 1_000
+        if left <= 0 and not progress:
+            return INTERVAL_S
+        return min(max(left, 0.005), INTERVAL_S)
+
+
+def _tell(fired: Iterable[Fired]) -> None:
+    """Triggers that were due and started nothing are worth a line of the log."""
+    for one in fired:
+        if one.refusal is not None:
+            about = {
+                "trigger_id": one.trigger_id,
+                "workflow_id": one.workflow_id,
+                "reason": one.refusal.value,
+            }
+            log.warning("a trigger started nothing", extra=about)

@@ -1,0 +1,318 @@
+"""
+The dispatcher: takes due executions, runs their steps, records what came of them.
+
+All decisions are the core's; here are only the tasks that wait for processes. A lease is
+extended as long as this process lives, and whatever was taken away from it is stopped.
+
+What is done to one execution is done in turn: the ends of steps that ran beside one another,
+and looks at it when the time of something has come. Each has its own unit of work.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from adapters_runtime.engine.loops import Loop
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.sandbox.shortage import Shortages
+from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
+from wfcore.ports.runtime import Job, JobRunner, StepEnd
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.worker import Lease, Work
+from wfcore.usecases.services import Services
+
+R = TypeVar("R")
+log = logging.getLogger("wfcore.dispatcher")
+
+POLL_S = 0.25
+"""How long something that another process stored may stay unseen."""
+HEARTBEAT_S = 1.0
+STORE_RETRY_S = (0.05, 2.0)
+
+
+@define(eq=False)
+class _Held:
+    """
+    An execution that this process works on.
+
+    `tasks` run its steps (by the step's key) or look at it (None); `over` is done when there is
+    none left, or with what the first one raised. `met`: attempts of steps that were ever taken
+    up, so that what is told twice is started once. `turn`: one unit of work at a time, and what
+    it says is done before the next one.
+    """
+
+    lease: Lease
+    over: asyncio.Future[BaseException | None]
+    tasks: dict[asyncio.Task[None], str | None] = field(factory=dict)
+    met: set[tuple[str, int]] = field(factory=set)
+    turn: asyncio.Lock = field(factory=asyncio.Lock)
+    looks: bool = False
+    alarm: asyncio.TimerHandle | None = None
+    driver: asyncio.Task[None] | None = None
+
+    def spawn(self, work: Coroutine[Any, Any, None], step: str | None = None) -> None:
+        """Run *work* as a task of this execution."""
+        task = asyncio.create_task(work)
+        self.tasks[task] = step
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self.tasks[task]
+        failure = None if task.cancelled() else task.exception()
+        if (failure or not self.tasks) and not self.over.done():
+            self.over.set_result(failure)
+
+
+class Dispatcher:
+    """Runs steps for one process. `worker` must be unique for each start of a process."""
+
+    def __init__(
+        self, services: Services, runner: JobRunner, wakeups: Wakeups, worker: str
+    ) -> None:
+        self.worker = worker
+        self._services = services
+        self._runner = runner
+        self._wakeups = wakeups
+        self._held: dict[Lease, _Held] = {}
+        self.loop = Loop("dispatcher", self._round, wakeups.runner_due)
+        self._enlisted = False
+        self._last_taken = 0.0
+        self._heart: asyncio.Task[None] | None = None
+        self.shortages = Shortages()
+        wakeups.on_stop = self._stop_steps
+        wakeups.on_look = self._look
+
+    @property
+    def running(self) -> int:
+        """How many executions are being worked on."""
+        return len(self._held)
+
+    async def run(self) -> None:
+        """Claim and run until `stop`, which must be called in the end."""
+        self._last_taken = asyncio.get_running_loop().time()
+        if not self.loop.stopping:
+            self._heart = asyncio.create_task(self._heartbeats())
+        await self.loop.run()
+
+    async def stop(self, drain_s: float) -> None:
+        """
+        Claim nothing more, let running steps end for up to *drain_s*, then end them.
+
+        Executions between two steps are handed back; those whose step had to be ended are
+        interrupted. Leases are kept until the last one is settled.
+        """
+        self.loop.stop()
+        await self.loop.at_rest.wait()
+        drivers = [held.driver for held in self._held.values() if held.driver]
+        if drivers:
+            await asyncio.wait(drivers, timeout=drain_s)
+        for held in list(self._held.values()):
+            if held.driver:
+                held.driver.cancel()
+        if drivers:
+            await asyncio.wait(drivers)
+        if self._heart is not None:
+            self._heart.cancel()
+
+    def trouble(self, bound_s: float) -> str | None:
+        """
+        Why due executions do not begin here, in words; None: they do, or wait for good reason.
+
+        Work that is older than *bound_s* lies here where nothing was taken for as long although
+        less than half of the places are used: no rule of fairness leaves so many free.
+        """
+        late_s = self.loop.overdue_s(self._services.clock.service_now())
+        found = self.loop.trouble(bound_s)
+        if found is not None or late_s <= bound_s:
+            return found
+        idle_s = asyncio.get_running_loop().time() - self._last_taken
+        if idle_s <= bound_s or self.running * 2 >= self._services.policy.places:
+            return None
+        return f"the dispatcher leaves executions that were due {late_s:.0f} s ago"
+
+    async def keep_leases(self) -> None:
+        """
+        Extend all leases; stop what was taken away (cancelled at another process, say), and
+        look at what was moved there (approved, say).
+
+        Also of what is only beginning: while the store is slow that may take as long as a lease.
+        """
+        mine = {lease.execution_id for lease in self._held}
+        if mine:
+            kept = await running.heartbeat(self._services, self.worker, mine)
+            now = self._services.clock.service_now()
+            for execution_id in mine:
+                due = kept.get(execution_id)
+                if execution_id not in kept:
+                    self._stop_steps(execution_id)
+                elif due is not None and due <= now:
+                    self._look(execution_id)
+
+    async def _round(self) -> float:
+        """Fill the free places; how long to sleep afterwards, in seconds."""
+        if not self._enlisted:
+            await self._services.store.enlist(self.worker)
+            self._enlisted = True
+        while (free := self._services.policy.places - len(self._held)) > 0:
+            leases = await running.claim(self._services, self.worker, free)
+            for lease in leases:
+                self._take(lease)
+            if not leases:
+                break
+        self.loop.oldest_due = due = await running.next_due(self._services)
+        left = (due - self._services.clock.service_now()) / 1_000 if due is not None else POLL_S
+        return left if 0 < left < POLL_S else POLL_S
+
+    def _take(self, lease: Lease) -> None:
+        self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
+        held = _Held(lease, asyncio.get_running_loop().create_future())
+        self._held[lease] = held
+        self._last_taken = asyncio.get_running_loop().time()
+        held.driver = asyncio.create_task(self._drive(held))
+
+    async def _drive(self, held: _Held) -> None:
+        """Take one execution as far as it goes, then let go of it."""
+        lease = held.lease
+        try:
+            await self._run_all(held)
+        except LeaseLost:
+            await self._end_steps(held)
+        except asyncio.CancelledError:
+            await self._give_up(held)
+            raise
+        except Exception:
+            about = {"execution_id": lease.execution_id}
+            log.exception("a defect ended an execution", extra=about)
+            await self._break(held)
+        finally:
+            if held.alarm is not None:
+                held.alarm.cancel()
+            del self._held[lease]
+            self._wakeups.runner()
+
+    async def _run_all(self, held: _Held) -> None:
+        """Until nothing of it runs here any more. Raises what the first of its tasks raised."""
+        self._take_up(held, await self._stored(lambda: self._begin(held.lease)))
+        failure = await held.over if held.tasks else None
+        if failure is not None:
+            raise failure
+
+    async def _begin(self, lease: Lease) -> Work:
+        return await running.begin(self._services, lease)
+
+    def _take_up(self, held: _Held, work: Work) -> None:
+        """End steps that were stopped, start jobs that are new, set the alarm for a look."""
+        me = asyncio.current_task()
+        for task, step in held.tasks.items():
+            if step is not None and step not in work.in_flight and task is not me:
+                task.cancel()
+        for job in work.jobs:
+            attempt = (job.step_name, job.attempt)
+            if attempt not in held.met:
+                held.met.add(attempt)
+                held.spawn(self._run_step(held, job), job.step_name)
+        if held.alarm is not None:
+            held.alarm.cancel()
+            held.alarm = None
+        if work.look_at is not None:
+            left = max(work.look_at - self._services.clock.service_now(), 0) / 1_000
+            loop = asyncio.get_running_loop()
+            held.alarm = loop.call_later(left, self._look, held.lease.execution_id)
+
+    async def _run_step(self, held: _Held, job: Job) -> None:
+        async def say(stream: str, lines: str) -> None:
+            log = running.log_lines
+            lease, step, hidden = held.lease, job.step_name, job.hidden
+            async with held.turn:
+                await self._stored(lambda: log(self._services, lease, step, stream, lines, hidden))
+
+        end = await self._runner.run(job, say)
+        self.shortages.note(type(job).__name__, end.postponed)
+        async with held.turn:
+            if end.postponed is not None:
+                held.met.discard((job.step_name, job.attempt))  # it begins again as the same one
+            self._take_up(held, await self._stored(lambda: self._complete(held.lease, job, end)))
+
+    async def _complete(self, lease: Lease, job: Job, end: StepEnd) -> Work:
+        go_on = not self.loop.stopping
+        return await running.complete_step(
+            self._services,
+            lease,
+            job.step_name,
+            end,
+            attempt=job.attempt,
+            postponed=job.postponed,
+            go_on=go_on,
+            hidden=job.hidden,
+        )
+
+    def _look(self, execution_id: str) -> None:
+        """Somebody, or time, moved an execution that is held here: go on with it."""
+        for held in self._of(execution_id):
+            if held.tasks and not (held.looks or self.loop.stopping):
+                held.looks = True
+                held.spawn(self._go_on(held))
+
+    async def _go_on(self, held: _Held) -> None:
+        async with held.turn:
+            held.looks = False
+            look = running.go_on
+            work = await self._stored(lambda: look(self._services, held.lease, held.met))
+            self._take_up(held, work)
+
+    async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
+        """Repeat *write* while the store cannot write: what happened must not be lost."""
+        pause, longest = STORE_RETRY_S
+        while True:
+            try:
+                return await write()
+            except StoreUnavailable as refusal:
+                log.warning("store unavailable", extra={"detail": refusal.detail})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, longest)
+
+    def _stop_steps(self, execution_id: str) -> None:
+        """Somebody moved the execution from outside: end its steps, but not the caller."""
+        me = asyncio.current_task()
+        for held in self._of(execution_id):
+            for task in held.tasks:
+                if task is not me:
+                    task.cancel()
+
+    def _of(self, execution_id: str) -> list[_Held]:
+        """
+        What is held of an execution: its lease, and maybe one that it was given up with, of
+        which a stopped step is still dying.
+        """
+        return [one for lease, one in self._held.items() if lease.execution_id == execution_id]
+
+    async def _end_steps(self, held: _Held) -> None:
+        for task in held.tasks:
+            task.cancel()
+        if held.tasks:
+            await asyncio.wait(list(held.tasks))
+
+    async def _give_up(self, held: _Held) -> None:
+        await self._end_steps(held)
+        with suppress(LeaseLost, StoreUnavailable, Unreadable):
+            await running.hand_back(self._services, held.lease)
+
+    async def _break(self, held: _Held) -> None:
+        """After a defect of ours: FAILED at once. Handed back, it would come again for ever."""
+        await self._end_steps(held)
+        with suppress(LeaseLost, StoreUnavailable, Unreadable):
+            await running.break_off(self._services, held.lease)
+
+    async def _heartbeats(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            try:
+                await self.keep_leases()
+            except StoreUnavailable:
+                continue
+            except Exception:  # the sweeper, which keeps them too, fails with it and is seen
+                log.exception("leases were not kept")

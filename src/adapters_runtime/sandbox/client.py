@@ -1,0 +1,385 @@
+"""
+The server's side of running a process tree: orders go out, ends come back.
+
+One spawner program serves all steps; it is started with the first order, and again when it was
+lost. Works on any event loop, with no thread and no polling per step.
+"""
+
+import asyncio
+import logging
+import marshal
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import asdict, field, frozen
+
+from adapters_runtime.sandbox import frames, spawner
+from adapters_runtime.sandbox.isolation.config import Kind, Terms, packed
+from adapters_runtime.sandbox.shortage import words
+from wfcore.ports.runtime import Say
+
+PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
+"""The interpreter of the spawner: the one that Python steps run on, outside any environment."""
+
+_BOOT = """
+import sys, zipimport
+modules, places = frozenset(sys.modules) - {"linecache"}, tuple(sys.path)  # "-c" brings it
+sys.path.append(sys.argv[1])
+from adapters_runtime.sandbox import python_fork as inside
+from adapters_runtime.sandbox import spawner
+inside.remember_the_start(modules, places)
+spawner.main()
+"""
+_PACKAGES = str(Path(__file__).parents[1])
+_GRACE_S = 5.0
+_BUSY_S = 0.002
+_CHUNK = 262_144
+_NEVER_READ = "its supervisor was gone before it had the job"
+_NOT_RECEIVED = "its artifacts could not be taken: no file descriptors were left"
+_KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.LEFT)
+
+T = TypeVar("T")
+log = logging.getLogger("wfcore.steps")
+
+
+class NotStarted(Exception):
+    """The machine has no room to start anything now, so nothing has run; the text says of what."""
+
+    def __init__(self, text: str, errno: int | None = None) -> None:
+        super().__init__(text)
+        self.errno = errno
+
+    @classmethod
+    def because(cls, trouble: OSError) -> "NotStarted":
+        """The same of an error of the system's."""
+        text = words(trouble.errno, trouble.strerror or str(trouble))
+        return cls(text, trouble.errno)
+
+
+@frozen
+class Order:
+    """
+    What to start: the program `argv[0]`, a path, with exactly this environment.
+
+    `files` are written into `folder` first, by their names, and `links` (name to target) beside
+    them; the step starts in `cwd`. `kind` is what it may see and reach. `memory` is the limit of
+    the whole tree, `limits` those of each process. `timeout_s` counts from the moment the program
+    runs. With a `look` the process tells first what it sees of that (`look.tell`). *inside*: it
+    is a Python file for the interpreter that the spawner runs on, which needs not be started anew.
+    """
+
+    argv: list[str] = field(repr=False)
+    env: dict[str, str] = field(repr=False)
+    folder: str
+    cwd: str
+    limits: dict[str, int]
+    timeout_s: float
+    stdout_bytes: int
+    stderr_bytes: int
+    output_bytes: int
+    memory: int
+    files: dict[str, bytes] = field(factory=dict, repr=False)
+    links: dict[str, str] = field(factory=dict)
+    kind: Kind = Kind()
+    inside: bool = False
+    log: bool = False
+    look: dict[str, Any] | None = None
+
+    def as_bytes(self) -> bytes:
+        words = asdict(self, recurse=False)
+        return marshal.dumps({**words, "kind": None})
+
+
+@frozen
+class Ended:
+    """
+    How a process tree ended; nothing of it is alive.
+
+    `exit`: the exit status, or minus a signal's number. `reason`: why it was ended from
+    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started, `unready`:
+    since the machine lacked something (`errno`), so nothing of it has run; `unconfined`: what it
+    lacked is the means to confine it. `lost`: its supervisor
+    was killed, so nothing else is known.
+    `output` is what was written to WF_OUTPUT; `artifacts` the open folder of artifacts, if
+    there are any, which is the caller's to close. The troubles say what of these is unusable.
+    """
+
+    exit: int | None = None
+    reason: str | None = None
+    failure: str | None = None
+    unready: bool = False
+    errno: int | None = None
+    unconfined: bool = False
+    lost: bool = False
+    stdout: bytes = field(default=b"", repr=False)
+    stderr: bytes = field(default=b"", repr=False)
+    output: bytes | None = field(default=None, repr=False)
+    output_trouble: str | None = None
+    artifacts: int | None = None
+    artifacts_trouble: str | None = None
+
+
+async def uninterrupted(work: Awaitable[T]) -> T:
+    """Await *work* to its end, whoever cancels; a cancellation is raised only then."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as asked:
+            cancelled = asked
+    if cancelled is None:
+        return task.result()
+    task.exception()  # heard, and less important than the cancellation
+    raise cancelled
+
+
+class Spawner:
+    """
+    Starts process trees, all on the same *terms*, and knows when each has ended, wholly.
+
+    *environment*: what decides of an interpreter's encodings, as steps have it.
+    """
+
+    def __init__(self, terms: Terms, environment: Mapping[str, str] | None = None) -> None:
+        self._terms = terms
+        self._environment = {"LANG": "C.UTF-8", "HOME": "/", **(environment or {})}
+        self._program: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._numbers = count(1)
+        self._watches: set[_Watch] = set()
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """The spawner program's process id, while one was started."""
+        return self._program.pid if self._program else None
+
+    async def run(self, order: Order, say: Say) -> Ended:
+        """
+        Start *order*, and return how it ended; lines go to *say* where it wants them.
+
+        Cancelled, or let down by *say*, it ends the tree and waits for that before it raises.
+        Raises `NotStarted`.
+        """
+        if self._closed:
+            raise RuntimeError("this spawner is closed")
+        number = next(self._numbers)
+        try:
+            watch = await self._begin(number, order.kind)
+        except OSError as trouble:
+            raise NotStarted.because(trouble) from trouble
+        try:
+            self._expect(number, watch, within_s=order.timeout_s + _GRACE_S)
+            await watch.send(order)
+            while said := await watch.said.get():
+                await say(*said)
+            return watch.take_end()
+        finally:
+            await self._finish(number, watch)
+
+    async def close(self) -> None:
+        """End every tree, then the program."""
+        self._closed = True
+        for watch in self._watches:
+            watch.stop()
+        while self._watches:
+            await asyncio.wait([watch.gone for watch in self._watches])
+        if self._control:
+            self._control.close()
+        if self._program:
+            await uninterrupted(asyncio.to_thread(_await_exit, self._program))
+            self._program = self._control = None
+
+    async def _begin(self, number: int, kind: Kind) -> "_Watch":
+        ours, theirs = socket.socketpair()
+        try:
+            message = spawner.START + marshal.dumps((number, packed(kind)))
+            await self._hand_over(message, theirs)
+            watch = _Watch(ours)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._watches.add(watch)
+        watch.gone.add_done_callback(lambda _: self._watches.discard(watch))
+        return watch
+
+    async def _finish(self, number: int, watch: "_Watch") -> None:
+        """Have the tree ended, if it has not by itself, and wait until it is."""
+        try:
+            if not watch.gone.done():
+                watch.stop()
+                self._expect(number, watch, within_s=_GRACE_S)
+                await uninterrupted(watch.gone)
+        finally:
+            watch.close()
+
+    async def _hand_over(self, message: bytes, channel: socket.socket) -> None:
+        restarts = 1
+        while True:
+            control = self._control or self._start()
+            try:
+                socket.send_fds(control, [message], [channel.fileno()])
+                return
+            except BlockingIOError:
+                await asyncio.sleep(_BUSY_S)  # it has some hundred orders before it
+            except ConnectionError:
+                self._discard()
+                if not restarts:
+                    raise
+                restarts -= 1
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        try:
+            with theirs:
+                self._program = subprocess.Popen(  # noqa: S603
+                    [PROGRAM, "-I", "-c", _BOOT, _PACKAGES],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    env=self._environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            ours.send(marshal.dumps(tuple(self._terms)))
+        except OSError:
+            ours.close()
+            raise
+        self._control = ours
+        return ours
+
+    def _discard(self) -> None:
+        """Forget a spawner that does not listen any more. Its supervisors end by themselves."""
+        log.warning("the spawner of steps was lost; a new one is started")
+        if self._control:
+            self._control.close()
+        if self._program:
+            self._program.kill()
+            self._program.wait()
+        self._program = self._control = None
+
+    def _expect(self, number: int, watch: "_Watch", within_s: float) -> None:
+        """Use force where a supervisor has not done its duty in time."""
+        late = asyncio.get_running_loop().call_later(within_s, self._force, number, watch)
+        watch.gone.add_done_callback(lambda _: late.cancel())
+
+    def _force(self, number: int, watch: "_Watch") -> None:
+        """Have the supervisor killed; the spawner ends what it leaves."""
+        if self._control:
+            with suppress(OSError):
+                self._control.send(spawner.END + str(number).encode())
+        late = asyncio.get_running_loop().call_later(_GRACE_S, self._give_up, watch)
+        watch.gone.add_done_callback(lambda _: late.cancel())
+
+    def _give_up(self, watch: "_Watch") -> None:
+        """Not even the spawner answers (stopped from outside): go on with a new one."""
+        self._discard()
+        watch.abandon()
+
+
+class _Watch:
+    """Hears what one supervisor says. `said` ends with None, `gone` is done when it is over."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.said: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._end: dict[str, Any] = {"lost": True}
+        self._buffer = bytearray()
+        self._kept: dict[bytes, bytes] = {}
+        self._artifacts: int | None = None
+        self._unread = False
+        """The supervisor was gone before it had the whole job: nothing of the step has run."""
+        self._channel = channel
+        channel.setblocking(False)
+        self._loop.add_reader(channel.fileno(), self._on_readable)
+
+    async def send(self, order: Order) -> None:
+        """Tell the supervisor what to start."""
+        text = frames.frame(frames.JOB, order.as_bytes())
+        try:
+            await self._loop.sock_sendall(self._channel, text)
+        except ConnectionError:  # it was killed: the end of its channel says so
+            self._unread = True
+
+    def take_end(self) -> Ended:
+        """How it ended; the folder of artifacts is the caller's from now on."""
+        artifacts, self._artifacts = self._artifacts, None
+        if self._end.get("lost") and self._unread:
+            self._end = {"failure": _NEVER_READ, "unready": True}
+        elif frames.LEFT in self._kept and artifacts is None:
+            self._end["artifacts_trouble"] = _NOT_RECEIVED
+        return Ended(
+            **self._end,
+            stdout=self._kept.get(frames.STDOUT, b""),
+            stderr=self._kept.get(frames.STDERR, b""),
+            output=self._kept.get(frames.OUTPUT),
+            artifacts=artifacts,
+        )
+
+    def stop(self) -> None:
+        """Ask the supervisor to end the tree."""
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._channel.fileno())
+        self._channel.close()
+        if self._artifacts is not None:
+            os.close(self._artifacts)
+            self._artifacts = None
+
+    def abandon(self) -> None:
+        self._over()
+
+    def _on_readable(self) -> None:
+        try:
+            data, fds, _, _ = socket.recv_fds(self._channel, _CHUNK, 1, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            # The kernel resets a channel whose other end was closed before all of it was read,
+            # and the job is all that is ever sent there.
+            self._unread = True
+            data, fds = b"", []
+        if fds:
+            self._artifacts = fds[0]
+        if not data:
+            self._loop.remove_reader(self._channel.fileno())
+            self._over()
+        self._buffer += data
+        for kind, payload in frames.take_frames(self._buffer):
+            self._hear(kind, payload)
+
+    def _hear(self, kind: bytes, payload: bytes) -> None:
+        if kind == frames.END:
+            self._end = marshal.loads(payload)  # noqa: S302 - from the supervisor, and the same Python
+            self._over()
+        elif kind in _KEPT:
+            self._kept[kind] = payload
+        else:
+            stream = next(name for name, its_kind in frames.LINES.items() if its_kind == kind)
+            self.said.put_nowait((stream, payload.decode("utf-8", "replace")))
+
+    def _over(self) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+            self.said.put_nowait(None)
+
+
+def _await_exit(program: subprocess.Popen[bytes]) -> None:
+    try:
+        program.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()

@@ -1,0 +1,1 @@
+"""What keeps a code step to itself: namespaces, mounts, Landlock, seccomp, identity."""

@@ -1,0 +1,127 @@
+"""
+Who a step is: a user id that nobody else has, and no capability. Standard library only.
+
+A server that is root runs each step as a user of its own, taken from the spawner's process id and
+the step's place among the spawner's children, so that no two living steps share one: what the
+kernel grants to a user (inotify instances, pending signals, buffers of pipes) one step cannot use
+up for another. Where the server is not root, user namespaces divide some of that.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from adapters_runtime.sandbox.isolation.syscalls import (
+    PR_SET_SECUREBITS,
+    drop_capabilities,
+    drop_possible_capabilities,
+    prctl,
+)
+
+PLACES = 512
+INSIDE = 1_000
+"""How a step in a user namespace sees its own user and group."""
+
+_FIRST, _PIDS = 0x40000000, 1 << 22
+_FIRST_OF_FEW = 10_000
+_SHARES = 16
+"""Of what a user has of a quota, one step in a namespace has this part."""
+_KEEP_CAPABILITIES = 1 << 2  # SECBIT_NO_SETUID_FIXUP
+
+
+class NoPlace(OSError):
+    """Every user id for steps is taken."""
+
+
+def free_place(taken: Collection[int]) -> int:
+    """A place that is not *taken*. Raises `NoPlace`."""
+    for place in range(PLACES):
+        if place not in taken:
+            return place
+    raise NoPlace(11, f"{PLACES} steps run already, which is as many as there are user ids")
+
+
+def common_group_id() -> int:
+    """The group id of all steps in namespaces of a server that is root."""
+    return min(_FIRST, _last_user_id())
+
+
+def namespaced_user_id(place: int) -> int:
+    """As `user_id`; where there are too few, the last: a namespace divides them, too."""
+    try:
+        return user_id(place)
+    except OSError:
+        return _last_user_id()
+
+
+def user_id(place: int) -> int:
+    """The user id of the step at *place* alone. Only for root. Raises `OSError`."""
+    last = _last_user_id()
+    if last < _FIRST_OF_FEW + PLACES:
+        raise OSError(22, f"there are no other user ids here than those up to {last}")
+    if last > _FIRST + _PIDS * PLACES:
+        return _FIRST + 1 + (os.getpid() % _PIDS) * PLACES + place
+    sets = (last - _FIRST_OF_FEW) // PLACES
+    return _FIRST_OF_FEW + (os.getpid() % sets) * PLACES + place
+
+
+def become(user: int, group: int) -> None:
+    """Be *user* of *group* alone, with no capability and no way to one."""
+    drop_possible_capabilities()
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+    drop_capabilities()
+
+
+def own_quotas() -> dict[str, str]:
+    """What of a user's inotify quotas one step may have, as settings of its user namespace."""
+    found = {}
+    for name in ("instances", "watches"):
+        with suppress(OSError), open(f"/proc/sys/fs/inotify/max_user_{name}") as most:
+            found[f"/proc/sys/user/max_inotify_{name}"] = str(max(1, int(most.read()) // _SHARES))
+    return found
+
+
+def hold_quotas(quotas: Mapping[str, str]) -> None:
+    """Hold the user namespace that we are in, with its capabilities, to *quotas*."""
+    for path, most in quotas.items():
+        with suppress(OSError):  # an old kernel, which has no such setting
+            write(path, most)
+
+
+def become_keeping_capabilities(user: int, group: int) -> None:
+    """Be *user*, to whom a new namespace is charged, and still be allowed to make it."""
+    prctl(PR_SET_SECUREBITS, _KEEP_CAPABILITIES)
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+
+
+def map_user(pid: int, user: int, group: int) -> None:
+    """Let the new user namespace of *pid* know *user* and *group*, as `INSIDE`."""
+    write(f"/proc/{pid}/uid_map", f"{INSIDE} {user} 1")
+    write(f"/proc/{pid}/gid_map", f"{INSIDE} {group} 1")
+
+
+def map_own_user(user: int, group: int) -> None:
+    """Let our own new user namespace know us under the ids that we had."""
+    write("/proc/self/setgroups", "deny")
+    write("/proc/self/uid_map", f"{user} {user} 1")
+    write("/proc/self/gid_map", f"{group} {group} 1")
+
+
+def write(path: str, text: str) -> None:
+    """Write *text* to an existing file at once."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _last_user_id() -> int:
+    last = 0
+    with open("/proc/self/uid_map", "rb") as ranges:
+        for line in ranges:
+            first, _, size = map(int, line.split())
+            last = max(last, first + size - 1)
+    return last

@@ -1,0 +1,309 @@
+"""
+The four levels of isolation, each as the same few moments in the life of a step. CS-11.
+
+`open` is called once, in the spawner; `prepare` in a step's supervisor, before its job is known;
+`confine_ahead` in the process that becomes the step, still before the job; `confine` there when
+its folder is known; `end_all` in the supervisor. What can be done before the job is done before it,
+so a step does not wait for it. Standard library only.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from adapters_runtime.sandbox.isolation import cgroups, identity, landlock, seccomp, syscalls
+from adapters_runtime.sandbox.isolation.cgroups import Group, Groups, Uncounted
+from adapters_runtime.sandbox.isolation.config import (
+    LANDLOCK,
+    NAMESPACE,
+    PLACE,
+    PROCESS,
+    UID,
+    Kind,
+    Terms,
+)
+from adapters_runtime.sandbox.isolation.filesystem import (
+    DEVICES,
+    RESOLVING,
+    SYSTEM,
+    Template,
+    carve,
+    settings,
+)
+from adapters_runtime.sandbox.isolation.seccomp import Filter
+from adapters_runtime.sandbox.process_tree import Statuses, descendants_of, end_descendants, reap
+
+_HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
+
+
+class Process:
+    """No isolation but a process tree of its own, with limits; the lowest level."""
+
+    clone_flags = 0
+    has_own_files = False  # whether the step's folder is a file system of its own
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.kind = Kind()
+        self.user = os.geteuid()
+        self.group = os.getegid()
+        self.groups: Groups | None = None
+        self.counted: Group | None = None
+        self.uncounted: str | None = None  # why no control group counts what steps hold
+
+    def open(self) -> None:
+        """What is needed once, in the spawner."""
+        files = self.terms.disk if self.has_own_files else 0  # they are memory too
+        try:
+            self.groups = cgroups.find(self.terms, self.terms.memory + files)
+        except Uncounted as reason:
+            self.uncounted = str(reason)
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        """In the supervisor of a step of *kind*, before anything of it is forked."""
+        self.kind = kind
+        if self.groups:
+            self.counted = self.groups.make(place)
+
+    def leave(self) -> None:
+        """In the supervisor, last of all, when the step is dead."""
+        if self.counted:
+            self.counted.remove()
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        """
+        In the step's process, before its job. *ask* has `admit` called in the supervisor.
+
+        What comes out is a listener that the supervisor is to have.
+        """
+        if self.counted:
+            self.counted.join()
+        syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS)
+        _go_first_when_memory_runs_out()
+        return None
+
+    def admit(self, pid: int) -> None:
+        """In the supervisor, when the step's process *pid* asks for it."""
+
+    def confine(self, folder: str) -> None:
+        """In the step's process, last of all; it lives in *folder*."""
+
+    def own(self, fd: int) -> None:
+        """Make an open file or folder the step's."""
+
+    def members(self) -> Iterable[int]:
+        """In the supervisor: the processes of the step, as far as they hold still."""
+        return descendants_of(os.getpid())
+
+    def end_all(self, statuses: Statuses) -> None:
+        """In the supervisor: kill all of the step, and return when it is dead."""
+        if self.counted:
+            self.counted.kill()
+        end_descendants(statuses)
+
+
+class Landlocked(Process):
+    """Files by Landlock, calls by a filter; the user is the server's own."""
+
+    _as_server = True
+
+    def open(self) -> None:
+        super().open()
+        self._settings = settings()
+        facts = {
+            "same_files": True,
+            "same_user": self._as_server,
+            "uncounted": bool(self.uncounted),
+        }
+        self._closed = Filter(seccomp.NO_SOCKETS, **facts).ready()
+        self._open = Filter(seccomp.SHARED_NETWORK, watched=True, **facts).ready()
+
+    def confine(self, folder: str) -> None:
+        landlock.restrict(self._rules(folder))
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        if not landlock.version():
+            raise OSError(38, "the kernel has no Landlock")
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        super().confine_ahead(ask)
+        self._become()
+        return (self._open if self.kind.network else self._closed).install()
+
+    def _become(self) -> None:
+        if os.geteuid() == 0:
+            syscalls.drop_possible_capabilities()
+            syscalls.drop_capabilities()
+
+    def _rules(self, folder: str) -> list[tuple[str, int]]:
+        read = [f"/{name}" for name in SYSTEM]
+        read += [f"/etc/{name}" for name in (*self._settings, "passwd", "group", *RESOLVING)]
+        named = [*self.terms.reads, *self.kind.readable]
+        rules = [(path, landlock.READ) for path in carve((*read, *named), self.terms.hidden)]
+        rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
+        rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
+        rules += [("/proc/self", landlock.READ_FILE | landlock.READ_DIR)]
+        rules += [(path, landlock.READ | landlock.WRITE) for path in (folder, *self.terms.writes)]
+        return rules
+
+
+class OtherUser(Landlocked):
+    """As `Landlocked`, and as a user of its own: for a server that is root."""
+
+    _as_server = False
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        if os.geteuid() != 0:
+            raise OSError(1, "the server is not root")
+        self.user = self.group = identity.user_id(place)
+
+    def _become(self) -> None:
+        os.setgroups([])
+        identity.become(self.user, self.group)
+
+    def own(self, fd: int) -> None:
+        os.fchown(fd, self.user, self.group)
+
+    def end_all(self, statuses: Statuses) -> None:
+        pid = os.fork()
+        if pid == 0:
+            self._kill_all()
+        os.waitpid(pid, 0)
+        end_descendants(statuses)
+
+    def _kill_all(self) -> NoReturn:
+        try:
+            identity.become(self.user, self.group)
+            os.kill(-1, signal.SIGKILL)  # all of that user at once, wherever they are
+        finally:
+            os._exit(0)
+
+
+class Namespaced(Process):
+    """
+    A world of its own: processes, files, network, users; Landlock and a filter on top.
+
+    The supervisor is the first process of the step's process namespace: when it ends, for
+    whatever reason, the kernel ends everything else in it first.
+    """
+
+    clone_flags = syscalls.NEW_PID
+    has_own_files = True
+
+    def open(self) -> None:
+        super().open()
+        if os.geteuid() == 0:
+            syscalls.unshare(syscalls.NEW_NS)
+            self.group = identity.common_group_id()
+        else:
+            syscalls.unshare(syscalls.NEW_USER | syscalls.NEW_NS)
+            identity.map_own_user(self.user, self.group)
+        self._quotas = identity.own_quotas()
+        with _common_umask():
+            self._template = Template(self.terms)
+        uncounted = bool(self.uncounted)
+        self._closed = Filter(seccomp.OWN_NETWORK, uncounted=uncounted).ready()
+        self._open = Filter(seccomp.SHARED_NETWORK, watched=True, uncounted=uncounted).ready()
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        super().prepare(kind, place)
+        if os.geteuid() == 0:
+            # What steps write beside their own folder is shared, so there they are one user.
+            shared = bool(self.terms.writes)
+            self.user = self.group if shared else identity.namespaced_user_id(place)
+        new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
+        syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
+        with _common_umask():
+            self._template.enter(kind, self.user, self.group)
+        socket.sethostname("localhost")
+        if not kind.network:
+            _switch_loopback_on()
+
+    def confine_ahead(self, ask: Callable[[], None]) -> int | None:
+        super().confine_ahead(ask)
+        if os.geteuid() == 0:
+            os.setgroups([])
+            identity.become_keeping_capabilities(self.user, self.group)
+        syscalls.unshare(syscalls.NEW_USER)
+        ask()
+        identity.hold_quotas(self._quotas)
+        identity.become(identity.INSIDE, identity.INSIDE)
+        if landlock.version():
+            landlock.restrict(self._rules())
+        return (self._open if self.kind.network else self._closed).install()
+
+    def admit(self, pid: int) -> None:
+        identity.map_user(pid, self.user, self.group)
+
+    def own(self, fd: int) -> None:
+        os.fchown(fd, self.user, self.group)
+
+    def members(self) -> Iterable[int]:
+        own = os.getpid()
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+
+    def end_all(self, statuses: Statuses) -> None:
+        """No process can be born into the namespace while the kernel does this."""
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        while reap(statuses, wait=True):
+            pass
+
+    def _rules(self) -> list[tuple[str, int]]:
+        rules = [("/", landlock.READ)]
+        rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
+        return rules + [
+            (path, landlock.READ | landlock.WRITE) for path in (PLACE, *self.terms.writes)
+        ]
+
+
+class Refused(Process):
+    """A level that cannot be had here: every step is told why."""
+
+    def __init__(self, terms: Terms, trouble: OSError) -> None:
+        super().__init__(terms)
+        self._trouble = trouble
+
+    def prepare(self, kind: Kind, place: int) -> None:
+        raise self._trouble
+
+
+LEVELS: dict[str, type[Process]] = {
+    NAMESPACE: Namespaced,
+    UID: OtherUser,
+    LANDLOCK: Landlocked,
+    PROCESS: Process,
+}
+
+
+def _rights_on(device: str) -> int:
+    """A shared mapping of a writable `/dev/zero` is memory that nobody sees once it is dropped."""
+    return landlock.READ if device == "zero" else landlock.DEVICE
+
+
+def _switch_loopback_on() -> None:
+    up_and_running = struct.pack("16sH14x", b"lo", 0x41)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, up_and_running)
+
+
+@contextmanager
+def _common_umask() -> Iterator[None]:
+    """What is made here is for the step to see."""
+    kept = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(kept)
+
+
+def _go_first_when_memory_runs_out() -> None:
+    with suppress(OSError):  # a read-only /proc is no reason not to run
+        identity.write("/proc/self/oom_score_adj", "1000")

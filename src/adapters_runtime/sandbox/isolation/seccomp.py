@@ -1,0 +1,277 @@
+"""
+The system call filter of a step: what no program needs that only computes.
+
+It is the last wall: what it refuses is refused by the other means as well, but a hole in the
+kernel behind one of these calls is out of reach. Standard library only.
+"""
+
+import ctypes
+import struct
+from collections.abc import Iterable, Iterator
+
+from adapters_runtime.sandbox.isolation import landlock
+from adapters_runtime.sandbox.isolation.syscall_numbers import AUDIT_ARCH, machine, number_of
+from adapters_runtime.sandbox.isolation.syscalls import syscall
+
+EPERM, ENOMEM, EMFILE, ENOTTY, ENOSYS, EOPNOTSUPP, EAFNOSUPPORT = 1, 12, 24, 25, 38, 95, 97
+_ALLOW, _KILL, _ERRNO, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_X32 = 0x40000000
+_NEW_LISTENER = 1 << 3
+
+_NEW_NAMESPACES = 0x7E020000
+_FAST_OPEN = 0x20000000
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+
+_words = str.split
+
+_REFUSED = _words("""
+    mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick open_tree move_mount
+    mount_setattr open_tree_attr swapon swapoff reboot kexec_load kexec_file_load init_module
+    finit_module delete_module create_module get_kernel_syms query_module bpf perf_event_open
+    userfaultfd ptrace process_vm_readv process_vm_writev process_madvise process_mrelease kcmp
+    pidfd_getfd keyctl add_key request_key unshare setns open_by_handle_at name_to_handle_at acct
+    quotactl quotactl_fd syslog settimeofday clock_settime clock_adjtime adjtimex sethostname
+    setdomainname iopl ioperm lookup_dcookie nfsservctl vhangup fanotify_init fanotify_mark
+    migrate_pages move_pages memfd_secret shmget shmat shmctl msgget msgsnd msgrcv msgctl semget
+    semop semtimedop semctl mq_open mq_unlink modify_ldt personality uselib ustat sysfs _sysctl
+""")
+"""Refused with EPERM, whatever the arguments."""
+
+_UNKNOWN = _words("""
+    clone3 io_uring_setup io_uring_enter io_uring_register io_setup memfd_create
+""")
+"""
+As if the kernel did not have them: programs have another way then. What `clone3` is to do
+cannot be seen from a filter; memory of `memfd_create` is counted nowhere without a control group;
+the requests of `io_setup` come out of one pool of the whole machine.
+"""
+
+# Landlock sees what is opened, not what is done to an inode that a descriptor or a path leads to.
+# So this is every call that changes an inode without changing what is in it, by its effect.
+_OWNERS_AND_ATTRIBUTES = _words("""
+    chown lchown fchown fchownat
+    setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat
+    file_setattr
+""")
+"""Refused with EOPNOTSUPP: programs that copy files take it for a poor file system."""
+_MODES_AND_TIMES = _words("""
+    chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat
+""")
+"""Not done, though the caller is told that it was: an error would break all that copy files."""
+_CREATES: dict[str, tuple[int | None, int]] = {
+    "open": (1, 2),
+    "openat": (2, 3),
+    "creat": (None, 1),
+    "mknod": (None, 1),
+    "mknodat": (None, 2),
+}
+"""What makes files: where its flags are (None: it always makes one), and its mode."""
+_O_CREAT, _O_TMPFILE, _SET_IDS = 0o100, 0o20000000, 0o6000
+_FILE_SYSTEMS = tuple(letter << 8 for letter in b"fXvr\x94")
+"""The types of `ioctl` requests of file systems, which set flags, projects, seals of inodes."""
+_SETLEASE, _NOTIFY_OF_FOLDER, _SET_RW_HINT = 1024, 1026, 1036
+_ON_INODES = (_SETLEASE, _NOTIFY_OF_FOLDER, _SET_RW_HINT)
+"""What `fcntl` does to an inode or is told of one, through a descriptor for reading."""
+
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+_FIRST_ARGUMENT_PID = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
+_SECOND_ARGUMENT_PID = "setpriority ioprio_set"
+
+Instruction = tuple[int, int, int, int]
+
+
+class Filter:
+    """
+    What to refuse beyond the usual.
+
+    *sockets*: the families that a socket may have. *watched*: `connect` is asked of whoever holds
+    the listener. *same_files*: the step is in the server's file system, where Landlock does not
+    see who only looks on. *same_user*: it runs as the server's own user, so what else Landlock
+    does not see (modes, owners, attributes, times, other processes' limits) is refused.
+    *uncounted*: no control group counts its memory, so what no process may have mapped any more,
+    and the supervisor would not see, is refused.
+    """
+
+    def __init__(
+        self,
+        sockets: tuple[int, ...],
+        watched: bool = False,
+        same_files: bool = False,
+        same_user: bool = False,
+        uncounted: bool = False,
+    ) -> None:
+        self.sockets = sockets
+        self.watched = watched
+        self.same_files = same_files
+        self.same_user = same_user
+        self.uncounted = uncounted
+
+    def ready(self) -> "Filter":
+        """The same, with its program made already, for all who are forked from here."""
+        code = self.code(machine())
+        self._code = ctypes.create_string_buffer(code, len(code))
+        self._program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(self._code))
+        return self
+
+    def install(self) -> int | None:
+        """
+        Hold this process and its children to it; the listener, where one is *watched*.
+
+        It must be `ready`.
+        """
+        listener = syscall("seccomp", 1, _NEW_LISTENER if self.watched else 0, self._program)
+        return listener if self.watched else None
+
+    def code(self, machine_name: str) -> bytes:
+        """The program for the kernel."""
+        instructions = [
+            (_LOAD, 0, 0, _ARCH),
+            (_EQUAL, 1, 0, AUDIT_ARCH[machine_name]),
+            (_RETURN, 0, 0, _KILL),
+            (_LOAD, 0, 0, _NUMBER),
+        ]
+        if machine_name == "x86_64":
+            instructions += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | ENOSYS)]
+        for name, body in self._rules():
+            number = number_of(name, machine_name)
+            if number is not None:
+                instructions += [(_EQUAL, 0, len(body), number), *body]
+        instructions.append((_RETURN, 0, 0, _ALLOW))
+        return b"".join(struct.pack("HBBI", *one) for one in instructions)
+
+    def _rules(self) -> Iterator[tuple[str, list[Instruction]]]:
+        for name in _REFUSED:
+            yield name, _refuse(EPERM)
+        for name in _UNKNOWN:
+            yield name, _refuse(ENOSYS)
+        yield "clone", _refuse_bits(0, _NEW_NAMESPACES, EPERM)
+        yield "ioctl", self._requests()
+        yield "fcntl", _refuse_values(1, _ON_INODES, EPERM)
+        yield "socket", self._sockets()
+        yield "socketpair", _allow_values(0, (_UNIX,), EAFNOSUPPORT)
+        if self.watched:
+            yield "connect", [(_RETURN, 0, 0, _NOTIFY)]
+            for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
+                yield name, _refuse_bits(argument, _FAST_OPEN, EOPNOTSUPP)
+        if self.same_files:
+            yield "inotify_add_watch", _refuse(EPERM)
+        if self.same_user:
+            yield from _same_user()
+        if self.uncounted:
+            yield "mmap", _no_anonymous_sharing()
+            yield "vmsplice", _refuse(ENOSYS)
+
+    def _requests(self) -> list[Instruction]:
+        """Nothing to a terminal that types for its user; nothing to an inode of the server's."""
+        keys = _refuse_values(1, (_TIOCSTI, _TIOCLINUX), EPERM)
+        if not self.same_user:
+            return keys
+        kind = [(_LOAD, 0, 0, _argument(1)), (_AND, 0, 0, 0xFF00)]
+        return [*kind, *_refuse_if_equal(_FILE_SYSTEMS, ENOTTY), *keys]
+
+    def _sockets(self) -> list[Instruction]:
+        if _NETLINK not in self.sockets:
+            return _allow_values(0, self.sockets, EAFNOSUPPORT if self.sockets else EPERM)
+        plain = tuple(family for family in self.sockets if family != _NETLINK)
+        routes_only = [(_LOAD, 0, 0, _argument(2)), (_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW)]
+        refuse = (_RETURN, 0, 0, _ERRNO | EAFNOSUPPORT)
+        return [
+            (_LOAD, 0, 0, _argument(0)),
+            *_allow_if_equal(plain),
+            (_EQUAL, 0, len(routes_only), _NETLINK),
+            *routes_only,
+            refuse,
+        ]
+
+
+NO_SOCKETS = ()
+OWN_NETWORK = (_UNIX, _INET, _INET6, _NETLINK)
+SHARED_NETWORK = (_INET, _INET6, _NETLINK)
+
+
+def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
+    if landlock.version() < landlock.KNOWS_TRUNCATE:
+        yield "truncate", _refuse(EPERM)
+    for name in _OWNERS_AND_ATTRIBUTES:
+        yield name, _refuse(EOPNOTSUPP)
+    for name in _MODES_AND_TIMES:
+        yield name, [(_RETURN, 0, 0, _ERRNO)]  # done as asked, they are told: see docs/isolation.md
+    yield "openat2", _refuse(ENOSYS)  # its mode cannot be seen; programs have `openat`
+    for name, (flags, mode) in _CREATES.items():
+        yield name, _no_set_ids(flags, mode)
+    for name in ("inotify_init", "inotify_init1"):  # the server's user has a few in all
+        yield name, _refuse(EMFILE)
+    for name in _FIRST_ARGUMENT_PID.split():
+        yield name, _allow_values(0, (0,), EPERM)
+    for name in _SECOND_ARGUMENT_PID.split():
+        yield name, _allow_values(1, (0,), EPERM)
+
+
+def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
+    """No new file that runs as its owner: that owner is the server's user."""
+    body = _refuse_bits(mode, _SET_IDS, EPERM)
+    if flags is None:
+        return body
+    makes = [(_LOAD, 0, 0, _argument(flags)), (_ANY_BIT, 1, 0, _O_CREAT | _O_TMPFILE)]
+    return [*makes, (_RETURN, 0, 0, _ALLOW), *body]
+
+
+def _no_anonymous_sharing() -> list[Instruction]:
+    """
+    Shared pages live on when they are dropped, and then are in no sum over processes.
+
+    `/dev/zero` is the other way to get them: `levels` and `view` do not let it be written to.
+    """
+    flags = [(_LOAD, 0, 0, _argument(3))]
+    for bit in (_MAP_SHARED, _MAP_ANONYMOUS):
+        flags += [(_ANY_BIT, 1, 0, bit), (_RETURN, 0, 0, _ALLOW)]
+    return [*flags, (_RETURN, 0, 0, _ERRNO | ENOMEM)]
+
+
+def _refuse(errno: int) -> list[Instruction]:
+    return [(_RETURN, 0, 0, _ERRNO | errno)]
+
+
+def _refuse_bits(argument: int, bits: int, errno: int) -> list[Instruction]:
+    return [
+        (_LOAD, 0, 0, _argument(argument)),
+        (_ANY_BIT, 0, 1, bits),
+        (_RETURN, 0, 0, _ERRNO | errno),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _refuse_values(argument: int, values: Iterable[int], errno: int) -> list[Instruction]:
+    held = (_LOAD, 0, 0, _argument(argument))
+    return [held, *_refuse_if_equal(values, errno), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _refuse_if_equal(values: Iterable[int], errno: int) -> list[Instruction]:
+    return [
+        instruction
+        for value in values
+        for instruction in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ERRNO | errno))
+    ]
+
+
+def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Instruction]:
+    return [
+        (_LOAD, 0, 0, _argument(argument)),
+        *_allow_if_equal(values),
+        (_RETURN, 0, 0, _ERRNO | errno),
+    ]
+
+
+def _allow_if_equal(values: Iterable[int]) -> list[Instruction]:
+    return [
+        instruction
+        for value in values
+        for instruction in ((_EQUAL, 0, 1, value), (_RETURN, 0, 0, _ALLOW))
+    ]
+
+
+def _argument(index: int) -> int:
+    return _ARGUMENTS + 8 * index

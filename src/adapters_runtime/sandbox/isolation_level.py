@@ -1,0 +1,219 @@
+"""
+Which level of isolation steps have here: the strongest that a probe step really finds.
+
+For each level from the top a spawner is started and a step sent through it, by the same path as
+every other; what it sees of a file, a port and a process of the server's decides. That takes some
+tens of milliseconds, once in a process.
+"""
+
+import asyncio
+import errno
+import marshal
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from adapters_runtime.sandbox.client import NotStarted, Order, Spawner
+from adapters_runtime.sandbox.isolation.config import (
+    LADDER,
+    LANDLOCK,
+    NAMESPACE,
+    PLACE,
+    PROCESS,
+    UID,
+    Terms,
+)
+from adapters_runtime.sandbox.shortage import words
+from adapters_runtime.sandbox.step_folders import Folders, StepFolder
+
+_PROBE_S = 10.0
+_LIMITS = {"core": 1}
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+"""What says nothing about a level. Not ENOSPC: so says a kernel that allows no namespaces."""
+
+_SEEN = {
+    "file": "the probe could read a file of the server's",
+    "port": "the probe could connect to a port of the server's",
+    "process": "the probe could signal the server",
+    "root": "the probe could list folders that are none of its business",
+    "new namespaces": "the probe could make new namespaces",
+    "privileges": "the probe kept privileges",
+    "all system calls": "no system call is refused",
+}
+_UNSEEN = {
+    NAMESPACE: tuple(_SEEN),
+    UID: tuple(_SEEN),
+    LANDLOCK: tuple(name for name in _SEEN if name != "process"),
+    PROCESS: (),
+}
+
+
+@frozen
+class Isolation:
+    """
+    What the operator says of isolation.
+
+    *forced*: this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
+    paths that every step may see, or change. *hidden*: what no step sees. *closed*: the ports
+    that steps with network do not reach (`Terms`).
+    """
+
+    forced: str | None = None
+    minimum: str | None = None
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    closed: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def least(self) -> str:
+        """
+        The lowest level at which steps are run. Who forces a level accepts it.
+
+        A server that is root runs none as root by itself: what a step does to an inode as root, a
+        set-user-ID program for instance, is more than what it does as anybody else.
+        """
+        accepted = self.forced if self.forced in LADDER[2:] else None
+        return self.minimum or accepted or (UID if os.geteuid() == 0 else LANDLOCK)
+
+
+@frozen
+class Level:
+    """
+    The level found, and why each stronger one could not be had.
+
+    *uncounted*: why no control group counts what steps hold; None: one does.
+    """
+
+    name: str
+    missed: Mapping[str, str]
+    uncounted: str | None = None
+
+    def is_below(self, other: str) -> bool:
+        return LADDER.index(self.name) > LADDER.index(other)
+
+
+_found: dict[str | None, Level] = {}
+
+
+async def find_level(forced: str | None, root: Path) -> Level:
+    """
+    The strongest level that steps can have here; *forced*: that one, if it can be had. CS-8.
+
+    *root* is a folder of the server's own. What was found is remembered.
+    """
+    if forced not in _found:
+        _found[forced] = await _find(forced, root)
+    return _found[forced]
+
+
+async def _find(forced: str | None, root: Path) -> Level:
+    missed: dict[str, str] = {}
+    for name in LADDER if forced is None else (forced,):
+        found = await _try(name, root)
+        if not isinstance(found, str):
+            return Level(name, missed, found["uncounted"])
+        missed[name] = found
+    return Level(PROCESS, missed, "its probe failed")
+
+
+async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
+    """
+    What a step sees that has that level here, or why it cannot have it.
+
+    Raises `NotStarted` or `OSError` where the machine lacks what it takes to find out: a weaker
+    level must not be kept for good because of a moment without processes.
+    """
+    folders = folders_for(name, root)
+    spawner = Spawner(Terms(name, base=str(folders.own), disk=1 << 20))
+    try:
+        with _canary(folders.own) as canary:
+            folder = StepFolder.at(PLACE) if name == NAMESPACE else folders.next()
+            ended = await spawner.run(_probe(folder, canary), _silent)
+    except (NotStarted, OSError) as trouble:
+        if trouble.errno in _PASSING:
+            raise
+        return str(trouble)
+    finally:
+        await spawner.close()
+        folders.close()
+    if ended.unready and ended.errno in _PASSING:
+        raise NotStarted(words(ended.errno, ended.failure or ""), ended.errno)
+    if ended.failure or ended.exit != 0:
+        return ended.failure or f"a probe ended with status {ended.exit}"
+    seen = marshal.loads(ended.stdout)  # noqa: S302 - from our own probe
+    return _fault(name, seen) or seen
+
+
+def _probe(folder: StepFolder, canary: dict[str, Any]) -> Order:
+    shell = shutil.which("sh", path="/bin:/usr/bin") or "/bin/sh"
+    return Order(
+        argv=[shell, "-c", ":"],
+        env={},
+        folder=folder.path,
+        cwd=folder.work,
+        limits=_LIMITS,
+        timeout_s=_PROBE_S,
+        stdout_bytes=65_536,
+        stderr_bytes=65_536,
+        output_bytes=65_536,
+        memory=1 << 30,
+        look=canary,
+    )
+
+
+@contextmanager
+def _canary(folder: Path) -> Iterator[dict[str, Any]]:
+    file = folder / "canary"
+    file.write_text(secrets.token_hex())
+    with closing(socket.create_server(("127.0.0.1", 0))) as port:
+        yield {"file": str(file), "process": os.getpid(), "port": port.getsockname()[1]}
+    file.unlink()
+
+
+def _fault(name: str, seen: Mapping[str, Any]) -> str | None:
+    faults = [text for fact, text in _SEEN.items() if fact in _UNSEEN[name] and seen[fact]]
+    if name == NAMESPACE and (seen["process number"] > 3 or seen["disk"] > 1 << 21):
+        faults.append("the probe was not in a world of its own")
+    if name == UID and seen["user"] == os.geteuid():
+        faults.append("the probe was the server's own user")
+    return "; ".join(faults) or None
+
+
+def folders_for(level: str, root: Path) -> Folders:
+    """Where steps of that *level* live, below *root* if they can pass there. Raises `OSError`."""
+    return Folders(_common_root(root), passable=True) if level == UID else Folders(root)
+
+
+def _common_root(root: Path) -> Path:
+    """Somewhere that other users can reach."""
+    name = f"wfcore-steps-{os.geteuid()}-{_digest(str(root.absolute()))}"
+    shared = Path(os.environ.get("TMPDIR") or "/tmp") / name  # noqa: S108 - checked below
+    shared.mkdir(0o711, exist_ok=True)
+    facts = shared.lstat()
+    if facts.st_uid != os.geteuid() or not shared.is_dir() or shared.is_symlink():
+        raise OSError(17, f"{shared} is somebody else's")
+    shared.chmod(0o711)
+    return shared
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+async def _silent(stream: str, lines: str) -> None:
+    raise AssertionError("a probe's lines are not asked for")
+
+
+def find_level_now(forced: str | None, root: Path) -> Level:
+    """The same where no event loop runs."""
+    return asyncio.run(find_level(forced, root))

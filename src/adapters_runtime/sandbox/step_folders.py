@@ -1,0 +1,199 @@
+"""
+The private folders of steps: made, and removed whatever is in them.
+
+Each server process has a folder of its own below the root and holds a lock on it. The lock goes
+with the process, so at the next start the folders of dead processes are known and removed.
+"""
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+from attrs import frozen
+
+from adapters_runtime.sandbox.isolation.config import CONTEXT, FOLDERS, OUTPUT
+
+_PRIVATE = 0o700
+_PASSABLE = 0o711
+_PLAIN = 16
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@frozen
+class StepFolder:
+    """
+    Where one attempt lives, as it sees it; paths as text, since they go into environments.
+
+    `work` is its current folder and empty at the start. The supervisor makes it.
+    """
+
+    path: str
+    work: str
+    home: str
+    tmp: str
+    artifacts: str
+    context: str
+    output: str
+
+    @classmethod
+    def at(cls, path: str) -> "StepFolder":
+        """The folder at *path*, not made yet."""
+        return cls(path, *(f"{path}/{name}" for name in (*FOLDERS, CONTEXT, OUTPUT)))
+
+    def remove_if_plain(self) -> bool:
+        """
+        Remove it, if there is hardly more in it than was made; whether it is gone.
+
+        For the usual step this is done before a thread would have begun.
+        """
+        try:
+            with os.scandir(self.path) as entries:
+                found = [entry for entry, _ in zip(entries, range(_PLAIN + 1), strict=False)]
+            if len(found) > _PLAIN:
+                return False
+            for entry in found:
+                remove = os.rmdir if entry.is_dir(follow_symlinks=False) else os.unlink
+                remove(entry.path)
+            os.rmdir(self.path)
+        except FileNotFoundError:
+            return not os.path.lexists(self.path)
+        except OSError:
+            return False
+        return True
+
+    def remove(self) -> None:
+        """Remove it with everything in it."""
+        remove_tree(Path(self.path))
+
+
+class Folders:
+    """
+    The folder of this process below *root*, and the folders of its steps in it.
+
+    *passable*: other users may pass through it, to what they know the name of.
+    """
+
+    def __init__(self, root: Path, passable: bool = False) -> None:
+        root.mkdir(_PRIVATE, parents=True, exist_ok=True)
+        self._numbers = count(1)
+        with _locked(root):
+            _remove_leftovers(root)
+            self._own = _unused(root)
+            self._own.mkdir(_PRIVATE)
+            self._own.chmod(_PASSABLE if passable else _PRIVATE)
+            self._lock = os.open(self._own, _FOLDER)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    @property
+    def own(self) -> Path:
+        """The folder of this process."""
+        return self._own
+
+    def next(self) -> StepFolder:
+        """A folder that is not made yet."""
+        return StepFolder.at(f"{self._own}/{next(self._numbers)}")
+
+    def close(self) -> None:
+        """Remove this process's folder. Safe to call twice."""
+        if self._lock >= 0:
+            remove_tree(self._own)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_tree(path: Path) -> None:
+    """
+    Remove *path* with everything below it, as far as permissions allow; never follows a link.
+
+    Each folder found inside is moved to the top before it is emptied: whatever the depth, two
+    descriptors and short names are enough.
+    """
+    with suppress(OSError):  # what cannot go now (a mount, say) is tried at the next start
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            path.unlink()
+            return
+        os.chmod(path, _PRIVATE)
+        top = os.open(path, _FOLDER)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        path.rmdir()
+
+
+def _empty(top: int) -> None:
+    token = secrets.token_hex(8)  # names that nobody in there can have taken
+    new_names = (f".{token}-{number}" for number in count())
+    waiting = _empty_one(top, top, new_names)
+    while waiting:
+        name = waiting.pop()
+        with suppress(OSError):
+            folder = os.open(name, _FOLDER, dir_fd=top)
+            try:
+                waiting += _empty_one(folder, top, new_names)
+            finally:
+                os.close(folder)
+            os.rmdir(name, dir_fd=top)
+
+
+def _empty_one(folder: int, top: int, new_names: Iterator[str]) -> list[str]:
+    """Remove what is in *folder*; its non-empty subfolders go to *top*: their names there."""
+    moved: list[str] = []
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    for entry in found:
+        with suppress(OSError):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+            elif not _remove_if_empty(entry.name, folder):
+                os.chmod(entry.name, _PRIVATE, dir_fd=folder)
+                new_name = next(new_names)
+                os.rename(entry.name, new_name, src_dir_fd=folder, dst_dir_fd=top)
+                moved.append(new_name)
+    return moved
+
+
+def _remove_if_empty(name: str, folder: int) -> bool:
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    fd = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _unused(root: Path) -> Path:
+    names = (root / f"{os.getpid()}-{number}" for number in count())
+    return next(path for path in names if not path.exists())
+
+
+def _remove_leftovers(root: Path) -> None:
+    for entry in os.scandir(root):
+        if entry.is_dir(follow_symlinks=False) and _is_abandoned(entry.path):
+            remove_tree(Path(entry.path))
+
+
+def _is_abandoned(path: str) -> bool:
+    """Whether nobody holds the lock on the folder."""
+    fd = os.open(path, _FOLDER)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+    return True

@@ -1,0 +1,310 @@
+"""
+One step's supervisor: the process that starts it, watches it and ends all of it.
+
+It makes everything ready before there is a job: the step's world (`sandbox.isolation.levels`) and a process
+in it. It holds the deadline and the caps itself, so nothing depends on the server being quick, and
+it ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is sent when
+the step has no living process left, with the folder of what it left.
+
+Standard library only.
+"""
+
+import marshal
+import math
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from adapters_runtime.sandbox import frames, memory, workdir
+from adapters_runtime.sandbox.connect_filter import Gate
+from adapters_runtime.sandbox.isolation.config import PLACE, Kind
+from adapters_runtime.sandbox.isolation.levels import Process
+from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
+from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
+from adapters_runtime.sandbox.output_stream import CHUNK, MOST_LOGGED, Stream
+from adapters_runtime.sandbox.process_tree import Statuses, reap
+from adapters_runtime.sandbox.shortage import is_shortage
+
+_FLUSH_S = 0.1
+_LONGEST_POLL_MS = 1_000_000_000
+
+
+def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawner: int) -> None:
+    """
+    Make everything ready, wait for a step to come through *door*, run it, report.
+
+    What comes through the door is the descriptor of the step's channel, with the job on it.
+    *spawner* is a descriptor that becomes readable when the spawner is gone.
+    """
+    prctl(PR_SET_CHILD_SUBREAPER)
+    os.setpgid(0, 0)  # should a step stop us, the kernel wakes us when the spawner goes
+    try:
+        level.prepare(kind, place)
+        supervisor = _Supervisor(level, spawner)
+    except (LaunchFailed, OSError) as trouble:
+        level.leave()
+        if channel := _await_channel(door):
+            said = f"it could not be confined: {_words(trouble)}"
+            refuse(channel, said, trouble, unconfined=True)
+        return
+    if channel := _await_channel(door):
+        supervisor.run(channel)
+    level.end_all({})
+    supervisor.tidy_up()
+    level.leave()
+
+
+def refuse(
+    channel: socket.socket, failure: str, trouble: Exception, *, unconfined: bool = False
+) -> None:
+    """Tell the server that the step was not started, and why."""
+    about = {"errno": getattr(trouble, "errno", None), "unconfined": unconfined}
+    end = marshal.dumps({"failure": failure, "unready": True, **about})
+    with suppress(OSError):
+        channel.sendall(frames.frame(frames.END, end))
+
+
+def _words(trouble: Exception) -> str:
+    return getattr(trouble, "strerror", None) or str(trouble)
+
+
+def _await_channel(door: socket.socket) -> socket.socket | None:
+    _, fds, _, _ = socket.recv_fds(door, 1, 1)
+    return socket.socket(fileno=fds[0]) if fds else None
+
+
+def _told_ahead(job: dict[str, Any]) -> bytes:
+    """What a program that was started ahead must know of its job: words apart by NUL."""
+    words = [job["argv"][-1], job["cwd"], "live" if job["log"] else ""]
+    words += (f"{name}={value}" for name, value in job["env"].items())
+    return "\0".join(words).encode("utf-8", "surrogateescape")
+
+
+def _read_job(channel: socket.socket) -> bytes | None:
+    buffer = bytearray()
+    while chunk := channel.recv(CHUNK):
+        buffer += chunk
+        for _, payload in frames.take_frames(buffer):
+            return payload
+    return None
+
+
+class _Supervisor:
+    def __init__(self, level: Process, spawner: int) -> None:
+        self._level = level
+        room = [MOST_LOGGED]
+        self._stdout = Stream("stdout", room)
+        self._stderr = Stream("stderr", room)
+        for stream in (self._stdout, self._stderr):
+            level.own(stream.write_end)  # to be opened anew as /dev/stdout
+        self._path = PLACE if level.has_own_files else ""
+        if level.kind.ahead and not self._path:
+            self._path = f"{level.terms.base}/ahead-{os.getpid()}"
+        self._folder = workdir.make(level, self._path) if self._path else -1
+        ends = self._stdout.write_end, self._stderr.write_end
+        self._launch = Launch(level, *ends, self._path)
+        self._main = self._launch.pid
+        self._statuses: Statuses = {self._main: None}
+        self._unsent = bytearray()
+        self._flush_at = math.inf
+        self._look_at = 0.0
+        self._reason: str | None = None
+        self._failure: str | None = None
+        self._unready = False
+        self._errno: int | None = None
+        self._wake = self._open_wake()
+        self._poll = select.poll()
+        self._on: dict[int, Callable[[], None]] = {}
+        self._listen(self._wake, select.POLLIN, self._on_child)
+        self._listen(self._stdout.fd, select.POLLIN, self._on_stdout)
+        self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
+        self._listen(spawner, select.POLLIN, self._on_loss)
+        if self._launch.listener is not None:
+            Gate(self._launch.listener, level.terms.closed, self._listen, self._poll.unregister)
+
+    def run(self, channel: socket.socket) -> None:
+        """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
+        text = _read_job(channel)
+        if text is None:
+            return
+        self._channel = channel
+        self._listen(channel.fileno(), select.POLLIN, self._on_channel)
+        job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
+        self._take_up(job)
+        if self._furnish(job) and self._launches(job):
+            self._watch()
+        self._level.end_all(self._statuses)
+        self._drain()
+        if self._ran_out():
+            self._reason = self._reason or frames.TOO_MUCH_MEMORY
+        self._report()
+
+    def tidy_up(self) -> None:
+        """Remove a folder that was made ahead and never used."""
+        if self._path and not self._level.has_own_files:
+            workdir.remove_unused(self._path)
+
+    def _take_up(self, job: dict[str, Any]) -> None:
+        self._timeout_s: float = job["timeout_s"]
+        self._stdout_bytes: int = job["stdout_bytes"]
+        self._output_bytes: int = job["output_bytes"]
+        self._memory: int = job["memory"]
+        self._log: bool = job["log"]
+        self._stdout.keep(self._stdout_bytes)
+        self._stderr.keep(job["stderr_bytes"])
+
+    def _furnish(self, job: dict[str, Any]) -> bool:
+        try:
+            if self._folder < 0:
+                self._folder = workdir.make(self._level, job["folder"])
+            elif self._path != job["folder"]:
+                os.rename(self._path, job["folder"])
+            workdir.fill(self._level, self._folder, job.pop("files"), job.pop("links"))
+        except OSError as trouble:
+            self._failure = f"no folder for it: {_words(trouble)}"
+            self._unready, self._errno = True, trouble.errno
+        return self._failure is None
+
+    def _launches(self, job: dict[str, Any]) -> bool:
+        try:
+            if self._level.kind.ahead:
+                require_room(job["env"])
+                self._launch.go(_told_ahead(job))
+            else:
+                self._launch.go(marshal.dumps(job))
+        except (LaunchFailed, OSError) as trouble:
+            self._failure = _words(trouble)
+            self._errno = trouble.errno
+            self._unready = is_shortage(trouble.errno)  # said instead of becoming the program
+        return self._failure is None
+
+    def _listen(self, fd: int, events: int, act: Callable[[], None]) -> None:
+        self._on[fd] = act
+        self._poll.register(fd, events)
+
+    def _open_wake(self) -> int:
+        wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
+        return wake
+
+    @property
+    def _runs(self) -> bool:
+        return self._statuses[self._main] is None
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        deadline = now + self._timeout_s
+        self._look_at = now + memory.next_look_s(0, self._memory)
+        while self._runs and self._reason is None:
+            wait_ms = (min(deadline, self._flush_at, self._look_at) - now) * 1_000 + 1
+            for fd, _ in self._poll.poll(max(0, min(wait_ms, _LONGEST_POLL_MS))):
+                self._on[fd]()
+            now = time.monotonic()
+            if now >= self._flush_at:
+                self._flush()
+            if now >= self._look_at and self._runs:
+                self._look(now)
+            if now >= deadline and self._runs:
+                self._reason = self._reason or frames.TIMED_OUT
+
+    def _look(self, now: float) -> None:
+        held = memory.held(self._level.members(), self._memory)
+        self._look_at = now + memory.next_look_s(held, self._memory)
+        if held > self._memory or self._ran_out():
+            self._reason = self._reason or frames.TOO_MUCH_MEMORY
+
+    def _ran_out(self) -> bool:
+        """Whether the kernel killed something of it for want of memory, perhaps not its first."""
+        return self._level.counted is not None and self._level.counted.ran_out()
+
+    def _on_child(self) -> None:
+        os.read(self._wake, CHUNK)
+        reap(self._statuses)
+
+    def _on_stdout(self) -> None:
+        self._take(self._stdout)
+        if self._stdout.seen > self._stdout_bytes:
+            self._reason = frames.TOO_MUCH_OUTPUT
+            os.close(self._stdout.fd)  # costs less than reading on, and blocks the writer
+
+    def _on_stderr(self) -> None:
+        self._take(self._stderr)
+
+    def _take(self, stream: Stream) -> None:
+        if not stream.take(self._log):
+            self._poll.unregister(stream.fd)
+        elif self._log and self._flush_at == math.inf:
+            self._flush_at = time.monotonic() + _FLUSH_S
+
+    def _on_channel(self) -> None:
+        try:
+            heard = self._channel.recv(CHUNK)
+        except ConnectionError:
+            heard = b""
+        if not heard:
+            self._reason = frames.KILLED
+
+    def _on_loss(self) -> None:
+        self._reason = frames.KILLED
+
+    def _flush(self) -> None:
+        self._flush_at = math.inf
+        for stream in (self._stdout, self._stderr):
+            self._unsent += stream.lines(last=False)
+        try:
+            sent = self._channel.send(self._unsent, socket.MSG_DONTWAIT) if self._unsent else 0
+        except OSError:
+            sent = 0  # the server is slow, or gone, which the poll will say
+        del self._unsent[:sent]
+        if self._unsent:
+            self._flush_at = time.monotonic() + _FLUSH_S
+
+    def _drain(self) -> None:
+        """Take what the dead left in the pipes. Never waits: somebody else may hold an end."""
+        if self._reason != frames.TOO_MUCH_OUTPUT:
+            while self._stdout.take(self._log):
+                pass
+        while self._stderr.take(self._log):
+            pass
+        if self._stdout.seen > self._stdout_bytes:
+            self._reason = frames.TOO_MUCH_OUTPUT
+
+    def _report(self) -> None:
+        status = self._statuses[self._main]
+        exit_code = None if status is None else os.waitstatus_to_exitcode(status)
+        end = {
+            "exit": exit_code,
+            "reason": self._reason,
+            "failure": self._failure,
+            "unready": self._unready,
+            "errno": self._errno,
+        }
+        for stream in (self._stdout, self._stderr):
+            self._unsent += stream.lines(last=True)
+        self._unsent += frames.frame(frames.STDOUT, self._stdout.kept)
+        self._unsent += frames.frame(frames.STDERR, self._stderr.kept)
+        left = self._collect(end) if self._folder >= 0 else None
+        self._unsent += frames.frame(frames.END, marshal.dumps(end))
+        with suppress(OSError):  # nobody may be there to hear it
+            if left is not None:
+                socket.send_fds(self._channel, [frames.frame(frames.LEFT)], [left])
+            self._channel.sendall(self._unsent)
+
+    def _collect(self, end: dict[str, Any]) -> int | None:
+        """Add the output file to the report; the folder of artifacts, where there are any."""
+        try:
+            output = workdir.output(self._folder, self._output_bytes)
+            if output is not None:
+                self._unsent += frames.frame(frames.OUTPUT, output)
+        except workdir.Unusable as problem:
+            end["output_trouble"] = str(problem)
+        try:
+            return workdir.artifacts(self._folder)
+        except workdir.Unusable as problem:
+            end["artifacts_trouble"] = str(problem)
+            return None

@@ -1,0 +1,88 @@
+"""A step's folder as its supervisor makes it, and what the step left in it."""
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+
+from adapters_runtime.sandbox.isolation.config import FOLDERS, OUTPUT
+from adapters_runtime.sandbox.isolation.levels import Process
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVATE = 0o700
+
+
+def make(level: Process, path: str) -> int:
+    """Make the folder at *path* with its folders; its descriptor. Raises `OSError`."""
+    if not level.has_own_files:
+        os.mkdir(path, _PRIVATE)
+    folder = os.open(path, _FOLDER)
+    level.own(folder)
+    for name in FOLDERS:
+        os.mkdir(name, _PRIVATE, dir_fd=folder)
+        below = os.open(name, _FOLDER, dir_fd=folder)
+        level.own(below)
+        os.close(below)
+    return folder
+
+
+def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
+    """Write *files* and *links*, by their names, which have no slash. Raises `OSError`."""
+    for name, target in links.items():
+        os.symlink(target, name, dir_fd=folder)
+    for name, content in files.items():
+        fd = os.open(name, _FILE, 0o600, dir_fd=folder)
+        try:
+            level.own(fd)
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+        finally:
+            os.close(fd)
+
+
+def remove_unused(path: str) -> None:
+    """Remove the folder at *path* as `make` left it, if it is there."""
+    with suppress(OSError):
+        for name in FOLDERS:
+            os.rmdir(f"{path}/{name}")
+        os.rmdir(path)
+
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Unusable(Exception):
+    """Something that the step left does not count; the text says why, for the author."""
+
+
+def output(folder: int, most_bytes: int) -> bytes | None:
+    """What the step wrote as its output; None when it did not. Raises `Unusable`."""
+    try:
+        fd = os.open(OUTPUT, FILE, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise Unusable(f"WF_OUTPUT cannot be read: {problem.strerror}") from None
+    with open(fd, "rb", buffering=0) as file:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+            raise Unusable("WF_OUTPUT must be a regular file with one name")
+        if facts.st_size > most_bytes:
+            raise Unusable(f"WF_OUTPUT is larger than {most_bytes:,} bytes")
+        return file.readall()
+
+
+def artifacts(folder: int) -> int | None:
+    """The folder of artifacts, opened; None when it is empty. Raises `Unusable`."""
+    try:
+        fd = os.open("artifacts", FOLDER, dir_fd=folder)
+    except OSError as problem:
+        raise Unusable(f"the folder of artifacts cannot be read: {problem.strerror}") from None
+    with os.scandir(fd) as left:
+        if next(left, None) is not None:
+            return fd
+    os.close(fd)
+    return None

@@ -1,0 +1,142 @@
+"""
+The audit log: entries in one chain, linked in the transaction that stores them. Decision 90.
+
+SQLite lets one transaction write at a time, whichever process it is of, so the order of commits is
+the order of the chain. The table holds texts as they were hashed; its other columns are computed
+from these by SQLite and cannot differ from them.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import takewhile
+
+from attrs import define
+
+from adapters_store.sqlite.codec import reader_of, value_of
+from adapters_store.sqlite.connection import Connection, Cursor
+from adapters_store.sqlite.kinds import Row
+from adapters_store.sqlite.queries import query
+from adapters_store.sqlite.sealed import Cells, sealed
+from adapters_store.sqlite.statements import Values, insert
+from adapters_store.sqlite.unit_of_work import Desk
+from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.ports.system import Sealer
+from wfcore.rules.audit.chain import canonical, chained, entry_text, read_entry
+from wfcore.time import EpochMs
+
+FIRST = """SELECT 0, body, id FROM audit
+    WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""
+"""From the first id that counts on: what is older is not even looked at."""
+NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
+
+CHAIN = "SELECT id, start_number, start_hash, end_number, end_hash FROM audit_chain"
+END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
+START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
+OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
+DELETE = "DELETE FROM audit WHERE number <= ?"
+
+CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
+
+
+def _chain(row: Row) -> AuditChain:
+    id, start, start_hash, end, end_hash = row
+    return AuditChain(id, ChainPoint(start, start_hash), ChainPoint(end, end_hash))
+
+
+def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
+    """Give each entry (its text and record) its place at the end of the chain. AL-1."""
+    chain = _chain(cursor.execute(CHAIN).fetchone())
+    end, linked = chain.end, []
+    for text, record in rows:
+        entry = chained(chain.id, end, text, record)
+        linked.append((entry.number, entry.previous, entry.hash, text, record))
+        end = entry.point
+    cursor.execute(END, (end.number, end.hash))
+    return linked
+
+
+ADD = insert("audit", ("number", "previous", "hash", "body", "record"), fill=link)
+
+
+def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
+    """
+    Delete up to *limit* old entries from the beginning of the chain; how many went. What cannot be
+    read is as old as what is in front of it. AL-5.
+    """
+    rows = cursor.execute(OLDEST, (limit,)).fetchall()
+    old = list(takewhile(lambda row: row[2] is None or row[2] < before, rows))
+    if old:
+        number, hash, _ = old[-1]
+        cursor.execute(DELETE, (number,))
+        cursor.execute(START, (number, hash))
+    return len(old)
+
+
+def read(row: Row) -> AuditEntry:
+    """The entry of a row that begins with its text."""
+    return read_entry(row[0])
+
+
+def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
+    """The hash is that of the record in clear; a cell that does not open is not the one it was."""
+    number, previous, hash, text, record, id = row
+    if record is not None:
+        with suppress(ValueError):
+            record = Cells(sealer, "audit", (id,)).opened(record, "record")
+    return ChainedEntry(number, previous, hash, text, record)
+
+
+BATCH = 1_000
+read_old = reader_of(AuditEntry)
+OLD = "SELECT id, body FROM audit_unlinked WHERE id > ? ORDER BY id LIMIT ?"
+
+
+def link_old(connection: Connection) -> None:
+    """Bring the entries that a release before migration 13 has stored into the chain, by id."""
+    cursor = connection.cursor()
+    last = ""
+    while rows := cursor.execute(OLD, (last, BATCH)).fetchall():
+        for values in link(cursor, [(_text_of(*row), None) for row in rows]):
+            cursor.execute(ADD, values)
+        last = rows[-1][0]
+    cursor.execute("DROP TABLE audit_unlinked")
+
+
+def _text_of(id: str, body: str) -> str:
+    """An old entry as text of today; one that cannot be read, inside of another as it is."""
+    try:
+        entry = read_old(value_of(body))
+    except Exception:  # whatever is wrong with a record of long ago, it keeps nobody from starting
+        return canonical({"id": id, "unreadable": body})
+    return entry_text(entry)
+
+
+@define(eq=False)
+class Audit:
+    desk: Desk
+
+    async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
+        if after_id is None:
+            rows = query(FIRST, since, limit, tables="audit")
+        else:
+            rows = query(NEXT, since, after_id, limit, tables="audit")
+        found = await self.desk.rows(rows)
+        return self.desk.readable("audit", lambda row, _: read(row[1:]), found)
+
+    async def chain(self) -> AuditChain:
+        return _chain((await self.desk.rows(query(CHAIN, tables="audit")))[0])
+
+    async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
+        sql = CHAINED + " WHERE number > ? ORDER BY number LIMIT ?"
+        found = await self.desk.rows(query(sql, after, limit, tables="audit"))
+        return [_chained(row, self.desk.sealer) for row in found]
+
+    async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
+        sql = CHAINED + " WHERE execution_id = ? ORDER BY number"
+        found = await self.desk.rows(query(sql, execution_id, tables="audit"))
+        return [_chained(row, self.desk.sealer) for row in found]
+
+    def append(self, entry: AuditEntry, record: str | None = None) -> None:
+        if record is not None:
+            record = sealed(self.desk.sealer, record, "audit", "record", entry.id)
+        self.desk.write("audit", (ADD, (entry_text(entry), record), None))

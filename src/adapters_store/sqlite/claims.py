@@ -1,0 +1,154 @@
+"""Claims and leases: jobs for the writer, so that nobody else is between look and take."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from attrs import frozen
+
+from adapters_store.sqlite import audit
+from adapters_store.sqlite.concurrency import settle_lanes
+from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
+from adapters_store.sqlite.execution_rows import SELECT
+from adapters_store.sqlite.kinds import Row
+from adapters_store.sqlite.runs import CLAIMABLE
+from wfcore.ports.store import Slots
+from wfcore.time import EpochMs
+
+HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
+
+# One step of the index for each account, however many executions of one account wait.
+WAITING = f"""
+WITH RECURSIVE owners (owner_id) AS (
+    SELECT min(owner_id) FROM executions WHERE {CLAIMABLE}
+    UNION ALL
+    SELECT (SELECT min(owner_id) FROM executions
+        WHERE {CLAIMABLE} AND owner_id > owners.owner_id)
+    FROM owners WHERE owners.owner_id IS NOT NULL
+)
+SELECT owner_id, (SELECT min(due_at) FROM executions
+    WHERE {CLAIMABLE} AND owner_id = owners.owner_id),
+    coalesce((SELECT at FROM served WHERE owner_id = owners.owner_id), 0)
+    FROM owners WHERE owner_id IS NOT NULL"""
+
+SERVED_LATELY = "SELECT owner_id FROM served WHERE at > ? ORDER BY at DESC LIMIT 2"
+"""Two are enough to know of any account whether there is another one."""
+
+SERVE = """INSERT INTO served (owner_id, at) VALUES (?, ?)
+    ON CONFLICT (owner_id) DO UPDATE SET at = excluded.at"""
+
+NEXT = f"""SELECT id, due_at FROM executions
+    WHERE {CLAIMABLE} AND owner_id = ? ORDER BY due_at, id LIMIT 1"""
+
+TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
+    version = version + 1 WHERE id = ?"""
+
+EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETURNING due_at"
+
+
+@frozen
+class Claim:
+    """A job: take up to *limit* due executions; the rows as stored, with their ids."""
+
+    worker: str
+    now: EpochMs
+    until: EpochMs
+    slots: Slots
+    limit: int
+
+    def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
+        settle_lanes(cursor)
+        held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
+        waiting = [row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now]
+        due = {owner: due_at for owner, due_at, _ in waiting}
+        served = {owner: at for owner, _, at in waiting}
+        lately = self._served_lately(cursor) if due else set()
+        taken: list[tuple[str, Row]] = []
+        while due and len(taken) < self.limit:
+            owner = min(due, key=lambda owner: (held[owner], served[owner], due[owner], owner))
+            others = not (lately | held.keys()) <= {owner}
+            free = self.slots.places - held.total()
+            if not self.slots.admits(held[owner], free, others_lately=others):
+                break
+            taken.append(self._take_first_of(cursor, owner, due))
+            held[owner] += 1
+            served[owner] = self.now
+        return taken
+
+    def _served_lately(self, cursor: Cursor) -> set[str]:
+        """Accounts that were given a place lately; where there are several, two of them."""
+        found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
+        return {row[0] for row in found}
+
+    def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
+        """Take the account's earliest execution and note when its next one is due."""
+        id = cursor.execute(NEXT, (owner,)).fetchone()[0]
+        cursor.execute(TAKE, (self.worker, self.until, id))
+        cursor.execute(SERVE, (owner, self.now))
+        following = cursor.execute(NEXT, (owner,)).fetchone()
+        if following is not None and following[1] <= self.now:
+            due[owner] = following[1]
+        else:
+            del due[owner]
+        return id, _read(cursor, id)
+
+
+UNREADABLE = "unreadable"
+"""The worker of executions that were taken and cannot be read: nobody, who holds no place."""
+
+SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ?"
+
+
+def set_aside(cursor: Cursor, worker: str, ids: Collection[str]) -> None:
+    """
+    Take executions that cannot be read out of the queue. Once they can, they go on like those of a
+    worker that has ended.
+    """
+    cursor.executemany(SET_ASIDE, [(UNREADABLE, worker, id) for id in ids])
+
+
+def _read(cursor: Cursor, id: str) -> Row:
+    """A row of executions, texts that are none as bytes."""
+    try:
+        row: Row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+    except DriverError as error:
+        if not is_no_text(error):
+            raise
+        cursor.connection.text_factory = text_or_bytes
+        row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
+    return row
+
+
+def extend(
+    cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs
+) -> Mapping[str, EpochMs | None]:
+    """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+    found = {id: cursor.execute(EXTEND, (until, worker, id)).fetchone() for id in ids}
+    return {id: row[0] for id, row in found.items() if row is not None}
+
+
+def touch(cursor: Cursor) -> None:
+    """The smallest real write."""
+    cursor.execute("UPDATE pulse SET beats = beats")
+
+
+def _old(table: str, key: str, at: str) -> str:
+    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?"
+    return f"DELETE FROM {table} WHERE ({key}) IN ({oldest})"
+
+
+OLD = (
+    _old("replays", "scope, key", "created_at"),
+    _old("sessions", "id", "created_at"),
+    _old("logins", "id", "last_failure_at"),
+    _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
+)
+"""What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
+
+
+def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
+    """Delete up to *limit* old rows; how many went."""
+    gone = audit.trim(cursor, before[0], limit)
+    for sql, at in zip(OLD, before[1:], strict=True):
+        gone += cursor.execute(sql, (at, limit - gone)).rowcount
+    return gone

@@ -1,0 +1,243 @@
+"""
+An execution as rows: a head, its variables, one row for each step result.
+
+One transition of a long execution changes the head and one step; only those rows are written.
+What has changed is seen by comparing with the record that was loaded at the same version.
+"""
+
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, eq
+from typing import Any
+
+from adapters_store.sqlite.codec import Size, cost_of, reader_of, text_of, value_of, writer_of
+from adapters_store.sqlite.kinds import Fetch, Row
+from adapters_store.sqlite.sealed import SEALED, Cells, sealed
+from adapters_store.sqlite.statements import Write, insert, update
+from wfcore.model.evolving import evolve
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult
+from wfcore.ports.system import Sealer
+
+_steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')
+    FROM step_results s WHERE s.execution_id = r.id)"""
+_cell = (
+    """CASE substr(s.{0}, 1, 1) WHEN '~' THEN '"' || s.{0} || '"' ELSE '[' || s.{0} || ']' END"""
+)
+"""A sealed cell becomes a string, any other a list of its value: no value can look sealed."""
+_cells = (
+    f"s.body || ',' || {_cell.format('output')} || ',' || coalesce({_cell.format('items')}, '[]')"
+)
+_variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
+
+COLUMNS = (
+    *("version", "worker", "fence", "due_at", "body", "callback_url"),
+    *("output", "variables", "steps", "id"),
+)
+WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
+LISTED = {
+    "output": "NULL",
+    "variables": f"CASE WHEN r.masked THEN {_variables} END",
+    "steps": _steps.format(cells="s.body"),
+}
+
+SELECT = "SELECT " + ", ".join(WHOLE.get(name, f"r.{name}") for name in COLUMNS)
+SELECT += " FROM executions r WHERE "
+
+_PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
+_HEAD = ("fence", "version", "body", "callback_url", "output")
+_BORN = ("lane", "trigger_source", "redrive_of")
+INSERT = insert("executions", (*_PLACE, "masked", *_HEAD, "id", *_BORN))
+MOVE = update(
+    "executions",
+    (*_PLACE, "masked", *_HEAD),
+    ("id", "version"),
+    lease_until="CASE WHEN executions.worker = {worker} THEN lease_until END",
+)
+STAY = update("executions", _HEAD, ("id", "version"))
+"""For a head whose place in every index is the same as before: no index is touched."""
+
+PUT_VARIABLES = insert(
+    "execution_variables",
+    ("execution_id", "body"),
+    " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
+)
+PUT_STEP = insert(
+    "step_results",
+    ("execution_id", "position", "body", "output", "items"),
+    """ ON CONFLICT (execution_id, position) DO UPDATE
+    SET body = excluded.body, output = excluded.output, items = excluded.items""",
+)
+LANE_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
+    EXISTS (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 1)
+    OR (SELECT count(*) FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 0)
+        > (SELECT at_once FROM lane_limits WHERE workflow_id = ?3))"""
+"""Where others wait already, or where one more than the limit would be in the lane."""
+MARK_BUSY_LANE = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
+    (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?1")} AND queued = 1)
+    ON CONFLICT (lane) DO NOTHING"""
+"""The next claim counts the lane."""
+DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
+
+_ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+_APART = (
+    "version",
+    "worker",
+    "fence",
+    "due_at",
+    "variables",
+    "step_results",
+    *SEALED["executions"].columns,
+)
+write_head = writer_of(Execution, _APART)
+_STEP_APART = SEALED["step_results"].columns
+_write_step = writer_of(StepResult, _STEP_APART)
+_read_execution = reader_of(Execution)
+
+
+def decode(row: Row, cells: Cells) -> Execution:
+    """The execution in a row of `COLUMNS`."""
+    version, worker, fence, due_at, body, url, output, variables, steps, _ = row
+    data: dict[str, Any] = value_of(body)
+    data.update(version=version, worker=worker, fence=fence, due_at=due_at)
+    data["callback_url"] = None if url is None else value_of(cells.opened(url, "callback_url"))
+    data["output"] = None if output is None else value_of(cells.opened(output, "output"))
+    if variables is not None:
+        variables = value_of(cells.opened(variables, "body", "execution_variables"))
+    data["variables"] = variables or {}
+    data["step_results"] = {} if steps is None else dict(_results(steps, cells))
+    return _read_execution(data)
+
+
+def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
+    """Name and result in the order of their positions."""
+    for position, body, *apart in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
+        name = body.pop("name")
+        for column, cell in zip(_STEP_APART, apart, strict=False):
+            if isinstance(cell, str):
+                body[column] = value_of(cells.opened(cell, column, "step_results", position))
+            elif cell:
+                body[column] = cell[0]
+        yield name, body
+
+
+FETCH = Fetch(
+    "executions", SELECT + "r.id = ?", decode, "SELECT version FROM executions WHERE id = ?"
+)
+
+
+def bumped(run: Execution) -> Execution:
+    """The record as it is once it is stored."""
+    return evolve(run, version=run.version + 1)
+
+
+def writes(
+    run: Execution, base: Execution | None, sealer: Sealer | None
+) -> tuple[list[Write], Size]:
+    """
+    The writes that store *run* over *base* (what is stored at its version, None: unknown), and
+    its size, of which `rest` is how much more that is than the rest of *base*.
+    """
+    body = text_of(write_head(run))
+    output = None if run.output is None else text_of(run.output)
+    found, more = _step_writes(run, base, sealer)
+    found.insert(0, _head(run, base, body, output, sealer))
+    if _has_new_variables(run, base):
+        variables = text_of(run.variables)
+        cell = sealed(sealer, variables, "execution_variables", "body", run.id)
+        found.append((PUT_VARIABLES, (run.id, cell), None))
+        more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
+    found += _lane_writes(run)
+    return found, Size(cost_of(body) + cost_of(output or ""), more)
+
+
+def _has_new_variables(run: Execution, base: Execution | None) -> bool:
+    """Whether the stored variables differ; a new execution without any has no row of them."""
+    if base is None:
+        return bool(run.variables or run.version)
+    return base.variables is not run.variables
+
+
+def _head(
+    run: Execution, base: Execution | None, body: str, output: str | None, sealer: Sealer | None
+) -> Write:
+    url = None if run.callback_url is None else text_of(run.callback_url)
+    apart = zip(SEALED["executions"].columns, (url, output), strict=True)
+    cells = (
+        None if text is None else sealed(sealer, text, "executions", column, run.id)
+        for column, text in apart
+    )
+    last = (run.fence, run.version + 1, body, *cells, run.id)
+    stale = ("executions", run.id)
+    if run.version and base is not None and _place(base) == _place(run):
+        return STAY, (*last, run.version), stale
+    status, *place, secrets = _place(run)
+    values = (status.value, *place, 1 if secrets else 0, *last)
+    if run.version:
+        return MOVE, (*values, run.version), stale
+    return INSERT, (*values, run.lane, run.trigger_source.value, run.redrive_of), stale
+
+
+def _lane_writes(run: Execution) -> Iterator[Write]:
+    """A new execution queues up where its lane is full; an end may let another one in."""
+    if run.lane is None:
+        return
+    if not run.version and run.fence == 0:
+        yield QUEUE_UP, (run.id, run.lane, run.workflow_id), None
+    if not run.version or run.status in _ENDED:
+        yield MARK_BUSY_LANE, (run.lane,), None
+
+
+_place = attrgetter(*_PLACE, "secrets")
+"""Every column that an index or a filter looks at."""
+
+
+def _step_writes(
+    run: Execution, base: Execution | None, sealer: Sealer | None
+) -> tuple[list[Write], int]:
+    """
+    Write the step results that differ; all anew where the order does not go on. With how many
+    bytes more they take up than those of *base*.
+    """
+    before: Mapping[str, StepResult] = {} if base is None else base.step_results
+    known = before
+    found: list[Write] = []
+    if run.version and (base is None or not _goes_on(known, run.step_results)):
+        found.append((DROP_STEPS, (run.id,), None))
+        known = {}
+    gone = (
+        _texts(name, old)
+        for name, old in before.items()
+        if known.get(name) is not old or run.step_results.get(name) is not old
+    )
+    more = -sum(map(cost_of, chain.from_iterable(gone)))
+    for position, (name, result) in enumerate(run.step_results.items()):
+        if known.get(name) is not result:
+            texts = _texts(name, result)
+            found.append((PUT_STEP, _step_values(run.id, position, texts, sealer), None))
+            more += sum(map(cost_of, texts))
+    return found, more
+
+
+def _texts(name: str, result: StepResult) -> tuple[str, ...]:
+    """A step result as body and what is apart."""
+    body = text_of({"name": name, **_write_step(result)})
+    return body, *(text_of(getattr(result, column)) for column in _STEP_APART)
+
+
+def _step_values(
+    id: str, position: int, texts: Sequence[str], sealer: Sealer | None
+) -> tuple[Any, ...]:
+    body, *apart = texts
+    cells = (
+        sealed(sealer, text, "step_results", column, id, position)
+        for column, text in zip(_STEP_APART, apart, strict=True)
+    )
+    return id, position, body, *cells
+
+
+def _goes_on(known: Mapping[str, StepResult], results: Mapping[str, StepResult]) -> bool:
+    """Whether *results* begins with the names of *known*."""
+    return len(known) <= len(results) and all(map(eq, known, results))

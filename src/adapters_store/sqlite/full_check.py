@@ -1,0 +1,243 @@
+"""
+The full check: every page, every row that belongs to another, every record, every artifact.
+
+Nothing is written and nobody waits for it. Records are read some at a time, so that the log of a
+running server is carried over meanwhile; only the pages are looked at in one go (decision 65).
+"""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from adapters_store.sqlite import audit, kinds
+from adapters_store.sqlite.codec import value_of
+from adapters_store.sqlite.connection import Connection, DriverError, connect
+from adapters_store.sqlite.execution_rows import SELECT, decode
+from adapters_store.sqlite.kinds import ARTIFACTS, Decode, Kind, Row
+from adapters_store.sqlite.migrate import inspect, migrations
+from adapters_store.sqlite.sealed import Cells
+from wfcore.errors import StoreRefused
+from wfcore.model.event import EventKind
+from wfcore.ports.system import Sealer
+
+BATCH = 500
+MOST = 100
+"""The most findings of one statement: what is damaged all over is not told row by row."""
+YOUNG_S = 3_600
+"""A folder of artifacts that is younger may belong to what is being written right now."""
+STEPS = 100_000
+"""Steps of SQLite between two looks at whether Ctrl-C was pressed."""
+
+BELONGS = (
+    ("execution_variables", "execution_id", "executions"),
+    ("step_results", "execution_id", "executions"),
+    ("events", "execution_id", "executions"),
+    ("logs", "execution_id", "executions"),
+    ("approvals", "execution_id", "executions"),
+    ("artifacts", "execution_id", "executions"),
+    ("callbacks", "id", "executions"),
+    ("approval_approvers", "approval_id", "approvals"),
+    ("api_keys", "account_id", "accounts"),
+    ("workflows", "owner_id", "accounts"),
+    ("shares", "workflow_id", "workflows"),
+)
+"""Rows of a table, by a column, belong to a row of another."""
+
+
+@frozen
+class Finding:
+    """Something that is not as it should be. *harmless*: it only takes up room."""
+
+    where: str
+    what: str
+    harmless: bool = False
+
+
+@frozen
+class Stage:
+    """A part of the check that begins now."""
+
+    name: str
+
+
+Told = Finding | Stage
+
+
+@frozen
+class Table:
+    """How all records of a table are read: `{}` in *sql* is the condition."""
+
+    name: str
+    key: tuple[str, ...]
+    sql: str
+    decode: Decode[Any]
+
+
+def _of_kind(kind: Kind[Any]) -> Table:
+    key = ", ".join(kind.key)
+    sql = f"SELECT {key}, version, body FROM {kind.table} WHERE {{}} ORDER BY {key} LIMIT ?"
+    return Table(kind.table, kind.key, sql, kind.decode)
+
+
+def _event(row: Row, cells: Cells) -> Any:
+    return EventKind(row[0]), value_of(cells.opened(row[1], "data"))
+
+
+TABLES = (
+    *(_of_kind(kind) for kind in vars(kinds).values() if isinstance(kind, Kind)),
+    Table(
+        "executions",
+        ("id",),
+        SELECT.replace("SELECT ", "SELECT r.id, ", 1) + "{} ORDER BY id LIMIT ?",
+        decode,
+    ),
+    *(
+        Table(
+            name,
+            ("execution_id", "number"),
+            f"SELECT execution_id, number, kind, data FROM {name} WHERE {{}}"
+            " ORDER BY execution_id, number LIMIT ?",
+            _event,
+        )
+        for name in ("events", "logs")
+    ),
+    Table(
+        "audit",
+        ("number",),
+        "SELECT number, body FROM audit WHERE {} ORDER BY number LIMIT ?",
+        lambda row, _: audit.read(row),
+    ),
+)
+
+
+def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator[Told]:
+    """
+    Check the database *path* and the folder of *artifacts*; what is found, as it is found.
+    *sealer* opens what is sealed.
+
+    Raises `StoreRefused` where the file cannot be read as a database of this schema at all,
+    `StoreUnavailable`.
+    """
+    inspect(path)
+    with closing(_opened(path)) as connection:
+        schema, newest = _number(connection, "PRAGMA user_version"), migrations()[-1][0]
+        if schema != newest:
+            raise StoreRefused(f"{path} has schema {schema}, not {newest}; start the server once")
+        for parts in (_pages, _foreign_rows, partial(_records, sealer=sealer)):
+            yield from _guarded(parts(connection))
+        yield from _guarded(_artifacts(connection, artifacts))
+
+
+def check_counters(path: Path) -> Iterator[Told]:
+    """Check the file of quota counts, where there is one."""
+    if path.exists():
+        yield Stage("quota counts")
+        with closing(_opened(path)) as connection:
+            yield from _guarded(_integrity(connection, path.name), path.name)
+
+
+def _opened(path: Path) -> Connection:
+    """A connection that looks up now and then: else Ctrl-C would wait for the statement's end."""
+    connection = connect(path, "ro")
+    connection.set_progress_handler(lambda: 0, STEPS)
+    return connection
+
+
+def _guarded(parts: Iterator[Told], where: str = "database") -> Iterator[Told]:
+    """What cannot be read for damage is a finding; the next part may be readable."""
+    try:
+        yield from parts
+    except DriverError as error:
+        if str(error) == "interrupted":
+            raise KeyboardInterrupt from None
+        yield Finding(where, str(error))
+
+
+def _pages(connection: Connection) -> Iterator[Told]:
+    size = _number(connection, "PRAGMA page_count") * _number(connection, "PRAGMA page_size")
+    yield Stage(f"pages and indexes, {size / (1 << 20):,.0f} MiB")
+    yield from _integrity(connection, "database")
+
+
+def _integrity(connection: Connection, where: str) -> Iterator[Told]:
+    for (said,) in connection.execute(f"PRAGMA integrity_check({MOST})"):
+        if said != "ok":
+            yield Finding(where, said)
+
+
+def _foreign_rows(connection: Connection) -> Iterator[Told]:
+    for table, column, owner in BELONGS:
+        yield Stage(f"{table} of {owner}")
+        sql = f"""SELECT DISTINCT {column} FROM {table} t WHERE NOT EXISTS
+            (SELECT 1 FROM {owner} o WHERE o.id = t.{column}) LIMIT {MOST}"""
+        for (id,) in connection.execute(sql).fetchall():
+            yield Finding(table, f"{column} {id} is not in {owner}")
+
+
+def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
+    for table in TABLES:
+        yield Stage(f"records of {table.name}")
+        for row in _rows(connection, table):
+            parts = len(table.key)
+            try:
+                table.decode(row[parts:], Cells(sealer, table.name, tuple(row[:parts])))
+            except Exception as error:  # whatever a broken record raises, it is the finding
+                key = "/".join(map(str, row[:parts]))
+                yield Finding(table.name, f"{key} cannot be read: {type(error).__name__}")
+
+
+def _rows(connection: Connection, table: Table) -> Iterator[Row]:
+    """All rows, some at a time: between them the log may be carried over."""
+    key = ", ".join(table.key)
+    after = f"({key}) > ({', '.join('?' * len(table.key))})"
+    found = connection.execute(table.sql.format("true"), (BATCH,)).fetchall()
+    while found:
+        yield from found
+        last = found[-1][: len(table.key)]
+        found = connection.execute(table.sql.format(after), (*last, BATCH)).fetchall()
+
+
+def _artifacts(connection: Connection, root: Path) -> Iterator[Told]:
+    yield Stage("artifacts without a file")
+    table = next(one for one in TABLES if one.name == ARTIFACTS.table)
+    missing: list[tuple[str, str]] = []
+    for id, *row in _rows(connection, table):
+        artifact = _decoded(row)
+        if artifact is not None and not (root / artifact.storage_key).is_file():
+            missing.append((id, artifact.storage_key))
+    for id, key in missing:  # looked up again: retention deletes files before their rows
+        if connection.execute("SELECT 1 FROM artifacts WHERE id = ?", (id,)).fetchone():
+            yield Finding("artifacts", f"the file {key} of {id} is missing")
+    yield Stage("files without an execution")
+    for folder in _folders(root):
+        if not connection.execute("SELECT 1 FROM executions WHERE id = ?", (folder,)).fetchone():
+            what = "belongs to no execution; it may be deleted"
+            yield Finding("artifacts", f"{root / folder} {what}", harmless=True)
+
+
+def _decoded(row: Sequence[Any]) -> Any:
+    try:
+        return ARTIFACTS.decode(row, Cells(None, ARTIFACTS.table, ()))
+    except Exception:  # told of already, with the other records
+        return None
+
+
+def _folders(root: Path) -> Iterator[str]:
+    if not root.is_dir():
+        return
+    oldest = time.time() - YOUNG_S
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                yield entry.name
+
+
+def _number(connection: Connection, sql: str) -> int:
+    return int(connection.execute(sql).fetchone()[0])

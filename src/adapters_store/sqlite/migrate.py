@@ -1,0 +1,159 @@
+"""
+Whose file is it, and is its schema ours: asked before anything is written.
+
+Only the header and the schema are read, so that a start costs the same however much is stored;
+what reads all of it is `wfcore check` (decision 65).
+
+Migrations are numbered SQL files beside this module; each runs in a transaction of its own
+together with its number (`user_version`), and with what SQL cannot say.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from adapters_store.sqlite.audit import link_old
+from adapters_store.sqlite.connection import (
+    Connection,
+    DriverError,
+    connect,
+    create_private,
+    is_complete,
+    speaks_of_damage,
+    unavailable_on_error,
+)
+from adapters_store.sqlite.database_file import (
+    LOG,
+    NOTE,
+    noted_commit,
+    require_new,
+    require_no_broken_restore,
+)
+from wfcore.errors import StoreRefused
+
+APPLICATION_ID = 0x77666372
+"""`wfcr`: marks a database file as ours."""
+
+AFTER: Mapping[int, Callable[[Connection], None]] = {13: link_old}
+"""What follows the text of a migration, in the same transaction."""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Number and text of every migration, in order."""
+    folder = files("adapters_store.sqlite").joinpath("migrations")
+    found = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
+
+
+def prepare(path: Path, data: Path | None = None) -> None:
+    """
+    Make *path* a database of the newest schema; *data* is the folder of what belongs to it,
+    None: where *path* is.
+
+    Raises `StoreRefused` (nothing was changed) where the file is foreign, damaged or newer, has
+    lost commits, or is missing where there was a service; `StoreUnavailable` where it cannot be
+    written now.
+    """
+    data = data or path.parent
+    require_no_broken_restore(data)
+    noted = noted_commit(path)
+    if path.exists() and path.stat().st_size:
+        inspect(path)
+        _refuse(path, partial(_loss, path=path, data=data, noted=noted))
+    else:
+        require_new(path, data)
+        create_private(path)
+    with unavailable_on_error(), closing(connect(path)) as connection:
+        schema = _pragma(connection, "user_version")
+        if not schema:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        for number, text in migrations():
+            if number > schema:
+                _migrate(connection, number, text)
+
+
+def inspect(path: Path) -> None:
+    """Raises `StoreRefused` where *path* is foreign, damaged or newer; `StoreUnavailable`."""
+    _refuse(path, _refusal)
+
+
+def require_whole(path: Path) -> None:
+    """Read all of *path*. Raises `StoreRefused` where it is damaged, `StoreUnavailable`."""
+    _refuse(path, _damage)
+
+
+def _refuse(path: Path, reason: Callable[[Connection], str | None]) -> None:
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        try:
+            refusal = reason(connection)
+        except DriverError as error:
+            if not speaks_of_damage(error):
+                raise
+            refusal = f"it is damaged or no SQLite database ({error})"
+    if refusal:
+        raise StoreRefused(f"{path} was left untouched: {refusal}")
+
+
+def _loss(connection: Connection, path: Path, data: Path, noted: int) -> str | None:
+    """What tells of lost commits. Raises `StoreRefused` where *path* is blank beside other data."""
+    if not _pragma(connection, "user_version"):
+        require_new(path, data)
+        return None
+    commit = connection.execute("SELECT beats FROM pulse").fetchone()[0]
+    if commit >= noted:
+        return None
+    return (
+        f"it ends with commit {commit}, but commit {noted} was made: its log {path.name}{LOG} was "
+        "lost, or an older copy was put in its place. Put the right files back, or restore a "
+        "backup into an empty folder; to go on without what is missing, delete "
+        f"{path.name}{NOTE}"
+    )
+
+
+def _damage(connection: Connection) -> str | None:
+    check = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return None if check == "ok" else f"it is damaged ({check})"
+
+
+def _refusal(connection: Connection) -> str | None:
+    owner = _pragma(connection, "application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if owner != APPLICATION_ID and (owner or tables):
+        return f"it belongs to another application (application_id {owner:#x})"
+    schema, newest = _pragma(connection, "user_version"), migrations()[-1][0]
+    if schema > newest:
+        return f"its schema {schema} is newer than this program's {newest}"
+    return None
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _migrate(connection: Connection, number: int, text: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _pragma(connection, "user_version") < number:
+            for statement in _statements(text):
+                connection.execute(statement)
+            if number in AFTER:
+                AFTER[number](connection)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute("COMMIT")
+    except DriverError:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(text: str) -> Iterator[str]:
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if is_complete(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,110 @@
+"""Lists and look-ups as data: text, values, and the tables they look at."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from attrs import define, field, frozen
+
+from wfcore.model.page import PageRequest
+from wfcore.time import EpochMs
+
+
+@frozen
+class Query:
+    """One SELECT. `tables`: a unit that changed one of them must read behind its own writes."""
+
+    sql: str
+    values: tuple[Any, ...]
+    tables: frozenset[str]
+
+    def part(self, limit: int, offset: int) -> "Query":
+        """Its rows from *offset* on, at most *limit*."""
+        values = (*self.values, limit, offset)
+        return Query(f"{self.sql} LIMIT ? OFFSET ?", values, self.tables)
+
+
+def query(sql: str, *values: Any, tables: str) -> Query:
+    """A query over *tables* (names, separated by blanks)."""
+    return Query(sql, values, frozenset(tables.split()))
+
+
+@define
+class Where:
+    """Conditions that hold together, with their values."""
+
+    conditions: list[str] = field(factory=list)
+    values: list[Any] = field(factory=list)
+
+    def add(self, condition: str, *values: Any) -> None:
+        """*condition* must hold, with *values* for its question marks."""
+        self.conditions.append(condition)
+        self.values += values
+
+    def equal(self, column: str, value: object) -> None:
+        """The column has that value; None: whatever it has."""
+        if value is not None:
+            self.add(f"{column} = ?", value)
+
+    def among(self, column: str, members: Sequence[StrEnum]) -> None:
+        """The column has one of these values; none: whatever it has."""
+        if members:
+            marks = ", ".join("?" for _ in members)
+            self.add(f"{column} IN ({marks})", *(member.value for member in members))
+
+    def within(self, column: str, since: EpochMs | None, until: EpochMs | None) -> None:
+        """The column is at or after *since* and before *until*."""
+        if since is not None:
+            self.add(f"{column} >= ?", since)
+        if until is not None:
+            self.add(f"{column} < ?", until)
+
+    @property
+    def text(self) -> str:
+        """All of them as SQL."""
+        return " AND ".join(self.conditions) or "1 = 1"
+
+
+@frozen
+class Listing:
+    """
+    A list that is shown by pages. *table* has the alias `r`; *order* names columns of it;
+    *computed* gives the expressions of the columns that are none of it.
+
+    Each row of a page starts with the exact total (NULL after a cursor) and where it stands in
+    the order; of an empty page the total is all there is. A row more than wanted tells that
+    there are more behind them.
+    """
+
+    table: str
+    columns: tuple[str, ...] = ("version", "body", "id")
+    order: tuple[str, str] = ("created_at", "id")
+    descending: bool = True
+    computed: Mapping[str, str] = field(factory=dict)
+
+    def page(self, where: str, values: tuple[Any, ...], page: PageRequest, tables: str) -> Query:
+        """The query for one page of the rows for which *where* holds."""
+        columns = ", ".join(f"p.{name}" for name in (*self.order, *self.columns))
+        if page.after is None:
+            count = f"(SELECT count(*) AS total FROM {self.table} r WHERE {where}) t"
+            rows = self._rows(where)
+            sql = f"SELECT t.total, {columns} FROM {count} LEFT JOIN ({rows}) p ON 1 = 1"
+            found: tuple[Any, ...] = (*values, *values)
+        else:
+            way, (key, id) = "<" if self.descending else ">", self.order
+            rows = self._rows(f"({where}) AND (r.{key}, r.{id}) {way} (?, ?)")
+            sql = f"SELECT NULL, {columns} FROM ({rows}) p"
+            found = (*values, page.after.key, page.after.id)
+        sql += f" ORDER BY {self._ordered('p')}"
+        return query(sql, *found, page.size + 1, page.offset, tables=tables)
+
+    def _rows(self, where: str) -> str:
+        names = dict.fromkeys((*self.columns, *self.order))
+        picked = ", ".join(f"{self.computed.get(name, f'r.{name}')} AS {name}" for name in names)
+        order = f"ORDER BY {self._ordered('r')} LIMIT ? OFFSET ?"
+        return f"SELECT {picked} FROM {self.table} r WHERE {where} {order}"
+
+    def _ordered(self, alias: str) -> str:
+        way = " DESC" if self.descending else ""
+        return ", ".join(f"{alias}.{name}{way}" for name in self.order)

@@ -1,0 +1,359 @@
+"""
+Reading: point reads in the event loop, lists in threads, decoded records used again.
+
+A point read by key is over before a thread would have begun it, and a WAL reader never waits
+for the writer. All point reads of one turn of the event loop are one transaction, which begins
+with a question: has anybody committed since? If not, what was decoded still holds. What a turn
+handles had arrived before it began, so nobody is shown less than he was told.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
+
+from attrs import define, field
+
+from adapters_store.sqlite.codec import cost_of
+from adapters_store.sqlite.connection import (
+    AsyncConnection,
+    Connection,
+    DriverError,
+    close_quietly,
+    connect_async_reader,
+    connect_reader,
+    detail_of,
+    is_locked,
+    is_no_text,
+    text_or_bytes,
+    unavailable_on_error,
+)
+from adapters_store.sqlite.database_file import DatabaseFile
+from adapters_store.sqlite.kinds import Decode, Fetch, Key, Row
+from adapters_store.sqlite.queries import Query
+from adapters_store.sqlite.sealed import Cells
+from adapters_store.sqlite.statements import Writes
+from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.ports.system import Sealer
+
+R = TypeVar("R")
+log = logging.getLogger("wfcore.store")
+
+PULSE = "SELECT beats, changes FROM pulse"
+READERS = 2
+ENTRY_BYTES = 1_400
+"""What an entry takes up beside the values in its texts: key, record, results of steps."""
+
+
+@define(eq=False)
+class Known:
+    """
+    A decoded record, its row where that is what is compared, and about how many bytes both are.
+
+    `seen`: the state of the database (see `Reads.state`) in which it was last found to hold.
+    `head`: what of `size` the next change replaces; 0 where it was read, and nobody knows.
+    """
+
+    version: int
+    record: Any
+    size: int
+    row: Row | None = None
+    seen: int | None = None
+    head: int = 0
+
+
+@define(eq=False)
+class Cache:
+    """
+    Decoded records by table and key, bounded by about how many bytes they take up.
+
+    A record of more than half of `limit` is not remembered: each change then writes all its
+    steps again.
+    """
+
+    limit: int
+    entries: dict[tuple[str, Key], Known] = field(factory=dict)
+    filled: int = 0
+
+    def get(self, table: str, key: Key) -> Known | None:
+        """What is known under that key; the caller compares versions."""
+        return self.entries.get((table, key))
+
+    def keep(self, table: str, key: Key, known: Known) -> None:
+        """Remember; the oldest entries make room."""
+        self.forget(table, key)
+        if known.size > self.limit // 2:
+            return
+        self.entries[table, key] = known
+        self.filled += known.size
+        while self.filled > self.limit:
+            self.forget(*next(iter(self.entries)))
+
+    def forget(self, table: str, key: Key) -> None:
+        """Remember no more."""
+        old = self.entries.pop((table, key), None)
+        if old is not None:
+            self.filled -= old.size
+
+
+class Reads:
+    """All reading connections of one store."""
+
+    def __init__(self, file: DatabaseFile, cache_bytes: int, sealer: Sealer | None = None) -> None:
+        self._file = file
+        self.sealer = sealer
+        self._inline: Connection | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._idle: asyncio.LifoQueue[asyncio.Task[AsyncConnection] | None] = asyncio.LifoQueue()
+        for _ in range(READERS):
+            self._idle.put_nowait(None)
+        self._closed = False
+        self._state = (0, 0)
+        self._beat = -1
+        self._in_turn = False
+        self.cache = Cache(cache_bytes)
+        self._text: Callable[[bytes], str | bytes] = str
+        self.unreadable: dict[tuple[str, str], str] = {}
+        """By table and id: records that could not be read, and the type of the error."""
+
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._one(fetch, key))
+
+    async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
+        """The one row of a statement. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._row(sql, values))
+
+    async def few(self, query: Query) -> list[Row]:
+        """Rows of a query that finds hardly any. Raises `StoreUnavailable`."""
+        return await self._here(lambda: self._few(query))
+
+    async def _here(self, look: Callable[[], R]) -> R:
+        """
+        *look* in the event loop. What it cannot read for a lock (a log that somebody recovers) or
+        for a text that is none is read again over a connection that a thread opens.
+        """
+        if self._inline is None:
+            await self.reach()
+        try:
+            return look()
+        except StoreUnavailable as refusal:
+            if not (is_locked(refusal.__cause__) or self._met_no_text(refusal.__cause__)):
+                raise
+        await self.reach()
+        return look()
+
+    async def reach(self) -> None:
+        """
+        Have a connection that the event loop can read with: opened by a thread, which waits for
+        locks where the loop must not. Raises `StoreUnavailable`.
+        """
+        self._check_open()
+        if self._inline is None:
+            self._opening = self._opening or asyncio.ensure_future(self._open_inline())
+            await asyncio.shield(self._opening)
+
+    def _one(self, fetch: Fetch[R], key: Key) -> R | None:
+        known = self.cache.get(fetch.table, key)
+        if known is not None and fetch.immutable:
+            return cast("R", known.record)
+        state = self.state()[fetch.watched]
+        if known is not None and known.seen == state:
+            return cast("R", known.record)
+        if known is not None and fetch.probe is not None:
+            version = self._row(fetch.probe, key)
+            if version is None:
+                return None
+            if version[0] == known.version:
+                known.seen = state
+                return cast("R", known.record)
+        row = self._row(fetch.fetch, key)
+        if row is None:
+            return None
+        if known is not None and known.row == row:
+            known.seen = state
+            return cast("R", known.record)
+        return self.decoded(fetch, key, row, state)
+
+    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
+        """The record in *row*, remembered under *key*."""
+        cells = Cells(self.sealer, fetch.table, key)
+        record = self.read(fetch.table, fetch.decode, row, key, cells)
+        texts = [text for text in row if isinstance(text, str)]
+        compared = None if fetch.probe else row
+        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
+        size += sum(map(len, texts)) if compared else 0
+        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
+        return record
+
+    def read(
+        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
+    ) -> R:
+        """
+        The record in *row*. Raises `Unreadable`, and names it in the log: the first time, and
+        anew where somebody asks for just this one (with *cells* of his own). What is stored there
+        is never told.
+        """
+        try:
+            return decode(row, cells or Cells(self.sealer, table, key))
+        except Exception as error:  # whatever a broken record raises
+            id, kind = "/".join(map(str, key)), type(error).__name__
+            if cells or (table, id) not in self.unreadable:
+                about = {"kind": table, "id": id, "error": kind}
+                log.error("a record cannot be read", extra=about)
+            self.unreadable[table, id] = kind
+            raise Unreadable(table, id) from None
+
+    def state(self) -> tuple[int, int]:
+        """
+        Two numbers: one that is another after every commit that the cache does not follow, and
+        one that is after every change of what is watched. Asked once in a turn of the event loop.
+
+        Raises `StoreUnavailable`.
+        """
+        if not self._in_turn:
+            self._row("BEGIN", ())
+            beat, changes = cast("tuple[int, int]", self._row(PULSE, ()))
+            if beat != self._beat:
+                self._beat = beat
+                self._state = self._state[0] + 1, changes
+            self._in_turn = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+        return self._state
+
+    def committed(self, beat: int, units: Sequence[Writes] | None) -> None:
+        """
+        Follow a commit of this process, right behind the last one that is known: the cache holds
+        what *units* have put. Any other is found by its number; None: it changed more than that.
+        """
+        self._next_turn()
+        if units is None or beat != self._beat + 1:
+            return
+        self._beat = beat
+        for unit in units:
+            for (table, key), (record, size) in unit.drafts.items():
+                self.cache.forget(table, key)
+                if size is not None:
+                    known = Known(
+                        record.version, record, sum(size), seen=self._state[0], head=size.head
+                    )
+                    self.cache.keep(table, key, known)
+
+    def _next_turn(self) -> None:
+        self._in_turn = False
+        if self._inline is not None and self._inline.in_transaction:
+            with suppress(StoreUnavailable):
+                self._row("ROLLBACK", ())
+
+    def _row(self, sql: str, values: Sequence[Any]) -> Row | None:
+        try:
+            return cast("Row | None", self._reader().execute(sql, values).fetchone())
+        except DriverError as error:
+            raise self._lost(error) from error
+
+    def _few(self, query: Query) -> list[Row]:
+        try:
+            return list(self._reader().execute(query.sql, query.values).fetchall())
+        except DriverError as error:
+            raise self._lost(error) from error
+
+    def _reader(self) -> Connection:
+        if self._inline is None:  # lost by another request, in this very turn
+            raise StoreUnavailable(detail="the connection was lost")
+        return self._inline
+
+    def _lost(self, error: DriverError) -> StoreUnavailable:
+        """After an error the next read has a connection of its own, which numbers states anew."""
+        if self._inline is not None:
+            close_quietly(self._inline)
+            self._inline, self._in_turn, self._beat = None, False, -1
+        self.cache = Cache(self.cache.limit)
+        return StoreUnavailable(detail=detail_of(error))
+
+    async def _open_inline(self) -> None:
+        try:
+            with unavailable_on_error():
+                connection = await asyncio.to_thread(connect_reader, self._file.path)
+            connection.text_factory = self._text
+            try:
+                self._file.require_in_place()
+            except StoreUnavailable:
+                close_quietly(connection)
+                raise
+            self._inline = connection
+        finally:
+            self._opening = None
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*. Raises `StoreUnavailable`."""
+        try:
+            return await self._rows(query)
+        except StoreUnavailable as refusal:
+            if not self._met_no_text(refusal.__cause__):
+                raise
+        return await self._rows(query)
+
+    async def _rows(self, query: Query) -> list[Row]:
+        async with self._lent() as connection:
+            connection.text_factory = self._text
+            return list(await connection.execute_fetchall(query.sql, query.values))
+
+    def _met_no_text(self, error: BaseException | None) -> bool:
+        """
+        Whether it is worth another try: a text was none, and is given as bytes from now on. On
+        another connection, as the statement that failed keeps its look at the database.
+        """
+        if error is None or not is_no_text(error):
+            return False
+        self._text = text_or_bytes
+        return True
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[AsyncConnection]:
+        """A connection of one's own; opened by a task, so that no cancellation can lose it."""
+        self._check_open()
+        opening = await self._idle.get()
+        try:
+            with unavailable_on_error():
+                opening = opening or asyncio.ensure_future(self._open_lent())
+                yield await asyncio.shield(opening)
+        except StoreUnavailable:
+            await _close(opening)
+            opening = None
+            raise
+        finally:
+            self._idle.put_nowait(opening)
+
+    async def _open_lent(self) -> AsyncConnection:
+        connection = await connect_async_reader(self._file.path)
+        try:
+            self._file.require_in_place()
+        except StoreUnavailable:
+            await connection.close()
+            raise
+        return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(detail="the store is closed")
+
+    async def close(self) -> None:
+        """Close every connection, lent ones as soon as they come back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._opening is not None:
+            with suppress(StoreUnavailable):
+                await self._opening
+        for _ in range(READERS):
+            await _close(await self._idle.get())
+        if self._inline is not None:
+            close_quietly(self._inline)
+            self._inline = None
+
+
+async def _close(opening: "asyncio.Task[AsyncConnection] | None") -> None:
+    if opening is not None:
+        with suppress(DriverError, StoreUnavailable):
+            await (await opening).close()

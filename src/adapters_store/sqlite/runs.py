@@ -1,0 +1,313 @@
+"""Executions and what belongs to them: approvals, artifacts, events."""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from attrs import define, evolve
+
+from adapters_store.sqlite import execution_rows
+from adapters_store.sqlite.codec import Size, text_of, value_of
+from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
+from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
+from adapters_store.sqlite.queries import Listing, Query, Where, query
+from adapters_store.sqlite.read_cache import ENTRY_BYTES
+from adapters_store.sqlite.sealed import Cells, sealed
+from adapters_store.sqlite.statements import insert
+from adapters_store.sqlite.unit_of_work import Desk
+from wfcore.model.approval import Approval
+from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.time import EpochMs
+
+RUN_TABLES = "executions execution_variables step_results"
+CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
+    AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
+
+EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
+APPROVAL_PAGES = Listing("approvals")
+
+MAY_SEE = """r.id IN (
+    SELECT id FROM approvals WHERE owner_id = ?
+    UNION SELECT id FROM approvals WHERE workflow_owner_id = ?
+    UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
+    UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
+        WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
+
+MAY_DECIDE = """CASE WHEN r.named
+    THEN EXISTS (SELECT 1 FROM approval_approvers p
+        WHERE p.approval_id = r.id AND p.approver IN (?, ?))
+    ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
+        WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
+"""The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
+UNDECIDED = """(r.allow_self_approval OR r.owner_id <> ?)
+    AND NOT EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"""
+
+REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
+    WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
+"""Touches the row exactly where the lease is over, or the worker is known to have ended."""
+
+_EVENT = ("execution_id", "number", "at", "kind", "data")
+ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
+
+_PURGED = "(SELECT value FROM json_each(?))"
+PURGE = (
+    f"""DELETE FROM approval_approvers
+        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id IN {_PURGED})""",
+    f"DELETE FROM approvals WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM callbacks WHERE id IN {_PURGED}",
+    f"DELETE FROM events WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM logs WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM executions WHERE id IN {_PURGED}",
+)
+"""Each for any number of executions, so that a batch of them costs no more statements than one."""
+
+Ended = Callable[[Collection[str]], Sequence[str]]
+"""Of these workers, those whose process has ended."""
+
+
+def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
+    """
+    The query for one page. The indexes of lists hold all that it looks at but the rows shown.
+    """
+    wanted = Where()
+    wanted.equal("r.owner_id", where.owner_id)
+    wanted.equal("r.workflow_id", where.workflow_id)
+    wanted.among("r.status", where.statuses)
+    wanted.among("r.trigger_source", where.sources)
+    wanted.within("r.accepted_at", where.since, where.until)
+    pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
+    return pages.page(wanted.text, tuple(wanted.values), page, RUN_TABLES)
+
+
+@define(eq=False)
+class Executions:
+    desk: Desk
+    ended: Ended
+
+    async def get(self, id: str) -> Execution | None:
+        return await self.desk.one(FETCH, (id,))
+
+    async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
+        found = execution_page(where, page)
+        return await self.desk.page("executions", decode, found, page)
+
+    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"
+        return await self._some(where, limit, now)
+
+    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+        sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
+        workers = [row[0] for row in await self.desk.rows(query(sql, tables="executions"))]
+        ended = self.ended(workers)
+        where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
+            AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
+            ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
+        return await self._some(where, limit, now, *ended)
+
+    async def next_due(self) -> EpochMs | None:
+        sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
+        return await _instant(self.desk, sql, "executions")
+
+    async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
+        sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"
+        found = await self.desk.rows(query(sql, at, limit, tables="executions"))
+        return [row[0] for row in found]
+
+    async def redriven_as(self, id: str) -> str | None:
+        sql = """SELECT id FROM executions
+            WHERE redrive_of = ? ORDER BY accepted_at DESC, id DESC LIMIT 1"""
+        found = await self.desk.few_rows(query(sql, id, tables="executions"))
+        return found[0][0] if found else None
+
+    async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
+        found = query(SELECT + where, *values, tables=RUN_TABLES)
+        return await self.desk.some("executions", decode, found, limit)
+
+    def put(self, record: Execution) -> None:
+        key = (record.id,)
+        base, rest = self._base(record)
+        writes, size = execution_rows.writes(record, base, self.desk.sealer)
+        self.desk.write("executions", *writes)
+        if len(writes) > 1:
+            self.desk.changed.add("step_results")
+        size = Size(size.head, size.rest + rest)
+        self.desk.draft("executions", key, bumped(record), size)
+
+    def _base(self, record: Execution) -> tuple[Execution | None, int]:
+        """
+        What is stored at the record's version, where that is known; and about how many bytes all
+        but its head takes up.
+        """
+        key = (record.id,)
+        base, size = self.desk.drafts.get(("executions", key), (None, None))
+        rest = size.rest if size is not None else 0
+        if base is None and (known := self.desk.reads.cache.get("executions", key)):
+            base, rest = known.record, known.size - known.head
+        if base is None or base.version != record.version:
+            return None, ENTRY_BYTES
+        return base, rest
+
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        ended = bool(record.worker and self.ended((record.worker,)))
+        values = (record.id, record.worker, now, ended)
+        self.desk.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
+
+    def purge(self, *ids: str) -> None:
+        for sql in PURGE:
+            self.desk.write("executions", (sql, (text_of(ids),), None))
+        self.desk.changed.update(
+            ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
+        )
+        for id in ids:
+            self.desk.draft("executions", (id,), None)
+
+
+async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:
+    found = (await desk.rows(query(sql, tables=tables)))[0][0]
+    return None if found is None else EpochMs(found)
+
+
+def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
+    """The query for one page."""
+    wanted = Where()
+    wanted.equal("r.execution_id", where.execution_id)
+    wanted.equal("r.workflow_id", where.workflow_id)
+    wanted.among("r.status", where.statuses)
+    wanted.within("r.created_at", where.since, where.until)
+    if where.waiting:
+        wanted.add("r.status = 'PENDING'")
+    if where.account_id is not None:
+        _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
+    tables = "approvals approval_approvers shares"
+    pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
+    return pages.page(wanted.text, tuple(wanted.values), page, tables)
+
+
+def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
+    """
+    Only what the account sees, or may decide. Where an index leaves few rows, each of them is
+    asked; else the account's approvals are looked up.
+    """
+    deciding = (me.lower(), email, me, me)
+    if where.waiting:
+        wanted.add(f"({MAY_DECIDE})", *deciding)
+        wanted.add(UNDECIDED, me, me)
+    elif where.execution_id is not None or where.workflow_id is not None:
+        owners = "? IN (r.owner_id, r.workflow_owner_id)"
+        wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
+    else:
+        wanted.add(MAY_SEE, me, me, me.lower(), email, me)
+
+
+@define(eq=False)
+class Approvals:
+    desk: Desk
+
+    async def get(self, id: str) -> Approval | None:
+        return await self.desk.one(APPROVALS.one, (id,))
+
+    async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
+        found = approval_page(where, page)
+        return await self.desk.page(APPROVALS.table, APPROVALS.decode, found, page)
+
+    async def of_execution(self, execution_id: str) -> Sequence[Approval]:
+        sql = """SELECT version, body, id FROM approvals WHERE execution_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(APPROVALS, query(sql, execution_id, tables="approvals"))
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        sql = """SELECT version, body, id FROM approvals
+            WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
+        found = query(sql, now, tables="approvals")
+        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
+
+    async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
+        sql = """SELECT version, body, id FROM approvals
+            WHERE remind_at <= ? ORDER BY remind_at, id"""
+        found = query(sql, now, tables="approvals")
+        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
+
+    async def next_deadline(self) -> EpochMs | None:
+        sql = """SELECT min(at) FROM (
+            SELECT min(expires_at) AS at FROM approvals WHERE status = 'PENDING'
+            UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL)"""
+        return await _instant(self.desk, sql, "approvals")
+
+    def put(self, record: Approval) -> None:
+        self.desk.put(APPROVALS, record)
+        if record.version:
+            sql = "DELETE FROM approval_approvers WHERE approval_id = ?"
+            self.desk.write("approval_approvers", (sql, (record.id,), None))
+        for name in {name.strip().lower() for name in record.approvers if name.strip()}:
+            sql = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
+            self.desk.write("approval_approvers", (sql, (name, record.id), None))
+
+
+@define(eq=False)
+class Artifacts:
+    desk: Desk
+
+    async def get(self, id: str) -> Artifact | None:
+        return await self.desk.one(ARTIFACTS.one, (id,))
+
+    async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
+        sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
+            ORDER BY created_at DESC, id DESC"""
+        return await self.desk.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
+
+    def put(self, record: Artifact) -> None:
+        self.desk.put(ARTIFACTS, record)
+
+
+@define(eq=False)
+class Callbacks:
+    desk: Desk
+
+    async def get(self, id: str) -> Callback | None:
+        return await self.desk.one(CALLBACKS.one, (id,))
+
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+        sql = """SELECT version, body, id FROM callbacks
+            WHERE due_at <= ? ORDER BY due_at, id"""
+        found = query(sql, now, tables="callbacks")
+        return await self.desk.some("callbacks", CALLBACKS.decode, found, limit)
+
+    async def next_due(self) -> EpochMs | None:
+        sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
+        return await _instant(self.desk, sql, "callbacks")
+
+    def put(self, record: Callback) -> None:
+        self.desk.put(CALLBACKS, record)
+
+
+def _event(row: Row, cells: Cells) -> Event:
+    id, number, at, kind, data, _ = row
+    return Event(id, number, EpochMs(at), EventKind(kind), value_of(cells.opened(data, "data")))
+
+
+@define(eq=False)
+class Events:
+    """Events, or output lines, which look the same."""
+
+    desk: Desk
+    table: str = "events"
+
+    async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
+        sql = f"""SELECT execution_id, number, at, kind, data, execution_id || '/' || number
+            FROM {self.table} WHERE execution_id = ? AND number > ? ORDER BY number"""
+        found = query(sql, execution_id, after, tables=self.table)
+        return await self.desk.some(self.table, _event, found, limit)
+
+    def append(self, event: Event) -> None:
+        about = text_of(event.data) if event.data else "{}"
+        data = sealed(self.desk.sealer, about, self.table, "data", event.execution_id, event.number)
+        values = (event.execution_id, event.number, event.at, event.kind.value, data)
+        self.desk.write(self.table, (ADD_EVENT[self.table], values, None))

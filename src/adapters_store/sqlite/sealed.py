@@ -1,0 +1,199 @@
+"""
+Cells that are sealed: what people and steps put in, and every secret. Decision 86.
+
+A sealed cell is `~`, its key's id, a dot, and what the sealer made of its text. No JSON begins with
+a tilde, so a cell that an older release wrote, or one without a key, is read as it is. What SQL
+looks at stays in clear in columns and bodies of its own: ids, states, instants, names.
+"""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from attrs import define, frozen
+
+from adapters_store.sqlite.codec import cost_of
+from adapters_store.sqlite.connection import Connection, Cursor, connect, unavailable_on_error
+from wfcore.errors import StoreRefused
+from wfcore.ports.system import Sealer
+
+MARK = "~"
+EMPTY = ("{}", "null")
+"""Cells that say nothing are not sealed."""
+BATCH = 200
+"""Rows that are sealed anew in one transaction: others wait some milliseconds for it."""
+
+
+@frozen
+class SealedTable:
+    """Columns that are sealed; the table's primary key; and its part that a cell is bound to."""
+
+    columns: tuple[str, ...] = ("body",)
+    key: tuple[str, ...] = ("id",)
+    bound: tuple[str, ...] | None = None
+
+
+SEALED: Mapping[str, SealedTable] = {
+    "accounts": SealedTable(),
+    "api_keys": SealedTable(),
+    "approvals": SealedTable(),
+    "audit": SealedTable(("record",)),
+    "callbacks": SealedTable(),
+    "definitions": SealedTable(key=("workflow_id", "revision")),
+    "events": SealedTable(("data",), ("execution_id", "number")),
+    "execution_variables": SealedTable(key=("execution_id",)),
+    "logs": SealedTable(("data",), ("execution_id", "number")),
+    "executions": SealedTable(("callback_url", "output")),
+    "replays": SealedTable(key=("scope", "key")),
+    "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
+    "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
+    "webhooks": SealedTable(),
+}
+
+
+def place_of(table: str, column: str, key: Iterable[Any]) -> str:
+    """What a cell is bound to: moved to another row or column, it cannot be opened."""
+    return f"{table}.{column}/{'/'.join(map(str, key))}"
+
+
+def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any) -> str:
+    """*text* as it is stored there."""
+    if sealer is None or table not in SEALED or text in EMPTY:
+        return text
+    return MARK + sealer.seal(text, place_of(table, column, key))
+
+
+@define(eq=False)
+class Cells:
+    """
+    Opens the cells of one row. `cost`: about how many bytes the values take up that were opened.
+    """
+
+    sealer: Sealer | None
+    table: str
+    key: tuple[Any, ...]
+    cost: int = 0
+
+    def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
+        """
+        The text of a cell, sealed or not. *table* and *more*: it is a row of another table that
+        belongs to this one. Raises `ValueError` for what cannot be opened.
+        """
+        if not cell.startswith(MARK):
+            return cell
+        if self.sealer is None:
+            raise ValueError("it is sealed, and there is no key")
+        place = place_of(table or self.table, column, (*self.key, *more))
+        text = self.sealer.open(cell[len(MARK) :], place)
+        self.cost += cost_of(text)
+        return text
+
+
+def key_ids(connection: Connection) -> list[str]:
+    """Ids of the keys that something may be sealed with, the newest first."""
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal_keys'").fetchone():
+        return []
+    found = connection.execute("SELECT id FROM seal_keys ORDER BY number DESC").fetchall()
+    return [row[0] for row in found]
+
+
+def keys_of(path: Path) -> list[str]:
+    """The same of the database *path*. Raises `StoreUnavailable`."""
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        return key_ids(connection)
+
+
+def require_keys(path: Path, sealer: Sealer | None) -> None:
+    """
+    Let *sealer* seal from now on: it makes a key where it has none, and the key is noted. Raises
+    `StoreRefused` where it lacks a key that something may be sealed with, `StoreUnavailable`.
+    """
+    with unavailable_on_error(), closing(connect(path)) as connection:
+        known = key_ids(connection)
+        have = () if sealer is None else sealer.keys
+        missing = [id for id in known if id not in have]
+        if missing:
+            raise StoreRefused(_lacking(path, missing, sealer))
+        if sealer is not None:
+            sealer.make()
+            note_key(connection.cursor(), sealer)
+
+
+def note_key(cursor: Cursor, sealer: Sealer) -> None:
+    """From now on a start asks for the key that *sealer* seals with."""
+    id = sealer.keys[0]
+    if not cursor.execute("SELECT 1 FROM seal_keys WHERE id = ?", (id,)).fetchone():
+        cursor.execute("INSERT INTO seal_keys (id) VALUES (?)", (id,))
+
+
+def _lacking(path: Path, missing: Sequence[str], sealer: Sealer | None) -> str:
+    ids = ", ".join(missing)
+    if sealer is None:
+        return f"{path} is sealed with the key {ids}, and no key is given"
+    held = f"holds {', '.join(sealer.keys)}" if sealer.keys else "is not there"
+    return (
+        f"{path} is sealed with the key {ids}, and {sealer.where} {held}: put the key back that "
+        "belongs to it, from where you keep it; without it nothing that is sealed can be read"
+    )
+
+
+@define(eq=False)
+class Resealing:
+    """
+    Jobs for the writer that seal with the first key what is in clear or sealed with another one.
+    `count`: cells that were sealed anew.
+    """
+
+    sealer: Sealer
+    count: int = 0
+
+    def batch(
+        self, cursor: Cursor, table: str, after: Sequence[Any] | None
+    ) -> Sequence[Any] | None:
+        """Go on behind the key *after*; the last key that was looked at, None: there was none."""
+        about = SEALED[table]
+        keys, columns = ", ".join(about.key), ", ".join(about.columns)
+        where = f"WHERE ({keys}) > ({', '.join('?' * len(about.key))})" if after else ""
+        sql = f"SELECT {keys}, {columns} FROM {table} {where} ORDER BY {keys} LIMIT {BATCH}"
+        rows = cursor.execute(sql, tuple(after or ())).fetchall()
+        for row in rows:
+            self._row(cursor, table, row[: len(about.key)], row[len(about.key) :])
+        return rows[-1][: len(about.key)] if rows else None
+
+    def _row(self, cursor: Cursor, table: str, key: Sequence[Any], row: Sequence[Any]) -> None:
+        about, mine = SEALED[table], f"{MARK}{self.sealer.keys[0]}."
+        found = " AND ".join(f"{name} = ?" for name in about.key)
+        bound = [dict(zip(about.key, key, strict=True))[name] for name in about.bound or about.key]
+        for column, cell in zip(about.columns, row, strict=True):
+            if not isinstance(cell, str) or cell.startswith(mine) or cell in EMPTY:
+                continue
+            try:
+                text = Cells(self.sealer, table, tuple(bound)).opened(cell, column)
+            except ValueError:  # damaged: it is named by whoever reads it, and stays as it is
+                continue
+            fresh = sealed(self.sealer, text, table, column, *bound)
+            cursor.execute(f"UPDATE {table} SET {column} = ? WHERE {found}", (fresh, *key))
+            self.count += 1
+
+
+def counts(cursor: Cursor) -> Mapping[str | None, int]:
+    """By the id of the key (None: in clear) how many cells there are."""
+    found: dict[str | None, int] = {}
+    for table, about in SEALED.items():
+        for column in about.columns:
+            sql = f"""SELECT CASE WHEN {column} GLOB '{MARK}*'
+                THEN substr({column}, 2, instr({column}, '.') - 2) END AS id, count(*)
+                FROM {table} WHERE {column} NOT IN ({", ".join(map(repr, EMPTY))}) GROUP BY id"""
+            for id, count in cursor.execute(sql):
+                found[id] = found.get(id, 0) + count
+    return found
+
+
+def forget_unused(cursor: Cursor, ids: Sequence[str]) -> Sequence[str]:
+    """Those of *ids* that nothing is sealed with; a start asks for them no more."""
+    used = counts(cursor)
+    gone = [id for id in ids if id not in used]
+    cursor.executemany("DELETE FROM seal_keys WHERE id = ?", [(id,) for id in gone])
+    return gone

@@ -1,0 +1,163 @@
+"""
+Statements that write one row or many, and how the writes of many units become few of them.
+
+Every statement gives the interpreter's lock away and has to win it back, so that a batch of many
+small ones costs more in waiting than in work. `OR FAIL` keeps SQLite from noting how to undo half
+of a statement of many rows: a transaction in which one failed is rolled back anyway.
+"""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from attrs import define, field, frozen
+
+from adapters_store.sqlite.codec import Size
+from adapters_store.sqlite.connection import Cursor
+from wfcore.errors import Stale
+
+Values = tuple[Any, ...]
+Write = tuple[str, Values, tuple[str, str] | None]
+"""A statement, its values, and the kind and id that are stale unless it touched one row."""
+
+Fill = Callable[[Cursor, Sequence[Values]], Sequence[Values]]
+"""Makes of collected values those that are written: for what only the transaction knows."""
+
+MOST = 64
+"""Rows of one statement. A power of two, as all numbers of rows are, so that texts are few."""
+
+
+@frozen
+class Rows:
+    """
+    A statement over rows: *row* as often as there are, between the others. *one*: what says the
+    same of one row more cheaply. *fill*: what completes the values, in the order of the rows.
+    """
+
+    head: str
+    row: str
+    tail: str = ""
+    one: str | None = None
+    fill: Fill | None = None
+
+    def text(self, count: int) -> str:
+        """The statement for *count* rows."""
+        if count == 1 and self.one is not None:
+            return self.one
+        return self.head + ", ".join([self.row] * count) + self.tail
+
+    def chunks(self, rows: Sequence[Values]) -> Iterator[tuple[str, Values]]:
+        """Statements with their values, as few as there may be for *rows*."""
+        start = 0
+        while left := len(rows) - start:
+            count = min(MOST, 1 << (left.bit_length() - 1))
+            some = rows[start : start + count]
+            yield _text(self, count), tuple(chain.from_iterable(some))
+            start += count
+
+
+_text = cache(Rows.text)
+
+
+_ROWS: dict[str, Rows] = {}
+"""By the text for one row."""
+
+
+def insert(table: str, columns: Sequence[str], conflict: str = "", fill: Fill | None = None) -> str:
+    """The text that inserts one row; units that write alike insert theirs together."""
+    head = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES "
+    return _known(Rows(head, _marks(columns), conflict, fill=fill))
+
+
+def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: str) -> str:
+    """
+    The text that updates the row found by *keys*; units that write alike update together.
+
+    Values: those of *columns*, then of *keys*. *computed* are further columns; their expressions
+    may name a new value as `{column}`.
+    """
+    found = " AND ".join(f"{table}.{name} = {{{name}}}" for name in keys)
+
+    def text(new: Sequence[str], rows: str) -> str:
+        given = dict(zip(columns, new, strict=False))
+        sets = given | {name: text.format(**given) for name, text in computed.items()}
+        changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
+        old = dict(zip(keys, new[len(columns) :], strict=True))
+        return f"UPDATE OR FAIL {table} SET {changed}{rows} WHERE {found.format(**old)}"
+
+    numbers = range(1, len(columns) + len(keys) + 1)
+    many = text([f"new.column{number}" for number in numbers], " FROM (VALUES #) new")
+    head, tail = many.split("#")
+    return _known(Rows(head, _marks(numbers), tail, text([f"?{n}" for n in numbers], "")))
+
+
+def _marks(values: Sequence[object]) -> str:
+    return f"({', '.join('?' for _ in values)})"
+
+
+def _known(rows: Rows) -> str:
+    _ROWS[rows.text(1)] = rows
+    return rows.text(1)
+
+
+def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
+    """Do every write in order. Raises `Stale` at the first that missed its row."""
+    for sql, values, stale in writes:
+        cursor.execute(sql, _filled(cursor, sql, [values])[0])
+        if stale is not None and cursor.rowcount != 1:
+            raise Stale(*stale)
+
+
+@define(eq=False)
+class Writes:
+    """
+    A job for the writer: what one unit writes, in order. `drafts`: its records by table and key
+    (None: deleted), each with its size where it is worth remembering.
+    """
+
+    writes: Sequence[Write]
+    drafts: Mapping[tuple[str, Values], tuple[Any, Size | None]] = field(factory=dict)
+
+    def __call__(self, cursor: Cursor) -> None:
+        perform(cursor, self.writes)
+
+
+def perform_together(cursor: Cursor, units: Sequence[Writes]) -> bool:
+    """
+    Do what *units* write, rows that are written alike with one statement.
+
+    Only statements made by `insert` and `update` change places with others: they meet others'
+    rows only by being stale. Whether all were such, so that nothing changed but the drafts.
+    Raises `Stale` where some unit is, not saying which.
+    """
+    alike: dict[str, list[Write]] = {}
+    drafts_only = True
+    for unit in units:
+        if all(sql in _ROWS for sql, _, _ in unit.writes):
+            for write in unit.writes:
+                alike.setdefault(write[0], []).append(write)
+        else:
+            drafts_only = False
+            _perform_alike(cursor, alike)
+            perform(cursor, unit.writes)
+    _perform_alike(cursor, alike)
+    return drafts_only
+
+
+def _perform_alike(cursor: Cursor, alike: dict[str, list[Write]]) -> None:
+    for sql, writes in alike.items():
+        touched = 0
+        rows = _filled(cursor, sql, [values for _, values, _ in writes])
+        for text, values in _ROWS[sql].chunks(rows):
+            touched += cursor.execute(text, values).rowcount
+        stale = writes[0][2]
+        if stale is not None and touched != len(writes):
+            raise Stale(*stale)
+    alike.clear()
+
+
+def _filled(cursor: Cursor, sql: str, rows: Sequence[Values]) -> Sequence[Values]:
+    known = _ROWS.get(sql)
+    return rows if known is None or known.fill is None else known.fill(cursor, rows)

@@ -1,0 +1,295 @@
+"""
+The embedded store: SQLite with group commit, for any number of processes on one machine.
+
+Writes go to one thread that commits many units with one flush of the disk; point reads happen
+in the event loop; lists in threads of their own. A reader never waits for the writer.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from adapters_store import CACHE_BYTES
+from adapters_store.private_folder import alone
+from adapters_store.sqlite import audit, claims, records, runs, starts, vacuum
+from adapters_store.sqlite import concurrency as lanes
+from adapters_store.sqlite.connection import copy_database
+from adapters_store.sqlite.database_file import DatabaseFile
+from adapters_store.sqlite.execution_rows import FETCH
+from adapters_store.sqlite.migrate import prepare
+from adapters_store.sqlite.read_cache import Reads
+from adapters_store.sqlite.sealed import (
+    SEALED,
+    Resealing,
+    counts,
+    forget_unused,
+    note_key,
+    require_keys,
+)
+from adapters_store.sqlite.unit_of_work import Desk
+from adapters_store.sqlite.workers import Workers
+from adapters_store.sqlite.writer import Writer
+from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.model.execution import Execution
+from wfcore.ports.store import Slots
+from wfcore.ports.system import Sealer
+from wfcore.time import EpochMs
+
+
+class SqliteUnit:
+    """One unit of work; also serves as a view when nobody commits it."""
+
+    __slots__ = ("_desk", "_workers")
+
+    def __init__(self, desk: Desk, workers: Workers) -> None:
+        self._desk = desk
+        self._workers = workers
+
+    async def __aenter__(self) -> "SqliteUnit":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What was not committed was only collected: nothing to undo."""
+
+    async def commit(self) -> None:
+        """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
+        await self._desk.commit()
+
+    @property
+    def accounts(self) -> records.Accounts:
+        return records.Accounts(self._desk)
+
+    @property
+    def keys(self) -> records.Keys:
+        return records.Keys(self._desk)
+
+    @property
+    def sessions(self) -> records.Sessions:
+        return records.Sessions(self._desk)
+
+    @property
+    def logins(self) -> records.Logins:
+        return records.Logins(self._desk)
+
+    @property
+    def workflows(self) -> records.Workflows:
+        return records.Workflows(self._desk)
+
+    @property
+    def definitions(self) -> records.Definitions:
+        return records.Definitions(self._desk)
+
+    @property
+    def shares(self) -> records.Shares:
+        return records.Shares(self._desk)
+
+    @property
+    def executions(self) -> runs.Executions:
+        return runs.Executions(self._desk, self._workers.ended)
+
+    @property
+    def approvals(self) -> runs.Approvals:
+        return runs.Approvals(self._desk)
+
+    @property
+    def artifacts(self) -> runs.Artifacts:
+        return runs.Artifacts(self._desk)
+
+    @property
+    def callbacks(self) -> runs.Callbacks:
+        return runs.Callbacks(self._desk)
+
+    @property
+    def webhooks(self) -> records.Webhooks:
+        return records.Webhooks(self._desk)
+
+    @property
+    def lanes(self) -> lanes.Lanes:
+        return lanes.Lanes(self._desk)
+
+    @property
+    def triggers(self) -> starts.Triggers:
+        return starts.Triggers(self._desk)
+
+    @property
+    def timers(self) -> starts.Timers:
+        return starts.Timers(self._desk)
+
+    @property
+    def replays(self) -> records.Replays:
+        return records.Replays(self._desk)
+
+    @property
+    def events(self) -> runs.Events:
+        return runs.Events(self._desk)
+
+    @property
+    def logs(self) -> runs.Events:
+        return runs.Events(self._desk, "logs")
+
+    @property
+    def audit(self) -> audit.Audit:
+        return audit.Audit(self._desk)
+
+
+class SqliteStore:
+    """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
+
+    def __init__(
+        self, path: Path, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+    ) -> None:
+        self.path, self.sealer = path, sealer
+        self._file = DatabaseFile(path)
+        self._reads = Reads(self._file, cache_bytes, sealer)
+        self._writer = Writer(self._file, self._reads.committed)
+        self._workers = Workers(path.parent / "workers")
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        data: Path | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        sealer: Sealer | None = None,
+    ) -> "SqliteStore":
+        """
+        Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
+        where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*: what
+        encrypts contents; None: they are stored in clear.
+
+        Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
+        commits, is missing beside other data, or is sealed with another key (all is left
+        untouched), `StoreUnavailable` where it cannot be used now.
+        """
+        await asyncio.to_thread(_prepare_alone, path, data, sealer)
+        store = cls(path, cache_bytes, sealer)
+        try:
+            await store._reads.reach()
+        except StoreUnavailable:
+            await store.close()
+            raise
+        return store
+
+    def unit(self) -> SqliteUnit:
+        """A unit of work."""
+        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
+
+    def view(self) -> SqliteUnit:
+        """A read-only look."""
+        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
+
+    async def enlist(self, worker: str) -> None:
+        """Hold the worker's lock until this store is closed or the process ends."""
+        await asyncio.to_thread(self._workers.enlist, worker)
+
+    async def claim(
+        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+    ) -> Sequence[Execution]:
+        """Take due executions for *worker*, fairly between accounts."""
+        claim = claims.Claim(worker, now, until, slots, limit)
+        taken = await self._writer.submit(claim)
+        found: list[Execution] = []
+        aside: list[str] = []
+        for id, row in taken:
+            try:
+                found.append(self._reads.decoded(FETCH, (id,), row))
+            except Unreadable:
+                aside.append(id)
+        if aside:
+            await self._writer.submit(partial(claims.set_aside, worker=worker, ids=aside))
+        return found
+
+    def unreadable(self) -> Mapping[tuple[str, str], str]:
+        """What could not be read so far: table and id, and the type of the error."""
+        return self._reads.unreadable
+
+    async def extend(
+        self, worker: str, ids: Collection[str], until: EpochMs
+    ) -> Mapping[str, EpochMs | None]:
+        """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+        extend = partial(claims.extend, worker=worker, ids=ids, until=until)
+        return await self._writer.submit(extend)
+
+    async def ping(self) -> None:
+        """Write something small, durably. Raises `StoreUnavailable`."""
+        await self._writer.submit(claims.touch)
+
+    async def trim(
+        self,
+        audit_before: EpochMs,
+        replays_before: EpochMs,
+        sessions_before: EpochMs,
+        deliveries_before: EpochMs,
+        limit: int,
+    ) -> int:
+        """Delete up to *limit* old records, the oldest first; how many went."""
+        before = (
+            audit_before,
+            replays_before,
+            sessions_before,
+            sessions_before,
+            deliveries_before,
+        )
+        return await self._writer.submit(partial(claims.trim, before=before, limit=limit))
+
+    async def release(self, limit: int) -> int:
+        """
+        Give about *limit* unused bytes back to the file system; how many went. After the last of
+        them the log is carried over, as the file shrinks only then.
+        """
+        gone, size = await self._writer.submit(partial(vacuum.release, limit=limit))
+        if not gone:
+            await asyncio.to_thread(vacuum.shrink, self.path, size)
+        return gone
+
+    async def reseal(self, sealer: Sealer) -> int:
+        """
+        Seal with the first key of *sealer* what is in clear or sealed with another one, some rows
+        at a time, until a look at all of it finds nothing; how many cells that were.
+        """
+        work = Resealing(sealer)
+        await self._writer.submit(partial(note_key, sealer=sealer))
+        before = -1
+        while before != work.count:
+            before = work.count
+            for table in SEALED:
+                after: Sequence[object] | None = None
+                while after := await self._writer.submit(
+                    partial(work.batch, table=table, after=after)
+                ):
+                    pass
+        return work.count
+
+    async def sealed(self) -> Mapping[str | None, int]:
+        """By the id of the key (None: in clear) how many cells there are."""
+        return await self._writer.submit(counts)
+
+    async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
+        """Those of *ids* that nothing is sealed with; a start asks for them no more."""
+        return await self._writer.submit(partial(forget_unused, ids=ids))
+
+    async def backup(self, path: str) -> None:
+        """Write a consistent copy to *path* while everything goes on."""
+        self._file.require_in_place()
+        await asyncio.to_thread(copy_database, self.path, Path(path))
+
+    async def close(self) -> None:
+        """
+        Finish what was handed in, then release everything. Safe to call twice.
+
+        The writer goes last: only who may write can carry the log over and remove it.
+        """
+        await self._reads.close()
+        await self._writer.close()
+        self._workers.release()
+
+
+def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None) -> None:
+    """Prepare the file while no other process does the same."""
+    try:
+        with alone(path.parent):
+            prepare(path, data)
+            require_keys(path, sealer)
+    except OSError as error:
+        raise StoreUnavailable(detail=str(error)) from error

@@ -1,0 +1,157 @@
+"""
+Where a unit reads and collects its writes, before one job carries them all to the writer.
+
+A record that the unit has put is read from here. A list over tables that the unit has changed
+is read by the writer behind the unit's own writes, which are then taken back.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+from attrs import define, field
+
+from adapters_store.sqlite.codec import Size
+from adapters_store.sqlite.connection import Cursor
+from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row
+from adapters_store.sqlite.queries import Query
+from adapters_store.sqlite.read_cache import Reads
+from adapters_store.sqlite.statements import Write, Writes, perform
+from adapters_store.sqlite.writer import Writer
+from wfcore.errors import Unreadable
+from wfcore.model.page import Page, PageCursor, PageRequest
+from wfcore.ports.system import Sealer
+
+R = TypeVar("R")
+_NARROW = 4
+"""Version, body, and a key of up to two columns."""
+_PLACED = 3
+"""A row of a `Listing` begins with the total and the two values of its order."""
+
+
+def _key_of(row: Row) -> Key:
+    """The key: what follows version and body, or, of an execution, its last column."""
+    return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
+
+
+def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
+    """The rows of *query* as they would be after *writes*; nothing is kept."""
+    cursor.execute("SAVEPOINT peek")
+    perform(cursor, writes)
+    rows = cursor.execute(query.sql, query.values).fetchall()
+    cursor.execute("ROLLBACK TO peek")
+    cursor.execute("RELEASE peek")
+    return rows
+
+
+@define(eq=False)
+class Desk:
+    """
+    One unit's view of the database. `drafts` hold what it put (None: deleted), and about how large
+    that is where it is worth remembering.
+    """
+
+    reads: Reads
+    writer: Writer
+    writes: list[Write] = field(factory=list)
+    drafts: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
+    changed: set[str] = field(factory=set)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What seals the unit's writes."""
+        return self.reads.sealer
+
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*, the unit's own draft first."""
+        if self.drafts and (draft := (fetch.table, key)) in self.drafts:
+            return cast("R | None", self.drafts[draft][0])
+        return await self.reads.one(fetch, key)
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*, with the unit's own writes in them."""
+        if self.changed.isdisjoint(query.tables):
+            return await self.reads.rows(query)
+        writes = self.writes.copy()
+        return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
+
+    async def few(self, kind: Kind[R], query: Query) -> list[R]:
+        """The records of a query that finds hardly any."""
+        return self.readable(kind.table, kind.decode, await self.few_rows(query))
+
+    async def few_rows(self, query: Query) -> list[Row]:
+        """All rows of a query that finds hardly any, without a thread where that can be."""
+        if self.changed.isdisjoint(query.tables):
+            return await self.reads.few(query)
+        return await self.rows(query)
+
+    async def first(self, kind: Kind[R], query: Query) -> R | None:
+        """The only record of a query over a unique value."""
+        if self.changed.isdisjoint(query.tables):
+            row = await self.reads.row(query.sql, query.values)
+            return (
+                None if row is None else self.reads.read(kind.table, kind.decode, row, _key_of(row))
+            )
+        return next(iter(await self.records(kind, query)), None)
+
+    async def records(self, kind: Kind[R], query: Query) -> list[R]:
+        """The records of a query for version, body and key, but those that cannot be read."""
+        return self.readable(kind.table, kind.decode, await self.rows(query))
+
+    def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
+        """The records in *rows*; one that cannot be read is named in the log and left out."""
+        found = []
+        for row in rows:
+            with suppress(Unreadable):
+                found.append(self.reads.read(table, decode, row, _key_of(row)))
+        return found
+
+    async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
+        """
+        Up to *limit* records of a query without its limit. Where all of so many cannot be read,
+        those behind them: what nobody can work on keeps nobody from the rest.
+        """
+        offset = 0
+        while True:
+            rows = await self.rows(query.part(limit, offset))
+            found = self.readable(table, decode, rows)
+            if found or len(rows) < limit:
+                return found
+            offset += limit
+
+    async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
+        """One page of a `Listing`; what cannot be read counts, and is left out."""
+        rows = await self.rows(query)
+        total = rows[0][0] if rows else None
+        shown = [row for row in rows if row[_PLACED] is not None][: page.size]
+        found = self.readable(table, decode, [row[_PLACED:] for row in shown])
+        more = len(rows) > page.size
+        next = PageCursor(*shown[-1][1:_PLACED]) if more else None
+        return Page(tuple(found), total, page.page, page.size, next)
+
+    def write(self, table: str, *writes: Write) -> None:
+        """Collect writes that change *table*."""
+        self.writes.extend(writes)
+        self.changed.add(table)
+
+    def draft(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
+        """What a read of *key* shows from now on. With a *size*: worth remembering after commit."""
+        self.drafts[table, key] = record, size
+
+    def put(self, kind: Kind[R], record: R) -> None:
+        """Collect the compare-and-set of a record that is one row."""
+        self.write(kind.table, kind.put(record, self.sealer))
+        self.draft(kind.table, kind.key_of(record), kind.bumped(record))
+
+    def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
+        """Collect a deletion."""
+        self.write(kind.table, write)
+        self.draft(kind.table, key, None)
+
+    async def commit(self) -> None:
+        """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
+        if not self.writes:
+            return
+        await self.writer.submit(Writes(self.writes, self.drafts))
+        self.writes, self.drafts = [], {}
+        self.changed.clear()

@@ -1,0 +1,99 @@
+"""
+Giving room back: the file of a database does not shrink by itself when rows go.
+
+Files made today keep account of unused pages, so that some at a time can be cut off beside the
+load. Older ones do not; they are written anew once, which keeps writers waiting (decision 67).
+"""
+
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+from adapters_store.sqlite.connection import (
+    Cursor,
+    DriverError,
+    connect,
+    detail_of,
+    unavailable_on_error,
+)
+from wfcore.errors import StoreUnavailable
+
+INCREMENTAL = 2
+RESERVE_BYTES = 4 << 20
+"""Unused room that a file keeps: executions that come soon need it again."""
+STEPS = 1_000
+"""Steps of SQLite between two looks at the clock."""
+
+
+def release(cursor: Cursor, limit: int) -> tuple[int, int]:
+    """
+    A job for the writer: cut *limit* bytes of unused pages off the end of the file, where there
+    are as many beyond the reserve; how many bytes went, and how many the database has now. None
+    go where the file keeps no account of them.
+
+    Less than *limit* stays: a file that is used would give it back and take it again all the time.
+    """
+    size, before = _number(cursor, "page_size"), _number(cursor, "page_count")
+    pages, unused = limit // size, _number(cursor, "freelist_count")
+    if _number(cursor, "auto_vacuum") == INCREMENTAL and unused >= pages + RESERVE_BYTES // size:
+        for _ in range(pages):
+            cursor.execute("PRAGMA incremental_vacuum(1)")  # of more, Python's driver does one
+    left = _number(cursor, "page_count")
+    return (before - left) * size, left * size
+
+
+def keeps_account(path: Path) -> bool:
+    """Whether `release` works on *path*. Raises `StoreUnavailable`."""
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        return _number(connection.cursor(), "auto_vacuum") == INCREMENTAL
+
+
+def used(path: Path) -> int:
+    """How many bytes of *path* hold something. Raises `StoreUnavailable`."""
+    with unavailable_on_error(), closing(connect(path, "ro")) as connection:
+        cursor = connection.cursor()
+        pages = _number(cursor, "page_count") - _number(cursor, "freelist_count")
+        return pages * _number(cursor, "page_size")
+
+
+def write_anew(path: Path, within_s: float | None = None) -> bool:
+    """
+    Write *path* anew without unused pages, so that it keeps account of them from now on. Writers
+    wait meanwhile; a copy that takes longer than *within_s* is given up and leaves no trace: False.
+    Writing the copy back is not bounded.
+
+    Raises `StoreUnavailable`.
+    """
+    until = None if within_s is None else monotonic() + within_s
+    with unavailable_on_error(), closing(connect(path)) as connection:
+        connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+        if until is not None:
+            connection.set_progress_handler(lambda: monotonic() > until, STEPS)
+        try:
+            connection.execute("VACUUM")
+        except DriverError as error:
+            if str(error) == "interrupted":
+                return False
+            raise StoreUnavailable(detail=detail_of(error)) from error
+        return True
+
+
+def shrink(path: Path, size: int) -> None:
+    """
+    Carry the log over where the file is larger than *size*, that of its database. Beside writers
+    that may not shrink it; a log of 16 MB is carried over by itself, or the next try does it.
+
+    Raises `StoreUnavailable`.
+    """
+    if path.stat().st_size > size:
+        carry_over(path)
+
+
+def carry_over(path: Path) -> None:
+    """Bring the log into the file, as far as nobody still reads it: only then the file shrinks."""
+    with unavailable_on_error(), closing(connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def _number(cursor: Cursor, name: str) -> int:
+    return int(cursor.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,0 +1,99 @@
+"""
+Which workers live: each holds a lock on a file that the operating system gives back at its end.
+
+A worker whose file is missing, or can be locked by somebody else, has ended.
+"""
+
+import fcntl
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from attrs import field, frozen
+
+from adapters_store.private_folder import alone
+from wfcore.errors import StoreUnavailable
+
+
+@frozen(eq=False)
+class Workers:
+    """The folder of lock files, and the locks that this process holds."""
+
+    folder: Path
+    held: dict[str, int] = field(factory=dict)
+
+    def enlist(self, worker: str) -> None:
+        """
+        Hold the lock of *worker* until `release`; the files of those that have ended go.
+
+        One process at a time: a file that another one has made and not yet locked looks like that
+        of a worker that has ended. Raises `StoreUnavailable`.
+        """
+        if worker in self.held:
+            return
+        try:
+            with alone(self.folder):
+                self._remove_ended()
+                while (lock := self._locked(worker)) is None:
+                    pass
+        except OSError as error:
+            raise StoreUnavailable(detail=f"worker lock: {error}") from error
+        self.held[worker] = lock
+
+    def _remove_ended(self) -> None:
+        """Most workers that were killed are named by no execution, so nobody asks for them."""
+        mine = {self._path(worker) for worker in self.held}
+        for path in self.folder.glob("*.lock"):
+            if path not in mine:
+                _remove_if_ended(path)
+
+    def _locked(self, worker: str) -> int | None:
+        """The locked file, or None where somebody removed it between opening and locking."""
+        path = self._path(worker)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    def ended(self, workers: Collection[str]) -> Sequence[str]:
+        """Those of *workers* whose process has ended; their lock files are removed."""
+        return [
+            worker
+            for worker in workers
+            if worker not in self.held and _remove_if_ended(self._path(worker))
+        ]
+
+    def release(self) -> None:
+        """Give every lock back and remove its file."""
+        while self.held:
+            worker, descriptor = self.held.popitem()
+            self._path(worker).unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def _path(self, worker: str) -> Path:
+        return self.folder / f"{quote(worker, safe='')}.lock"
+
+
+def _remove_if_ended(path: Path) -> bool:
+    """Remove the file of a worker whose process has ended. Whether it has."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

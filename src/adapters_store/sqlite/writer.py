@@ -1,0 +1,275 @@
+"""
+The one thread that writes: group commit.
+
+A job is a function of a cursor. The thread takes all jobs that wait, runs them in one
+transaction and flushes the disk once for all of them. A job that fails leaves no trace and
+does not harm the others. A waiter that goes away changes nothing: its job is done or not done.
+
+Jobs are gathered before they are handed over: a thread that begins with the first one fights with
+the event loop for the interpreter's lock, and flushes the disk more often.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Any, TypeVar, cast
+
+from attrs import frozen
+
+from adapters_store.batcher import Gathering
+from adapters_store.sqlite.connection import (
+    BUSY_S,
+    BadJob,
+    Connection,
+    Cursor,
+    DriverError,
+    UniqueTaken,
+    close_quietly,
+    connect_writer,
+    detail_of,
+    is_locked,
+)
+from adapters_store.sqlite.database_file import DatabaseFile
+from adapters_store.sqlite.statements import Writes, perform_together
+from wfcore.errors import Stale, StoreDisplaced, StoreUnavailable
+
+T = TypeVar("T")
+Job = Callable[[Cursor], T]
+
+BATCH = 512
+"""The most jobs of one transaction, so that the first waiter need not wait for ever."""
+SHORTLY_S = 0.25
+"""How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
+QUIET_TURNS = 3
+"""A request whose job is still to come takes about so many turns of the event loop."""
+
+
+Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
+"""A job and the future that waits for it."""
+
+End = tuple["asyncio.Future[Any]", Any, BaseException | None]
+"""How a job ended: with a value, or with an error."""
+
+BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
+"""Numbers the commits of all processes."""
+
+Committed = Callable[[int, Sequence[Writes] | None], None]
+"""Called with the number of a commit and, where nothing else was written, the units of it."""
+
+
+class Failed(Exception):
+    """A job failed among others: run each of them apart."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class Writer:
+    """
+    Group commit on one database file. Belongs to the event loop that started it, where
+    *committed* is called before those who wait are told.
+    """
+
+    def __init__(self, file: DatabaseFile, committed: Committed = lambda beat, units: None) -> None:
+        self._file = file
+        self._committed = committed
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
+        self._gathering = Gathering[Waiting](self._queue.put, QUIET_TURNS)
+        self._connection: Connection | None = None
+        self._locked_since: float | None = None
+        self._closed = False
+        self._thread = Thread(target=self._work, name="wfcore-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job[T]) -> asyncio.Future[T]:
+        """Hand in *job*; the future resolves when its effect is durable."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(StoreUnavailable(detail="the store is closed"))
+            return future
+        self._gathering.add((job, future))
+        return future
+
+    async def close(self) -> None:
+        """Do what was handed in, then end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._gathering.flush()
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            batch, going = self._next_batch()
+            if batch:
+                done = self._carry_out(batch)
+                self._report(done)
+                if done.beat is not None:
+                    self._file.note(done.beat)
+        self._drop_connection()
+        self._file.close()
+
+    def _next_batch(self) -> tuple[list[Waiting], bool]:
+        """All jobs that wait, and whether more may come."""
+        batch: list[Waiting] = []
+        while True:
+            jobs = self._queue.get()
+            if jobs is None:
+                return batch, False
+            batch += jobs
+            if len(batch) >= BATCH or self._queue.empty():
+                return batch, True
+
+    def _report(self, done: "Done") -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._tell, done)
+
+    def _tell(self, done: "Done") -> None:
+        """Wake everybody who still waits."""
+        try:
+            if done.beat is not None:
+                self._committed(done.beat, done.units)
+        finally:
+            for future, value, error in done.ends:
+                if future.done():
+                    continue
+                if error is None:
+                    future.set_result(value)
+                else:
+                    future.set_exception(error)
+
+    def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
+        """One transaction; after an error of the database nothing of it is there."""
+        began = monotonic()
+        try:
+            self._file.look()
+            cursor = self._cursor()
+            try:
+                done = _together(cursor, batch)
+            except Failed:
+                cursor.execute("ROLLBACK")
+                done = _apart(cursor, batch)
+            if self._locked_since is not None:
+                self._locked_since = None
+                self._drop_connection()
+            return done
+        except StoreDisplaced as error:  # the connection stays: the file may be put back
+            return Done([(future, None, error) for _, future in batch])
+        except Exception as error:  # whatever it is, nobody may wait for ever: the thread lives on
+            self._drop_connection()
+            if is_locked(error) and self._locked_since is None:
+                self._locked_since = began
+            unavailable = StoreUnavailable(detail=detail_of(error))
+            return Done([(future, None, unavailable) for _, future in batch])
+
+    def _cursor(self) -> Cursor:
+        if self._connection is None:
+            fresh = connect_writer(self._file.path, self._patience_s())
+            try:
+                self._file.require_in_place()
+                self._file.hold_log()
+            except StoreUnavailable:
+                close_quietly(fresh)
+                raise
+            self._connection = fresh
+        return self._connection.cursor()
+
+    def _patience_s(self) -> float:
+        """
+        What waits for a lock waits `BUSY_S` in all: jobs that came while others waited, and the
+        next commits of one request, wait only for what is left of it.
+        """
+        if self._locked_since is None:
+            return BUSY_S
+        return max(SHORTLY_S, BUSY_S - (monotonic() - self._locked_since))
+
+    def _drop_connection(self) -> None:
+        """After an error the next batch starts with a fresh connection."""
+        if self._connection is not None:
+            self._file.let_log_go()
+            close_quietly(self._connection)
+            self._connection = None
+
+
+@frozen
+class Done:
+    """How the jobs of a batch ended; see `Committed`. No number: nothing was committed."""
+
+    ends: Sequence[End]
+    beat: int | None = None
+    units: Sequence[Writes] | None = None
+
+
+def _commit(cursor: Cursor, changes: int) -> int | None:
+    """The number of the commit; None where nothing has changed, and nothing is flushed."""
+    beat: int | None = None
+    if cursor.connection.total_changes != changes:
+        beat = cursor.execute(BEAT).fetchone()[0]
+    cursor.execute("COMMIT")
+    return beat
+
+
+def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
+    """The usual case: nobody fails, so nobody needs a savepoint."""
+    changes = cursor.connection.total_changes
+    cursor.execute("BEGIN IMMEDIATE")
+    ends: list[End] = []
+    units: list[Writes] | None = []
+    with _failing():
+        for are_units, group in groupby(batch, key=_is_unit):
+            some = list(group)
+            if are_units:
+                jobs = [cast("Writes", job) for job, _ in some]
+                units = jobs if perform_together(cursor, jobs) and units is not None else None
+                ends += [(future, None, None) for _, future in some]
+            else:
+                units = None
+                ends += [(future, job(cursor), None) for job, future in some]
+    return Done(ends, _commit(cursor, changes), units)
+
+
+def _is_unit(waiting: Waiting) -> bool:
+    return isinstance(waiting[0], Writes)
+
+
+def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
+    """Somebody fails: each job in a savepoint, so that only its own work is taken back."""
+    changes = cursor.connection.total_changes
+    cursor.execute("BEGIN IMMEDIATE")
+    ends = [_apart_from_others(cursor, waiting) for waiting in batch]
+    return Done(ends, _commit(cursor, changes))
+
+
+def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
+    job, future = waiting
+    cursor.execute("SAVEPOINT job")
+    try:
+        with _failing():
+            end: End = (future, job(cursor), None)
+    except Failed as failed:
+        cursor.execute("ROLLBACK TO job")
+        end = (future, None, failed.cause)
+    cursor.execute("RELEASE job")
+    return end
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Tell what is wrong with a job (`Failed`) from what is wrong with the database."""
+    try:
+        yield
+    except UniqueTaken as error:
+        raise Failed(Stale(kind=str(error))) from error
+    except BadJob as error:
+        raise Failed(StoreUnavailable(detail=detail_of(error))) from error
+    except DriverError:
+        raise
+    except Exception as error:  # Stale or a bug: goes to the waiter, the thread must live on
+        raise Failed(error) from error

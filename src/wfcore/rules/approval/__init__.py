@@ -1,0 +1,1 @@
+"""Approvals: the machine, the rows that a reviewer releases, and who must agree."""

@@ -1,0 +1,170 @@
+"""
+The approval machine and the decision: one compare-and-set, whoever asks. Contract §3.
+
+An approval past its `expires_at` counts as rejected, whether or not a timer has run; use
+cases settle such approvals before they look at them.
+"""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+
+from wfcore.effects import Outcome
+from wfcore.errors import AlreadyDecided
+from wfcore.machine import Machine, Row
+from wfcore.model.approval import (
+    Approval,
+    Assent,
+    DecisionSource,
+    HistoryEntry,
+    Rows,
+    Verdict,
+)
+from wfcore.model.approval import ApprovalStatus as S
+from wfcore.model.json import Json, JsonObject
+from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
+from wfcore.rules.approval.quorum import with_assent
+from wfcore.time import EpochMs
+
+
+@frozen
+class Approve:
+    """Yes. `edited` None releases the original rows, else exactly the rows given."""
+
+    edited: Mapping[str, Json] | None = None
+
+
+@frozen
+class Assented:
+    """Yes, and others are still to be asked."""
+
+
+@frozen
+class Reject:
+    """No."""
+
+
+@frozen
+class Expire:
+    """Nobody decided in time."""
+
+
+@frozen
+class Withdraw:
+    """Its execution ended otherwise."""
+
+
+Decision: TypeAlias = Approve | Reject | Expire | Withdraw
+
+# fmt: off
+APPROVAL = Machine(
+    name="approval",
+    initial=S.PENDING,
+    final=frozenset({S.APPROVED, S.REJECTED, S.CANCELLED}),
+    rows=(
+        Row(S.PENDING, Assented, S.PENDING,   "AP-15"),
+        Row(S.PENDING, Approve,  S.APPROVED,  "AP-2"),
+        Row(S.PENDING, Reject,   S.REJECTED,  "AP-3"),
+        Row(S.PENDING, Expire,   S.REJECTED,  "AP-4"),
+        Row(S.PENDING, Withdraw, S.CANCELLED, "AP-5"),
+    ),
+)
+# fmt: on
+
+
+@frozen
+class Voice:
+    """
+    Who decides, through which door, with which words. `account` tells people apart. `alone`:
+    this yes is enough, however many are required.
+    """
+
+    by: str | None
+    source: DecisionSource | None
+    comment: str | None = None
+    account: str | None = None
+    alone: bool = False
+
+
+BY_TIMEOUT = Voice(None, DecisionSource.TIMEOUT)
+BY_END = Voice(None, None)
+
+
+def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -> Outcome[Approval]:
+    """
+    The approval with its decision, which its history tells; still PENDING after a yes that
+    is not the last one required. AP-2 to AP-5, AP-12, AP-15.
+
+    Raises `AlreadyDecided` where it has one, is past its expiry and somebody decides (AP-4,
+    AP-6), or has the yes of the same approver (AP-16); `InvalidInput` where edited rows break
+    a rule (AP-9), and decides nothing.
+    """
+    late = isinstance(decision, Approve | Reject) and expired(approval, now)
+    if late or not APPROVAL.allows(approval.status, type(decision)):
+        raise AlreadyDecided("The approval has already been decided", approval.id)
+    entry = HistoryEntry(now, _ACTION[type(decision)], voice.by, voice.source, voice.comment)
+    if not isinstance(decision, Approve):
+        return Outcome(_ended(approval, decision, voice, entry))
+    if decision.edited is not None:
+        after = released_rows(approval, decision.edited)
+        entry = evolve(entry, rows_before=standing_rows(approval), rows_after=after)
+    agreed = _agreed(approval, voice, entry)
+    if voice.alone or len(agreed.assents) >= approval.required_approvals:
+        return Outcome(_ended(agreed, decision, voice, entry))
+    status = APPROVAL.target(approval.status, Assented)
+    return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
+
+
+def _agreed(approval: Approval, voice: Voice, entry: HistoryEntry) -> Approval:
+    """The approval with one yes more, and with the rows that it is to."""
+    by = voice.by or ""
+    assent = Assent(by, voice.account or by, entry.at)
+    before, after = entry.rows_before, entry.rows_after
+    changed = after is not None and not same(before, after)
+    assents = with_assent(approval, assent, changed=changed, alone=voice.alone)
+    groups = approval.groups
+    if after is not None:
+        groups = tuple(evolve(group, items=after[group.name]) for group in groups)
+    return evolve(approval, groups=groups, assents=assents)
+
+
+def _ended(approval: Approval, decision: Decision, voice: Voice, entry: HistoryEntry) -> Approval:
+    return evolve(
+        approval,
+        status=APPROVAL.target(approval.status, type(decision)),
+        decided_at=entry.at,
+        decided_by=voice.by,
+        decision_source=voice.source,
+        comment=voice.comment,
+        history=(*approval.history, entry),
+    )
+
+
+_ACTION: Mapping[type, str] = {
+    Approve: "approved",
+    Reject: "rejected",
+    Expire: "expired",
+    Withdraw: "cancelled",
+}
+
+
+def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Approve | Reject:
+    """The decision that a verdict on the wire stands for."""
+    return Approve(edited) if verdict is Verdict.APPROVE else Reject()
+
+
+def expired(approval: Approval, now: EpochMs) -> bool:
+    """Whether it is open and past its time. From `expires_at` on, not after it. AP-4."""
+    return approval.status is S.PENDING and now >= approval.expires_at
+
+
+def step_output(approval: Approval) -> JsonObject:
+    """What the step gives to the ones after it: the decision and the rows released. AP-7."""
+    rows: Rows = standing_rows(approval)
+    return {
+        "decision": Verdict.APPROVE.value,
+        "comment": approval.comment,
+        "decidedBy": approval.decided_by,
+        "groups": {name: list(items) for name, items in rows.items()},
+    }

@@ -1,0 +1,190 @@
+"""
+The chain of the audit log: each entry carries the hash of the one before it. AL-1 to AL-5.
+
+    entry   the entry as canonical JSON, without what is null
+    hash    SHA-256 of {"chain", "entry": SHA-256 of the entry, "number", "previous"}, canonical
+
+Canonical JSON has its keys sorted, no blanks, and escapes for everything beyond ASCII; all hashes
+are in hexadecimal. So an entry can be checked with any JSON library, and whoever may not read the
+entries between two others follows the chain by their hashes. Decision 90.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from attrs import asdict, fields, frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.model.event import (
+    Anchor,
+    AuditChain,
+    AuditEntry,
+    AuditOutcome,
+    ChainedEntry,
+    ChainPoint,
+)
+from wfcore.model.json import Json, JsonObject
+from wfcore.time import DurationMs, EpochMs
+
+BEGINNING = ChainPoint(0, "0" * 64)
+"""What the first entry of a chain follows."""
+
+
+@frozen
+class Fault:
+    """The first entry of a chain that does not fit: number, id where it has one, and why."""
+
+    number: int
+    id: str | None
+    why: str
+
+
+def canonical(value: Json) -> str:
+    """*value* as the one JSON text that stands for it."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of *text* in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_WIRE = {
+    one.name: re.sub("_(.)", lambda found: found[1].upper(), one.name) for one in fields(AuditEntry)
+}
+
+
+def entry_text(entry: AuditEntry) -> str:
+    """An entry as the text that is hashed and stored."""
+    values: Mapping[str, Json] = asdict(entry, recurse=False)
+    return canonical({_WIRE[name]: value for name, value in values.items() if value is not None})
+
+
+def read_entry(text: str) -> AuditEntry:
+    """What `entry_text` was given. Raises `ValueError`, `TypeError` for other texts."""
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise TypeError("no object")
+    known = {name: values[wire] for name, wire in _WIRE.items() if wire in values}
+    return AuditEntry(**{**known, "outcome": AuditOutcome(str(values.get("outcome")))})
+
+
+def link_hash(chain: str, before: ChainPoint, entry_digest: str) -> str:
+    """The hash of the entry with that digest behind *before*. AL-1."""
+    link: JsonObject = {
+        "chain": chain,
+        "entry": entry_digest,
+        "number": before.number + 1,
+        "previous": before.hash,
+    }
+    return digest(canonical(link))
+
+
+def chained(chain: str, before: ChainPoint, text: str, record: str | None = None) -> ChainedEntry:
+    """The entry *text* in its place behind *before*."""
+    hash = link_hash(chain, before, digest(text))
+    return ChainedEntry(before.number + 1, before.hash, hash, text, record)
+
+
+def first_fault(
+    chain: str, before: ChainPoint, entries: Iterable[ChainedEntry]
+) -> tuple[ChainPoint, Fault | None]:
+    """How far *entries*, which should follow *before*, are as they were written. AL-2."""
+    for entry in entries:
+        why = _misfit(chain, before, entry)
+        if why is not None:
+            return before, Fault(entry.number, _id_of(entry.text), why)
+        before = entry.point
+    return before, None
+
+
+def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
+    """Why *entry* cannot be the one that was written behind *before*."""
+    expected = before.number + 1
+    if entry.number != expected:
+        last = entry.number - 1
+        gone = f"entry {expected} was" if last == expected else f"entries {expected} to {last} were"
+        return f"{gone} removed before it"
+    own = link_hash(chain, ChainPoint(entry.number - 1, entry.previous), digest(entry.text))
+    if own != entry.hash:
+        return "its hash is not that of its content: it was changed, inserted or moved"
+    if entry.previous != before.hash:
+        return "it does not follow the entry before it: one of the two was exchanged or moved"
+    return _record_misfit(entry)
+
+
+def _record_misfit(entry: ChainedEntry) -> str | None:
+    """The entry says what is kept with it: nothing else, and nothing less. AL-3."""
+    said = _member(entry.text, "recordHash")
+    kept = digest(entry.record) if entry.record is not None else None
+    if said == kept:
+        return None
+    return "the record that is kept with it (rows before and after) was changed or removed"
+
+
+def _id_of(text: str) -> str | None:
+    id = _member(text, "id")
+    return id if isinstance(id, str) else None
+
+
+def _member(text: str, name: str) -> Json:
+    """A member of an entry's text, which may be anything."""
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return entry.get(name) if isinstance(entry, dict) else None
+
+
+def end_fault(chain: AuditChain, walked: ChainPoint) -> Fault | None:
+    """Whether the entries end where the store says that they do. AL-2."""
+    if walked == chain.end:
+        return None
+    if walked.number < chain.end.number:
+        why = f"it and what followed were removed: the log ended with entry {chain.end.number}"
+        return Fault(walked.number + 1, None, why)
+    return Fault(walked.number, None, "the log is said to end otherwise than with this entry")
+
+
+def anchor_fault(
+    chain: AuditChain, anchor: Anchor, found: str | None, keep: DurationMs, now: EpochMs
+) -> Fault | None:
+    """
+    Whether the chain, which fits in itself, still holds the entry of *anchor*. *found*: the hash
+    of the entry with that number; None: it is not there. *keep*: how long entries are kept. AL-4.
+    """
+    if anchor.chain != chain.id:
+        return Fault(anchor.number, None, f"the anchor is of another log ({anchor.chain})")
+    if anchor.number > chain.end.number:
+        why = f"the anchor knows it, but the log ends with entry {chain.end.number}: what was "
+        return Fault(anchor.number, None, why + "behind it was removed, or an older copy restored")
+    if anchor.number < chain.start.number:
+        if anchor.at < now - keep:
+            return None
+        why = "the anchor knows it, and it was removed before its time (WFCORE_KEEP_AUDIT)"
+        return Fault(anchor.number, None, why)
+    if found != anchor.hash:
+        return Fault(anchor.number, None, "the anchor knows another entry of that number")
+    return None
+
+
+ANCHOR = "wfcore-audit-anchor/1"
+
+
+def anchor_text(anchor: Anchor) -> str:
+    """An anchor as JSON text, to be kept elsewhere."""
+    return canonical({"format": ANCHOR, **asdict(anchor)})
+
+
+def read_anchor(text: str) -> Anchor:
+    """What `anchor_text` was given. Raises `InvalidInput`."""
+    try:
+        said = json.loads(text)
+        if said.pop("format") != ANCHOR or not isinstance(said["number"], int):
+            raise ValueError(ANCHOR)
+        return Anchor(**said)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        fix = "the file is no anchor of an audit log; wfcore audit anchor writes one"
+        raise InvalidInput("--anchor", fix) from None

@@ -1,0 +1,138 @@
+"""
+Evidence: what is known of one execution in one document that can be checked without the service.
+
+`audit.links` are the entries of the chain from the first that concerns the execution to the last:
+its own in full with what is kept with them, of all others the hash alone, so that nothing of other
+executions is told. The document is written in one way only, and `hash` is that of all the rest, so
+that no change of a single byte goes unseen. AL-6, AL-7, decision 91.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
+from wfcore.model.json import Json, JsonObject
+from wfcore.rules.audit.chain import canonical, digest, link_hash
+
+FORMAT = "wfcore-evidence/1"
+DECIDED = frozenset({"approval.approve", "approval.reject", "approval.expire"})
+
+
+class Unfit(Exception):
+    """The document is not what was written; the text says what does not fit."""
+
+
+def links_of(execution_id: str, entries: Sequence[ChainedEntry]) -> list[Json]:
+    """How the entries of a stretch of the chain stand in the document."""
+    return [_link(execution_id, entry) for entry in entries]
+
+
+def _link(execution_id: str, entry: ChainedEntry) -> Json:
+    shown = json.loads(entry.text)
+    if shown.get("executionId") != execution_id:
+        return digest(entry.text)
+    record = {"record": json.loads(entry.record)} if entry.record is not None else {}
+    return {
+        "number": entry.number,
+        "previous": entry.previous,
+        "hash": entry.hash,
+        "entry": shown,
+        **record,
+    }
+
+
+def sealed(document: JsonObject) -> str:
+    """The text of a document, with its hash; every document has one text only."""
+    whole = {**document, "format": FORMAT}
+    return _written({**whole, "hash": digest(canonical(whole))})
+
+
+def _written(document: Any) -> str:
+    return json.dumps(document, sort_keys=True, indent=1) + "\n"
+
+
+def read_evidence(text: str) -> Mapping[str, Any]:
+    """
+    A document as `sealed` has written it, after every check that needs nothing else.
+
+    Raises `Unfit` with what does not fit.
+    """
+    try:
+        document = json.loads(text)
+        if document["format"] != FORMAT:
+            raise Unfit(f"the format is not {FORMAT}")
+        _check_chain(document)
+        _check_decisions(document)
+        rest = {name: value for name, value in document.items() if name != "hash"}
+        if digest(canonical(rest)) != document["hash"]:
+            raise Unfit("something outside the audit entries was changed: the hash is another one")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise Unfit(f"it is no evidence of {FORMAT} ({error})") from None
+    if _written(document) != text:
+        raise Unfit("it is not written as wfcore writes it: something was added or moved")
+    return document  # type: ignore[no-any-return]
+
+
+def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
+    """The points of the chain that the document shows, from the one before its first entry on."""
+    audit = document["audit"]
+    points = [ChainPoint(audit["after"]["number"], audit["after"]["hash"])]
+    for link in audit["links"]:
+        entry = link if isinstance(link, str) else digest(canonical(link["entry"]))
+        hash = link_hash(audit["chain"], points[-1], entry)
+        points.append(ChainPoint(points[-1].number + 1, hash))
+    return points
+
+
+def _check_chain(document: Mapping[str, Any]) -> None:
+    """Each entry is at its place, concerns the execution and has the record that it says. AL-6."""
+    points = points_of(document)
+    for before, after, link in zip(points, points[1:], document["audit"]["links"], strict=False):
+        if isinstance(link, str):
+            continue
+        name = f"audit entry {after.number}"
+        if (link["number"], link["previous"], link["hash"]) != (
+            after.number,
+            before.hash,
+            after.hash,
+        ):
+            raise Unfit(f"{name} was changed or moved, or one before it was: its hash differs")
+        if link["entry"]["executionId"] != document["executionId"]:
+            raise Unfit(f"{name} is of another execution")
+        record = digest(canonical(link["record"])) if "record" in link else None
+        if link["entry"].get("recordHash") != record:
+            raise Unfit(f"the record of {name} was changed, added or removed")
+    end = document["audit"]["end"]
+    if ChainPoint(end["number"], end["hash"]) != points[-1]:
+        raise Unfit("an audit entry of another execution was changed, added or removed")
+
+
+def _check_decisions(document: Mapping[str, Any]) -> None:
+    """Rows are those that were decided on, as the audit entry of the last decision says. AL-6."""
+    decided: dict[str, str] = {}
+    for link in document["audit"]["links"]:
+        if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
+            continue
+        entry, after = link["entry"], digest(canonical(link["record"]["rowsAfter"]))
+        if entry["details"]["itemsHash"] != after:
+            raise Unfit(f"the rows of audit entry {link['number']} are not those of its itemsHash")
+        decided[entry["target"]] = after
+    for approval in document["approvals"]:
+        rows = {group["name"]: group["items"] for group in approval["reviewableGroups"]}
+        found = digest(canonical(rows))
+        if {found} != {approval["itemsHash"], decided.get(approval["id"], found)}:
+            raise Unfit(f"the rows of approval {approval['id']} are not those of its itemsHash")
+
+
+def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:
+    """Why a document that fits in itself is not of the log of which *anchor* was kept. AL-7."""
+    if document["audit"]["chain"] != anchor.chain:
+        return f"the anchor is of another log ({anchor.chain})"
+    points = {point.number: point.hash for point in points_of(document)}
+    if anchor.number not in points:
+        shown = f"{min(points)} to {max(points)}"
+        return f"it shows entries {shown}, not entry {anchor.number} of the anchor; write it anew"
+    if points[anchor.number] != anchor.hash:
+        return f"audit entry {anchor.number} is not the one of the anchor"
+    return None

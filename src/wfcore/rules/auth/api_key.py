@@ -1,0 +1,114 @@
+"""
+API keys: their form, and whether one is good now. Contract §7.
+
+`wfk_<id>_<secret>`: id and secret are base62. The secret is 36 random characters (214 bits)
+and 6 characters of checksum, so that a truncated copy is told from a wrong key before any
+look-up, and scanners can recognise a leak.
+"""
+
+import re
+from hashlib import sha256
+
+from attrs import frozen
+
+from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.model.access import ApiKey
+from wfcore.rules.auth.signature import same_bytes
+from wfcore.time import EpochMs
+
+PREFIX = "wfk"
+ID_LENGTH = 16
+RANDOM_LENGTH = 36
+CHECKSUM_LENGTH = 6
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FORM = re.compile(
+    rf"{PREFIX}_([0-9A-Za-z]{{{ID_LENGTH}}})_([0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}})",
+    re.ASCII,
+)
+
+
+_LIKE_A_KEY = re.compile(rf"{PREFIX}_[0-9A-Za-z]+_[0-9A-Za-z]+", re.ASCII)
+
+
+def without_keys(text: str) -> str:
+    """*text* with everything that looks like a key taken out, wherever somebody put it."""
+    return _LIKE_A_KEY.sub(f"{PREFIX}_***", text)
+
+
+@frozen
+class Presented:
+    """A well-formed key as a caller sent it. Never shown, never stored. SC-4."""
+
+    id: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Presented(id={self.id!r})"
+
+
+_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+
+
+def checksum(id: str, random: str) -> str:
+    """Six base62 characters over id and random part. Every request asks: two digits at a time."""
+    number = int.from_bytes(sha256(f"{id}_{random}".encode()).digest()[:8])
+    number, last = divmod(number, len(_PAIRS))
+    number, middle = divmod(number, len(_PAIRS))
+    return _PAIRS[number % len(_PAIRS)] + _PAIRS[middle] + _PAIRS[last]
+
+
+def compose(id: str, random: str) -> str:
+    """The key's text, from its id and 36 random characters."""
+    return f"{PREFIX}_{id}_{random}{checksum(id, random)}"
+
+
+def parse(text: str) -> Presented:
+    """The parts of a key. Raises `Unauthenticated` (malformed) before any look-up. AU-2."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise Unauthenticated(AuthReason.MALFORMED)
+    id, secret = match.groups()
+    if checksum(id, secret[:RANDOM_LENGTH]) != secret[RANDOM_LENGTH:]:
+        raise Unauthenticated(AuthReason.MALFORMED)
+    return Presented(id, secret)
+
+
+def secret_of(key: str) -> str:
+    """The secret part of a composed key."""
+    return key.rpartition("_")[2]
+
+
+def hash_secret(secret: str) -> str:
+    """What is kept of a secret. A plain hash is enough for 214 random bits."""
+    return sha256(secret.encode()).hexdigest()
+
+
+_NO_SECRET = hash_secret("")
+
+
+def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
+    """
+    The key, if it is good now. An unknown id costs the same comparison. AU-2, AU-3.
+
+    Raises `Unauthenticated` with the reason for the audit log.
+    """
+    given = hash_secret(presented.secret).encode()
+    fits = same_bytes(given, (key.secret_hash if key else _NO_SECRET).encode())
+    old = _previous_hash(key, now)
+    fits_old = same_bytes(given, (old or _NO_SECRET).encode()) and old is not None
+    if key is None:
+        raise Unauthenticated(AuthReason.UNKNOWN_KEY, key_id=presented.id)
+    if not (fits or fits_old):
+        raise Unauthenticated(AuthReason.BAD_SECRET, key.account_id, key.id)
+    if key.revoked_at is not None:
+        raise Unauthenticated(AuthReason.REVOKED, key.account_id, key.id)
+    if key.expires_at is not None and now >= key.expires_at:
+        raise Unauthenticated(AuthReason.EXPIRED, key.account_id, key.id)
+    return key
+
+
+def _previous_hash(key: ApiKey | None, now: EpochMs) -> str | None:
+    """The hash from before a rotation, while it is good. AU-7."""
+    if key is None or key.previous_until is None or now >= key.previous_until:
+        return None
+    return key.previous_hash

@@ -1,0 +1,62 @@
+"""Quota windows and what a full one means. Spec: rate limits."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from attrs import frozen
+
+from wfcore.errors import RateLimited
+from wfcore.model.access import Plan
+from wfcore.model.window import Taken, Window
+from wfcore.rules.limits import REQUESTS
+from wfcore.time import DAY, MINUTE, EpochMs
+
+
+def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
+    """
+    The minute window, aligned to the epoch minute, and the day window, by UTC date. RL-1, RL-2.
+
+    Neither slides. UTC has no leap seconds in epoch time, so a day is 86,400 s.
+    """
+    return _windows(plan, EpochMs(now - now % MINUTE))
+
+
+@lru_cache(maxsize=16)
+def _windows(plan: Plan, minute: EpochMs) -> tuple[Window, Window]:
+    """Asked by every request, and the same for a whole minute."""
+    per_minute, per_day = REQUESTS[plan]
+    return (
+        _window("minute", minute, MINUTE, per_minute),
+        _window("day", minute, DAY, per_day),
+    )
+
+
+def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
+    start = now - now % length
+    return Window(kind, EpochMs(start), EpochMs(start + length), limit)
+
+
+@frozen
+class Quota:
+    """What is left after an admission, of the tighter window."""
+
+    limit: int
+    remaining: int
+    window: str
+
+
+def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
+    """
+    What is left. Raises `RateLimited` for a full window, the day's before the minute's. RL-3.
+    """
+    if taken.full:
+        full = [window for window in asked if window.kind in taken.full]
+        worst = max(full, key=lambda window: window.end - window.start)
+        wait_s = -(-(worst.end - now) // 1_000)
+        raise RateLimited(worst.kind, worst.limit or 0, max(wait_s, 1))
+    left = (
+        Quota(window.limit, window.limit - count, window.kind)
+        for window, count in zip(asked, taken.counts, strict=True)
+        if window.limit is not None
+    )
+    return min(left, key=lambda quota: quota.remaining)

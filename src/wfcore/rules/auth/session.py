@@ -1,0 +1,124 @@
+"""Console sessions: how long they last, and when a login is locked. Contract §6."""
+
+from collections import Counter
+from ipaddress import IPv6Address, IPv6Network, ip_address
+
+from attrs import define, evolve, field
+
+from wfcore.errors import AuthReason, TooManyAttempts, TooManyLogins, Unauthenticated
+from wfcore.model.access import Account, Login, Session
+from wfcore.rules.limits import (
+    LOGIN_TRIES,
+    LOGIN_WINDOW,
+    LOGINS_EACH,
+    LOGINS_IN_ALL,
+    SESSION_IDLE,
+    SESSION_MAX,
+)
+from wfcore.time import MINUTE, EpochMs, later
+
+
+def require_alive(session: Session | None, now: EpochMs) -> Session:
+    """The session, unless it idled for 12 h or is 7 days old. Raises `Unauthenticated`. SE-1."""
+    if (
+        session is None
+        or now >= session.last_seen_at + SESSION_IDLE
+        or now >= session.created_at + SESSION_MAX
+    ):
+        account_id = session.account_id if session else None
+        raise Unauthenticated(AuthReason.SESSION_INVALID, account_id)
+    return session
+
+
+def require_current(session: Session, account: Account) -> None:
+    """
+    Raises `Unauthenticated` where all sessions of *account* were ended since the password that
+    began *session* was looked at. SE-4.
+    """
+    if session.epoch != account.session_epoch:
+        raise Unauthenticated(AuthReason.SESSION_INVALID, account.id)
+
+
+def signed_out(account: Account) -> Account:
+    """The account with all of its sessions ended, and those that are just beginning. SE-4."""
+    return evolve(account, session_epoch=account.session_epoch + 1)
+
+
+def is_current(session: Session, account: Account, now: EpochMs) -> bool:
+    """Whether *session* still opens the console for *account*."""
+    try:
+        require_current(require_alive(session, now), account)
+    except Unauthenticated:
+        return False
+    return True
+
+
+def touched(session: Session, now: EpochMs) -> Session | None:
+    """The session seen now, once a minute at most; None: nothing worth storing."""
+    if now - session.last_seen_at < MINUTE:
+        return None
+    return evolve(session, last_seen_at=now)
+
+
+def require_unlocked(login: Login | None, now: EpochMs) -> None:
+    """Raises `TooManyAttempts` while the login is locked. SE-2."""
+    until = login.locked_until if login else None
+    if until is not None and now < until:
+        raise TooManyAttempts(-(-(until - now) // 1_000))
+
+
+def failed(login: Login | None, id: str, now: EpochMs) -> Login:
+    """
+    The login after one more failure. The tenth within 15 minutes locks it for 15. SE-2.
+
+    The id is that of the login name, so that unknown names lock like known ones.
+    """
+    before = login.failures if login else ()
+    recent = (*(at for at in before if at > now - LOGIN_WINDOW), now)
+    locks = len(recent) >= LOGIN_TRIES
+    return Login(
+        id,
+        () if locks else recent,
+        now,
+        later(now, LOGIN_WINDOW) if locks else None,
+        login.version if login else 0,
+    )
+
+
+_NEIGHBOURS = 64
+"""An IPv6 network of this length is one client's: it may use every address in it."""
+
+
+@define
+class LoginTraffic:
+    """
+    The logins of the current minute, for one process. SE-6.
+
+    What is refused is not counted: one address can neither use up what all share, nor make this
+    remember more addresses than logins are let through.
+    """
+
+    _minute: EpochMs = EpochMs(-1)
+    _of: Counter[str] = field(factory=Counter)
+
+    def admit(self, address: str | None, now: EpochMs) -> None:
+        """Count one login from *address*. Raises `TooManyLogins`."""
+        minute = EpochMs(now - now % MINUTE)
+        if minute != self._minute:
+            self._minute = minute
+            self._of.clear()
+        client = one_client(address or "")
+        if self._of[client] >= LOGINS_EACH or self._of.total() >= LOGINS_IN_ALL:
+            raise TooManyLogins(-(-(minute + MINUTE - now) // 1_000))
+        self._of[client] += 1
+
+
+def one_client(address: str) -> str:
+    """What counts as one client: an IPv4 address, or the /64 that an IPv6 address is of."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or IPv6Network((int(found), _NEIGHBOURS), strict=False))

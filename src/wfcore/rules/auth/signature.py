@@ -1,0 +1,51 @@
+"""HMAC signatures: webhook triggers and download links. Spec: legacy signature mode."""
+
+import hmac
+import re
+from hashlib import sha256
+
+from wfcore.time import EpochMs
+
+_HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_PREFIX = "sha256="
+
+
+def same_bytes(a: bytes, b: bytes) -> bool:
+    """The one comparison of secrets: constant time, bytes only."""
+    return hmac.compare_digest(a, b)
+
+
+def sign(secret: str, body: bytes) -> str:
+    """The hex HMAC-SHA256 of the raw body bytes. SG-1."""
+    return hmac.new(secret.encode(), body, sha256).hexdigest()
+
+
+def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
+    """
+    Whether *header* (`sha256=<hex>`, the prefix is optional) signs exactly *body*. SG-1 to SG-3.
+
+    Length and alphabet are checked first, so nothing odd reaches the comparison. An empty
+    secret signs nothing.
+    """
+    if not secret or header is None:
+        return False
+    digest = header.strip().removeprefix(_PREFIX)
+    if _HEX_DIGEST.fullmatch(digest) is None:
+        return False
+    return same_bytes(sign(secret, body).encode(), digest.lower().encode())
+
+
+def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
+    """The signature of a download link that is good until *expires*. AR-2."""
+    message = f"download:{artifact_id}:{expires}".encode()
+    return hmac.new(key, message, sha256).hexdigest()
+
+
+def download_fits(
+    key: bytes, artifact_id: str, expires: EpochMs, signature: str, now: EpochMs
+) -> bool:
+    """Whether the link's signature fits and its time is not over. AR-2."""
+    if now >= expires or _HEX_DIGEST.fullmatch(signature) is None:
+        return False
+    wanted = sign_download(key, artifact_id, expires)
+    return same_bytes(wanted.encode(), signature.lower().encode())

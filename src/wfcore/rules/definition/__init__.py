@@ -1,0 +1,1 @@
+"""Checking a definition: from a raw document to the model, or all its mistakes."""

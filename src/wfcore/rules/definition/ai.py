@@ -1,0 +1,80 @@
+"""The fields of AI steps, and of budgets. AI-9, BU-1, contract §4."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from wfcore.model.json import Json
+from wfcore.model.workflow import Budget, OnExceeded
+from wfcore.rules.definition import json_schema
+from wfcore.rules.definition.values import (
+    Check,
+    Field,
+    Findings,
+    choice,
+    number,
+    record,
+    template,
+    text,
+)
+from wfcore.rules.execution.usage import as_text
+from wfcore.rules.limits import MAX_COST_USD, MAX_NAME, MAX_PROMPT_TOKENS
+
+model: Check = text(
+    most=MAX_NAME,
+    pattern=r"[a-z][a-z0-9_]*:[!-~]+",
+    wanted="provider:model, like openai:gpt-5-mini; the provider in small letters",
+)
+max_tokens: Check = number(1, MAX_PROMPT_TOKENS, whole=True)
+temperature: Check = number(0, 2)
+
+_FINEST = 12
+"""Decimal places of an amount of money."""
+
+
+def prompt(document: Json, path: str, findings: Findings) -> Any:
+    """A template that is not blank."""
+    if isinstance(document, str) and not document.strip():
+        findings.add(path, "must not be empty")
+    return template(document, path, findings)
+
+
+def schema(document: Json, path: str, findings: Findings) -> Any:
+    """A JSON Schema. What a library has to say about it comes later."""
+    if not isinstance(document, Mapping):
+        return findings.wrong(path, "a JSON Schema, an object", document)
+    before = len(findings.problems)
+    for where, message in json_schema.problems(document):
+        findings.add(path + (where if where[:1] in ("", "[") else f".{where}"), message)
+    if len(findings.problems) == before:
+        findings.schemas.append((path, document))
+    return document
+
+
+def amount(document: Json, path: str, findings: Findings) -> Any:
+    """An amount of money: a number, or the same as text. As text in the end."""
+    if isinstance(document, bool) or not isinstance(document, int | float | str):
+        return findings.wrong(path, "an amount in USD like 0.50", document)
+    try:
+        value = Decimal(str(document))
+    except InvalidOperation:
+        return findings.add(path, "must be an amount in USD like 0.50")
+    if not value.is_finite() or not 0 < value <= MAX_COST_USD:
+        return findings.add(path, f"must be over 0 and at most {MAX_COST_USD}")
+    if value != round(value, _FINEST):
+        return findings.add(path, f"has more than {_FINEST} decimal places")
+    return as_text(value)
+
+
+BUDGET = {
+    "maxCostUsd": Field(amount, "max_cost_usd"),
+    "maxTokens": Field(max_tokens, "max_tokens"),
+    "onExceeded": Field(choice(OnExceeded), "on_exceeded"),
+}
+
+
+def budget(document: Json, path: str, findings: Findings) -> Any:
+    """A budget; it limits something."""
+    if isinstance(document, Mapping) and not {"maxCostUsd", "maxTokens"} & document.keys():
+        findings.add(path, "needs maxCostUsd or maxTokens")
+    return record(Budget, BUDGET)(document, path, findings)

@@ -1,0 +1,111 @@
+"""
+Definitions: from a raw document (of YAML or JSON) to the model, or all its mistakes at once.
+
+Contract §4 and §10. Pure: templates are looked at by a function that the caller brings.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
+from wfcore.rules.definition.ai import budget
+from wfcore.rules.definition.fields import filled, variables
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.steps import KINDS
+from wfcore.rules.definition.tree import Reading, TemplateProblems, read_steps
+from wfcore.rules.definition.triggers import (
+    ScheduleProblems,
+    concurrency,
+    no_schedules,
+    report_unattended,
+    triggers,
+)
+from wfcore.rules.definition.values import (
+    Field,
+    Findings,
+    choice,
+    read_object,
+    templates_within,
+    text,
+)
+
+SchemaProblems = Callable[[JsonObject], Sequence[str]]
+"""What is wrong in a JSON Schema as such; its references are known to stay within it."""
+
+
+def _believed(schema: JsonObject) -> Sequence[str]:
+    return ()
+
+
+def check_definition(
+    document: Json,
+    template_problems: TemplateProblems,
+    schedule_problems: ScheduleProblems = no_schedules,
+    schema_problems: SchemaProblems = _believed,
+) -> Definition:
+    """
+    The definition that *document* says. Without *schema_problems* a schema is taken as it is.
+
+    Raises `InvalidDefinition` with every mistake and the path of its field. DF-1 to DF-9, AI-9.
+    """
+    findings = Findings()
+    own_name = document.get("name") if isinstance(document, Mapping) else None
+    reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
+    fields = {**_top(reading), **_starts(document, template_problems, schedule_problems)}
+    values = read_object(document, "", fields, findings)
+    reading.check_templates()
+    report_unattended(values, findings)
+    for path, schema in findings.schemas:
+        for message in schema_problems(schema):
+            findings.add(path, message)
+    if findings.problems:
+        raise InvalidDefinition(tuple(findings.problems))
+    whole: Any = document
+    written = tuple(whole["steps"])
+    return Definition(**values, steps_as_written=written, has_output="output" in values)
+
+
+def language_problems(definition: Definition, cures: Mapping[Language, str]) -> tuple[Problem, ...]:
+    """A problem for each step in a language of *cures*: it cannot run here, and what to install."""
+    return tuple(
+        Problem(below(path, "language"), f"{step.language} cannot run here: {cure}")
+        for path, step in walk(definition.steps)
+        if isinstance(step, CodeStep) and (cure := cures.get(step.language)) is not None
+    )
+
+
+def _top(reading: Reading) -> Mapping[str, Field]:
+    """The fields of the document itself."""
+    return {
+        "name": Field(filled, "name", required=True),
+        "description": Field(text(), "description"),
+        "variables": Field(variables, "variables"),
+        "steps": Field(partial(_steps, reading), "steps", required=True),
+        "output": Field(templates_within, "output"),
+        "budget": Field(budget, "budget"),
+        "onInterrupt": Field(choice(OnInterrupt), "on_interrupt"),
+    }
+
+
+def _starts(
+    document: Json, template_problems: TemplateProblems, schedule_problems: ScheduleProblems
+) -> Mapping[str, Field]:
+    """The fields that say what starts the workflow, and how often at once."""
+    names: Mapping[str, Collection[str]]
+    names = {"variables": _declared(document), "steps": (), "execution": ()}
+    return {
+        "triggers": Field(triggers(schedule_problems), "triggers"),
+        "concurrency": Field(concurrency(lambda key: template_problems(key, names)), "concurrency"),
+    }
+
+
+def _steps(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
+    return read_steps(document, path, reading)
+
+
+def _declared(document: Json) -> Collection[str]:
+    declared = document.get("variables") if isinstance(document, Mapping) else None
+    return tuple(declared) if isinstance(declared, Mapping) else ()

@@ -1,0 +1,139 @@
+"""
+JSON Schemas of answers: which ones a definition may have. AI-9.
+
+Checking an answer must take little time whatever the schema is, and must reach nothing outside
+it. So references stay within the schema and never lead back to where they came from, and the
+schema with all of them written out is of bounded size. Whether the rest is correct JSON Schema
+is for a library to say.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from attrs import define, field
+
+from wfcore.model.json import Json, JsonObject
+from wfcore.rules.definition.paths import below
+from wfcore.rules.limits import JSON_DEPTH, MAX_SCHEMA_PARTS
+
+DIALECTS = frozenset(
+    {
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    }
+)
+"""What `$schema` may say, but for a final `#`. Without it, the last one."""
+
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose value has a schema under each name."""
+MAX_DEPTH = 2 * JSON_DEPTH
+_DATA = frozenset({"enum", "const", "default", "examples"})
+_REFUSED = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor"})
+_REFUSED |= {"$recursiveRef", "$recursiveAnchor", "$vocabulary"}
+_REFUSED |= {"unevaluatedProperties", "unevaluatedItems"}
+
+
+def problems(schema: JsonObject) -> list[tuple[str, str]]:
+    """What keeps *schema* from being used: (path below it, message)."""
+    look = _Look(schema)
+    look.at(schema, "")
+    if not look.found:
+        try:
+            look.size(schema)
+        except _TooMuch as reason:
+            look.found.append(("", str(reason)))
+    return look.found
+
+
+def parts(schema: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+    """The schemas directly within a schema, each under the keys that lead to it."""
+    if isinstance(schema, list | tuple):
+        for at, one in enumerate(schema):
+            yield (at,), one
+    elif isinstance(schema, Mapping):
+        for key, value in schema.items():
+            if key in NAMED and isinstance(value, Mapping):
+                yield from (((key, name), one) for name, one in value.items())
+            elif key not in _DATA:
+                yield (key,), value
+
+
+class _TooMuch(Exception):
+    """The schema would take long to check; the text says why."""
+
+
+_OPEN = 0
+"""The size of what is being looked at: met again, it contains itself."""
+
+
+@define
+class _Look:
+    """One look at a whole schema. Sizes are of parts with their references written out."""
+
+    root: JsonObject
+    found: list[tuple[str, str]] = field(factory=list)
+    sizes: dict[int, int] = field(factory=dict)
+
+    def at(self, part: Json, path: str, depth: int = 0) -> None:
+        if depth > JSON_DEPTH:
+            self.found.append((path, f"is nested deeper than {JSON_DEPTH}"))
+            return
+        if isinstance(part, Mapping):
+            self._keywords(part, path)
+        for keys, inner in parts(part):
+            place = path
+            for key in keys:
+                place = below(place, key)
+            self.at(inner, place, depth + 1)
+
+    def _keywords(self, part: JsonObject, path: str) -> None:
+        for keyword in _REFUSED & part.keys():
+            self.found.append((below(path, keyword), "is not supported in an answer's schema"))
+        dialect = part.get("$schema")
+        if isinstance(dialect, str) and dialect.removesuffix("#") not in DIALECTS:
+            known = "draft-07, 2019-09 and 2020-12"
+            self.found.append((below(path, "$schema"), f"is unknown; known: {known}"))
+        reference = part.get("$ref")
+        if isinstance(reference, str) and self._target(reference) is None:
+            message = "must lead to a part of this schema, like #/$defs/name"
+            self.found.append((below(path, "$ref"), message))
+
+    def _target(self, reference: str) -> Json:
+        """The part that a reference leads to; None: nowhere here."""
+        if not reference.startswith("#") or reference[1:2] not in ("", "/"):
+            return None
+        found: Any = self.root
+        for key in unquote(reference[1:]).split("/")[1:]:
+            key = key.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, Mapping):
+                found = found.get(key)
+            elif isinstance(found, list | tuple) and key.isdecimal() and int(key) < len(found):
+                found = found[int(key)]
+            else:
+                return None
+        return found if isinstance(found, Mapping | bool) else None
+
+    def size(self, part: Json, depth: int = 0) -> int:
+        """How many parts *part* has with its references written out. Raises `_TooMuch`."""
+        if not isinstance(part, Mapping | list | tuple):
+            return 1
+        known = self.sizes.get(id(part))
+        if known == _OPEN:
+            raise _TooMuch("refers to itself; recursive schemas are not supported")
+        if depth > MAX_DEPTH:
+            raise _TooMuch(f"is nested deeper than {MAX_DEPTH} with its references")
+        if known is None:
+            self.sizes[id(part)] = _OPEN
+            known = 1 + sum(self.size(one, depth + 1) for one in self._inner(part))
+            self.sizes[id(part)] = known
+        if known > MAX_SCHEMA_PARTS:
+            raise _TooMuch(f"has over {MAX_SCHEMA_PARTS} parts with its references")
+        return known
+
+    def _inner(self, part: Json) -> Iterator[Json]:
+        yield from (one for _, one in parts(part))
+        reference = part.get("$ref") if isinstance(part, Mapping) else None
+        if isinstance(reference, str):
+            yield self._target(reference)

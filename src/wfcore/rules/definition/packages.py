@@ -1,0 +1,160 @@
+"""
+Packages that code steps ask for: pinned, by name, from the operator's index. PK-1, PK-2.
+
+What else an installer would take (options, addresses, paths, ranges) is refused here: a
+definition says which packages, never from where or how.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from wfcore.model.json import Json
+from wfcore.model.replacing import replaced
+from wfcore.model.workflow import CodeStep, Definition, Language, Needs, walk
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import Findings
+from wfcore.rules.limits import MAX_PACKAGES, MAX_REQUIREMENT
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_VERSION = (
+    r"(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*(?:(?:a|b|rc)[0-9]+)?(?:\.post[0-9]+)?(?:\.dev[0-9]+)?"
+    r"(?:\+[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*)?"
+)
+_MARKER = (
+    r"(?:python_version|python_full_version|os_name|sys_platform|platform_[a-z_]+"
+    r"|implementation_name|implementation_version|extra|and|or|not|in"
+    r"|[<>=!~]=?=?|[()]|'[^'\\]*'|\"[^\"\\]*\"|\s)+"
+)
+_REQUIREMENT = re.compile(
+    rf"(?P<name>{_NAME})\s*(?:\[(?P<extras>\s*{_NAME}\s*(?:,\s*{_NAME}\s*)*)\])?\s*"
+    rf"==\s*(?P<version>{_VERSION})\s*(?:;(?P<marker>{_MARKER}))?"
+)
+_NPM_NAME = re.compile(r"(?:@[A-Za-z0-9][A-Za-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._~-]*")
+_NPM_VERSION = re.compile(
+    r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}"
+    r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_NPM_LONGEST = 214
+_FILES = (".whl", ".zip", ".tar.gz", ".tgz", ".txt")
+
+
+def requirement(document: Json, path: str, findings: Findings) -> Any:
+    """One pinned requirement of Python, in its normal form."""
+    if not isinstance(document, str):
+        return findings.wrong(path, "text like name==1.2.3", document)
+    text = document.strip()
+    match = _REQUIREMENT.fullmatch(text) if len(text) <= MAX_REQUIREMENT else None
+    if match is None:
+        return findings.add(path, _mistake(text))
+    extras = sorted({one.strip().lower() for one in (match["extras"] or "").split(",")} - {""})
+    marker = " ".join((match["marker"] or "").split())
+    name = re.sub(r"[-_.]+", "-", match["name"]).lower()
+    return (
+        name
+        + (f"[{','.join(extras)}]" if extras else "")
+        + f"=={match['version']}"
+        + (f" ; {marker}" if marker else "")
+    )
+
+
+def _mistake(text: str) -> str:
+    """What is wrong with what is no pinned requirement, and what would be right."""
+    if len(text) > MAX_REQUIREMENT:
+        return f"is {len(text)} characters long; at most {MAX_REQUIREMENT}"
+    if text.startswith("-"):
+        return "is an option; only requirements go here, like name==1.2.3"
+    if "://" in text or re.match(rf"{_NAME}\s*(?:\[[^]]*\])?\s*@", text):
+        return "names an address; packages come from the operator's index, like name==1.2.3"
+    if text.startswith((".", "/", "~")) or "\\" in text or text.lower().endswith(_FILES):
+        return "is a path; packages come from the operator's index, like name==1.2.3"
+    if re.fullmatch(rf"{_NAME}\s*(?:\[[^]]*\])?\s*(?:;.*)?", text, re.DOTALL):
+        return "is not pinned; write the version: name==1.2.3"
+    if re.match(rf"{_NAME}\s*(?:\[[^]]*\])?\s*(?:[<>!~]=?|===|==[^;]*[,*])", text):
+        return "must be pinned to exactly one version: name==1.2.3"
+    return (
+        "must be a pinned requirement: name==1.2.3, name[extra]==1.2.3, "
+        "or with a marker: name==1.2.3; python_version < '3.13'"
+    )
+
+
+def packages(document: Json, path: str, findings: Findings) -> Any:
+    """The npm packages of a step, by name or as a list of `name@version`; in normal form."""
+    pairs: list[tuple[str, str | None, Json]]
+    if isinstance(document, Mapping):
+        pairs = [(below(path, name), name, version) for name, version in document.items()]
+    elif isinstance(document, list | tuple):
+        pairs = [_split(one, below(path, at), findings) for at, one in enumerate(document)]
+    else:
+        return findings.wrong(path, "an object of versions by name, or a list", document)
+    if len(pairs) > MAX_PACKAGES:
+        return findings.add(path, f"has {len(pairs)} items; at most {MAX_PACKAGES}")
+    seen: dict[Json, str] = {}
+    for where, name, version in pairs:
+        if name is None:
+            continue
+        _check_npm(name, version, where, findings)
+        if seen.setdefault(name, where) != where:
+            findings.add(where, f"repeats {name!r} of {seen[name]}")
+    return tuple(sorted(f"{name}@{version}" for _, name, version in pairs))
+
+
+def _split(written: Json, path: str, findings: Findings) -> tuple[str, str | None, Json]:
+    if not isinstance(written, str):
+        findings.wrong(path, "text like name@1.2.3", written)
+        return path, None, None
+    name, at, version = written.strip().rpartition("@")
+    return (path, name, version) if at and name else (path, written.strip(), "")
+
+
+def _check_npm(name: str, version: Json, path: str, findings: Findings) -> None:
+    if len(name) > _NPM_LONGEST or not _NPM_NAME.fullmatch(name):
+        findings.add(path, "must name a package of the operator's registry, like name@1.2.3")
+    elif not isinstance(version, str):
+        findings.wrong(path, "text like 1.2.3", version)
+    elif not version:
+        findings.add(path, "is not pinned; write the version: name@1.2.3")
+    elif len(version) > MAX_REQUIREMENT or not _NPM_VERSION.fullmatch(version):
+        findings.add(path, "must be pinned to exactly one version, like 1.2.3")
+
+
+_FIELDS = {
+    "requirements": (Language.PYTHON,),
+    "packages": (Language.JAVASCRIPT, Language.TYPESCRIPT),
+}
+
+
+def package_problems(language: Language, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """A field of one language's packages in a step of another language. PK-2."""
+    for field, languages in _FIELDS.items():
+        if values.get(field) and language not in languages:
+            yield field, f"is for language {' and '.join(languages)} only"
+
+
+def with_locks_of(definition: Definition, before: Definition | None) -> Definition:
+    """*definition* with the locks that *before* has for the same packages. PK-9."""
+    if before is None:
+        return definition
+    return locked(definition, {evolve(needs, lock=None): needs for needs in needs_of(before)})
+
+
+def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
+    """*definition* with the locks of what its needs are mapped to."""
+
+    def change(path: str, step: CodeStep) -> CodeStep:
+        now = found.get(step.needs) if step.needs else None
+        return evolve(step, lock=now.lock) if now else step
+
+    return evolve(definition, steps=replaced(definition.steps, change)) if found else definition
+
+
+def needs_of(definition: Definition) -> Mapping[Needs, str]:
+    """What the steps of a definition need, each with the path of the first field that says so."""
+    found: dict[Needs, str] = {}
+    for path, step in walk(definition.steps):
+        if isinstance(step, CodeStep) and step.needs is not None:
+            field = "requirements" if step.requirements else "packages"
+            found.setdefault(step.needs, below(path, field))
+    return found

@@ -1,0 +1,254 @@
+"""The tree of steps: how it is read, and the steps that hold steps. FL-1, FL-2, FL-6."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from wfcore.model.json import Json
+from wfcore.model.workflow import Branch, Step
+from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import (
+    Field,
+    Findings,
+    any_object,
+    known_or,
+    list_of,
+    read_object,
+    templates_within,
+    text,
+    whole_template,
+)
+from wfcore.rules.limits import MAX_BRANCHES, MAX_DEPTH, MAX_NAME, MAX_ROUNDS, MAX_STEPS
+
+Fields = Mapping[str, Field]
+TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequence[str]]
+"""`Templates.problems`: what is wrong in a text, given the names that it may use."""
+
+
+@frozen
+class Kind:
+    """
+    A kind of step. *problems* sees the fields together: (path below the step, message).
+
+    *nested*: the fields that hold steps. They are read last, and know the `Reading`.
+    """
+
+    build: Callable[..., Step]
+    fields: Fields
+    problems: Callable[[Mapping[str, Any]], Collection[tuple[str, str]]] = lambda values: ()
+    nested: Callable[["Reading"], Fields] = lambda reading: {}
+
+
+@frozen
+class Names:
+    """What templates see at a place: the steps before it, and the loops around it."""
+
+    steps: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
+
+    def after(self, *steps: str) -> "Names":
+        """The names that are known once those *steps* have ended."""
+        return evolve(self, steps=self.steps + steps)
+
+
+@define
+class Reading:
+    """
+    What reading the steps goes by, and what it has met.
+
+    `own_name` is the workflow's; `first` says where each step's name stands first.
+    """
+
+    kinds: Mapping[str, Kind]
+    findings: Findings
+    declared: Collection[str]
+    template_problems: TemplateProblems
+    own_name: Json = None
+    names: Names = Names()
+    first: dict[str, str] = field(factory=dict)
+    count: int = 0
+    depth: int = 0
+
+    def check_templates(self) -> None:
+        """Check the templates met so far against what they can see, and forget them."""
+        loops = self.names.loops
+        known: dict[str, Collection[str] | None] = {
+            "variables": (*self.declared, *loops),
+            "steps": self.names.steps,
+            "execution": ("id", "workflowId"),
+            **dict.fromkeys(loops),
+            **({"loop": ("index",)} if loops else {}),
+        }
+        for path, written in self.findings.templates:
+            for message in self.template_problems(written, known):
+                self.findings.add(path, message)
+        self.findings.templates.clear()
+
+
+def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
+    """The steps of a list, in order; None stands for one with mistakes. FL-9."""
+    if isinstance(document, list | tuple):
+        before, reading.count = reading.count, reading.count + len(document)
+        if reading.count > MAX_STEPS:
+            with_others = f", {reading.count} with those before" if before else ""
+            text = f"has {len(document)} steps{with_others}; at most {MAX_STEPS}"
+            reading.findings.add(path, text)
+            return ()
+    if reading.depth == MAX_DEPTH:
+        reading.findings.add(path, f"is nested too deep: steps at more than {MAX_DEPTH} levels")
+        return ()
+    read = list_of(lambda item, place, _: _read_step(item, place, reading), least=1)
+    reading.depth += 1
+    steps: tuple[Step, ...] = read(document, path, reading.findings)
+    reading.depth -= 1
+    return steps
+
+
+def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
+    findings = reading.findings
+    before = len(findings.problems)
+    kind = _kind_of(document, path, reading)
+    name = _note_name(document, path, reading)
+    fields = {**kind.fields, **kind.nested(reading)} if kind else {}
+    values = read_object(document, path, fields, findings) if kind else {}
+    for wrong, message in kind.problems(values) if kind else ():
+        findings.add(f"{path}.{wrong}", message)
+    reading.check_templates()
+    reading.names = reading.names.after(*name)
+    values.pop("kind", None)
+    return kind.build(**values) if kind and len(findings.problems) == before else None
+
+
+def _kind_of(document: Json, path: str, reading: Reading) -> Kind | None:
+    """The row of the step's kind; where there is none, that is the step's only mistake."""
+    kinds, findings = reading.kinds, reading.findings
+    where, wanted = below(path, "kind"), f"one of {', '.join(kinds)}"
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping):
+        findings.wrong(path, "an object", document)
+    elif "kind" not in document:
+        findings.add(where, f"is required: {wanted}")
+    elif not isinstance(kind, str):
+        findings.wrong(where, wanted, kind)
+    elif kind not in kinds:
+        findings.add(where, f"kind {kind!r} is not supported; {known_or(kind, kinds)}")
+    return kinds.get(kind) if isinstance(kind, str) else None
+
+
+def _note_name(document: Json, path: str, reading: Reading) -> tuple[str, ...]:
+    """The step's name, if it has one; it must be the first of that name. DF-2."""
+    name = document.get("name") if isinstance(document, Mapping) else None
+    if not isinstance(name, str):
+        return ()
+    first = reading.first.setdefault(name, path)
+    if first != path:
+        reading.findings.add(below(path, "name"), f"repeats {name!r} of {first}")
+        return ()
+    return (name,)
+
+
+_TAKEN = ("variables", "steps", "execution", "loop")
+_loop_name = text(
+    most=MAX_NAME,
+    pattern="[A-Za-z_][A-Za-z0-9_]*",
+    wanted="letters, digits and _, beginning with a letter or _",
+)
+
+
+def branches(reading: Reading) -> Fields:
+    """The branches of a `parallel`. None of them sees another's steps; what follows sees all."""
+    return {"branches": Field(partial(_branches, reading), "branches", required=True)}
+
+
+def _branches(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
+    reading.check_templates()
+    before = reading.names
+    met: list[str] = []
+
+    def branch(item: Json, place: str, _: Findings) -> Branch | None:
+        reading.names = before
+        read = _branch(item, place, reading)
+        met.extend(reading.names.steps[len(before.steps) :])
+        return read
+
+    read = list_of(branch, least=1, most=MAX_BRANCHES, unique="name")(document, path, findings)
+    reading.names = before.after(*met)
+    return read
+
+
+def _branch(document: Json, path: str, reading: Reading) -> Branch | None:
+    def steps(item: Json, place: str, _: Findings) -> tuple[Step, ...]:
+        return read_steps(item, place, reading)
+
+    findings = reading.findings
+    before = len(findings.problems)
+    fields = {
+        "name": Field(filled, "name", required=True),
+        "steps": Field(steps, "steps", required=True),
+    }
+    values = read_object(document, path, fields, findings)
+    return Branch(**values) if len(findings.problems) == before else None
+
+
+def rounds(reading: Reading) -> Fields:
+    """The steps of a `loop`, and what the item is called in them."""
+    variable: list[str] = []
+    return {
+        "as": Field(partial(_item_name, reading, variable), "variable", required=True),
+        "steps": Field(partial(_rounds, reading, variable), "steps", required=True),
+    }
+
+
+def _item_name(
+    reading: Reading, variable: list[str], document: Json, path: str, findings: Findings
+) -> Any:
+    before = len(findings.problems)
+    name: Any = _loop_name(document, path, findings)
+    if name in _TAKEN or name in reading.names.loops or name in reading.declared:
+        findings.add(path, f"{name!r} is taken by something that is known here; use another name")
+    if len(findings.problems) == before:
+        variable.append(name)
+    return name
+
+
+def _rounds(
+    reading: Reading, variable: list[str], document: Json, path: str, findings: Findings
+) -> Any:
+    reading.check_templates()
+    before = reading.names
+    reading.names = evolve(before, loops=(*before.loops, *variable))
+    steps = read_steps(document, path, reading)
+    reading.names = before
+    return steps
+
+
+def items(document: Json, path: str, findings: Findings) -> Any:
+    """One template that gives the items, or the items themselves, which may hold templates."""
+    if isinstance(document, str):
+        return whole_template(document, path, findings)
+    if not isinstance(document, list | tuple):
+        return findings.wrong(path, "a template {{ … }} or a list", document)
+    if len(document) > MAX_ROUNDS:
+        return findings.add(path, f"has {len(document)} items; at most {MAX_ROUNDS}")
+    return templates_within(document, path, findings)
+
+
+def child(reading: Reading) -> Fields:
+    """The workflow that a `workflow` step starts."""
+    return {"workflow": Field(partial(_workflow, reading), "workflow", required=True)}
+
+
+def _workflow(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
+    name = filled(document, path, findings)
+    if isinstance(name, str) and "{{" in name:
+        findings.add(path, "must be the name or id of a workflow; no template is applied here")
+    elif isinstance(name, str) and name == reading.own_name:
+        findings.add(path, "names this workflow itself, which would start itself without end")
+    return name
+
+
+inputs = any_object
+"""The child's inputs by name, with templates anywhere in them."""

@@ -1,0 +1,152 @@
+"""What a definition says of its starts: `triggers` and `concurrency`. Contract §4, §10."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from wfcore.model.json import Json
+from wfcore.model.trigger import Chain, Missed, Schedule, TriggerKind, TriggerSpec
+from wfcore.model.workflow import Concurrency, OnLimit, Variable
+from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import (
+    Check,
+    Field,
+    Findings,
+    choice,
+    known_or,
+    list_of,
+    number,
+    read_object,
+    record,
+    text,
+)
+from wfcore.rules.limits import MAX_RUNS, MAX_RUNS_AT_ONCE, MAX_TRIGGERS
+from wfcore.rules.triggers.chain import MAX_DELAY_SECONDS
+
+ScheduleProblems = Callable[[str, str], Mapping[str, str]]
+"""`Calendar.problems`: what is wrong with a cron expression and a zone, by field."""
+
+
+def no_schedules(cron: str, timezone: str) -> Mapping[str, str]:
+    """For callers without a calendar."""
+    return {"cron": "schedules are not available here"}
+
+
+@frozen
+class _Kind:
+    build: Callable[..., TriggerSpec]
+    fields: Mapping[str, Field]
+
+
+_KINDS: Mapping[str, _Kind] = {
+    TriggerKind.SCHEDULE: _Kind(
+        Schedule,
+        {
+            "kind": Field(text(), "kind", required=True),
+            "cron": Field(filled, "cron", required=True),
+            "timezone": Field(filled, "timezone"),
+            "missed": Field(choice(Missed), "missed"),
+        },
+    ),
+    TriggerKind.DELAYED_COMPLETION: _Kind(
+        Chain,
+        {
+            "kind": Field(text(), "kind", required=True),
+            "workflow": Field(filled, "workflow", required=True),
+            "delaySeconds": Field(number(0, MAX_DELAY_SECONDS, whole=True), "delay_seconds"),
+            "maxRuns": Field(number(1, MAX_RUNS, whole=True), "max_runs"),
+        },
+    ),
+}
+
+
+def triggers(schedule_problems: ScheduleProblems) -> Check:
+    """A check for the list of triggers; none may stand there twice. SH-5."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        one = partial(_trigger, schedule_problems)
+        found = list_of(one, most=MAX_TRIGGERS)(document, path, findings)
+        _report_twins(found, path, findings)
+        return found
+
+    return check
+
+
+def _trigger(
+    schedule_problems: ScheduleProblems, document: Json, path: str, findings: Findings
+) -> TriggerSpec | None:
+    before = len(findings.problems)
+    kind = _kind_of(document, path, findings)
+    values = read_object(document, path, kind.fields, findings) if kind else {}
+    if kind is None or len(findings.problems) > before:
+        return None
+    values.pop("kind")
+    spec = kind.build(**values)
+    if isinstance(spec, Schedule):
+        for field, message in schedule_problems(spec.cron, spec.timezone).items():
+            findings.add(below(path, field), message)
+    return spec
+
+
+def _kind_of(document: Json, path: str, findings: Findings) -> _Kind | None:
+    if not isinstance(document, Mapping):
+        findings.wrong(path, "an object", document)
+        return None
+    where, kind = below(path, "kind"), document.get("kind")
+    if not isinstance(kind, str):
+        findings.add(where, f"must be one of {', '.join(_KINDS)}")
+        return None
+    if kind not in _KINDS:
+        findings.add(where, f"kind {kind!r} is not supported; {known_or(kind, _KINDS)}")
+    return _KINDS.get(kind)
+
+
+def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
+    """Two chains behind one workflow, or one schedule twice, would start twice for one cause."""
+    seen: dict[object, int] = {}
+    for at, spec in enumerate(found):
+        if spec is not None and seen.setdefault(identity(spec), at) != at:
+            first = below(path, seen[identity(spec)])
+            findings.add(below(path, at), f"repeats {first}")
+
+
+def identity(spec: TriggerSpec) -> tuple[str, ...]:
+    """By what a trigger is the same one when its definition changes."""
+    if isinstance(spec, Schedule):
+        return spec.cron, spec.timezone
+    return (spec.workflow,)
+
+
+def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
+    """A check for the limit; *problems_of* says what is wrong with the template of its key."""
+
+    def key(document: Json, path: str, findings: Findings) -> Any:
+        if not isinstance(document, str):
+            return findings.wrong(path, "a template over variables", document)
+        for message in problems_of(document):
+            findings.add(path, message)
+        return document
+
+    fields = {
+        "limit": Field(number(1, MAX_RUNS_AT_ONCE, whole=True), "limit", required=True),
+        "key": Field(key, "key"),
+        "onLimit": Field(choice(OnLimit), "on_limit"),
+    }
+    return record(Concurrency, fields)
+
+
+def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:
+    """What starts by itself has nobody to give a required variable a value. SH-6."""
+    declared: Mapping[str, Variable | None] = values.get("variables") or {}
+    if not values.get("triggers"):
+        return
+    for name in _without_value(declared):
+        message = "is required and has no default, so no trigger can start this workflow"
+        findings.add(below("variables", name), message)
+
+
+def _without_value(declared: Mapping[str, Variable | None]) -> Collection[str]:
+    return [name for name, one in declared.items() if one and one.required and not one.has_default]

@@ -1,0 +1,258 @@
+"""
+How a document is checked: small checks of one value each, and tables of fields made of them.
+
+A check takes a value, its path and the `Findings`, reports every mistake there, and gives the
+value back as the model wants it. What it gives back after a mistake is never used.
+"""
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from attrs import define, field, frozen
+
+from wfcore.errors import Problem
+from wfcore.model.json import Json, JsonObject
+from wfcore.rules.definition.duration import parse_duration
+from wfcore.rules.definition.paths import below
+from wfcore.rules.limits import JSON_DEPTH
+
+_QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*+(?:\1|\Z)""", re.DOTALL)
+"""Text within an expression, in which braces are text. One without an end goes to the end."""
+
+
+@define
+class Findings:
+    """
+    The mistakes so far, the templates met whose names are still to be checked, and the JSON
+    Schemas that a library is still to look at.
+    """
+
+    problems: list[Problem] = field(factory=list)
+    templates: list[tuple[str, str]] = field(factory=list)
+    schemas: list[tuple[str, JsonObject]] = field(factory=list)
+
+    def add(self, path: str, message: str) -> None:
+        self.problems.append(Problem(path or "definition", message))
+
+    def wrong(self, path: str, wanted: str, value: Json) -> None:
+        self.add(path, f"must be {wanted}, not {described(value)}")
+
+
+Check: TypeAlias = Callable[[Json, str, Findings], Any]
+
+
+def described(value: Json) -> str:
+    """What a value is, for messages."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case Mapping():
+            return "an object"
+        case _:
+            return "a list"
+
+
+@frozen
+class Field:
+    """A row of a table of fields: how to check it, and the attribute it becomes."""
+
+    check: Check
+    into: str
+    required: bool = False
+
+
+def known_or(word: str, known: Collection[str]) -> str:
+    """What may have been meant by an unknown *word*, and what there is."""
+    close = get_close_matches(word, known)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return f"{meant}known: {', '.join(known)}"
+
+
+def read_object(
+    document: Json, path: str, fields: Mapping[str, Field], findings: Findings
+) -> dict[str, Any]:
+    """The fields that are there, by attribute; unknown and missing ones are reported."""
+    if not isinstance(document, Mapping):
+        findings.wrong(path, "an object", document)
+        return {}
+    for name in document:
+        if name not in fields:
+            findings.add(below(path, name), f"unknown field; {known_or(name, fields)}")
+    for name, row in fields.items():
+        if row.required and name not in document:
+            findings.add(below(path, name), "is required")
+    return {
+        row.into: row.check(document[name], below(path, name), findings)
+        for name, row in fields.items()
+        if name in document
+    }
+
+
+def record(build: Callable[..., Any], fields: Mapping[str, Field]) -> Check:
+    """A check for an object that becomes a record; None after a mistake."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        before = len(findings.problems)
+        values = read_object(document, path, fields, findings)
+        return build(**values) if len(findings.problems) == before else None
+
+    return check
+
+
+def list_of(check: Check, least: int = 0, most: int | None = None, unique: str = "") -> Check:
+    """A check for a list; *unique* names the field (of items that are objects) without repeats."""
+
+    def check_list(document: Json, path: str, findings: Findings) -> Any:
+        if not isinstance(document, list | tuple):
+            findings.wrong(path, "a list", document)
+            return ()
+        if len(document) < least:
+            findings.add(path, f"must have at least {least} item" + "s" * (least > 1))
+        if most is not None and len(document) > most:
+            findings.add(path, f"has {len(document)} items; at most {most}")
+            return ()
+        _report_repeats(document, path, unique, findings)
+        return tuple(check(item, below(path, at), findings) for at, item in enumerate(document))
+
+    return check_list
+
+
+def _report_repeats(items: Collection[Json], path: str, key: str, findings: Findings) -> None:
+    seen: dict[str, int] = {}
+    for at, item in enumerate(items):
+        value = item.get(key) if isinstance(item, Mapping) else None
+        if isinstance(value, str) and seen.setdefault(value, at) != at:
+            where = below(below(path, at), key)
+            findings.add(where, f"repeats {value!r} of {below(path, seen[value])}")
+
+
+def text(least: int = 0, most: int | None = None, pattern: str = "", wanted: str = "") -> Check:
+    """A check for text, maybe of a length, maybe of a form that *wanted* puts in words."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        if not isinstance(document, str):
+            return findings.wrong(path, "text", document)
+        if len(document.strip()) < least:
+            findings.add(path, "must not be empty")
+        elif most is not None and len(document) > most:
+            findings.add(path, f"is {len(document)} characters long; at most {most}")
+        elif pattern and not re.fullmatch(pattern, document):
+            findings.add(path, f"must be {wanted}")
+        return document
+
+    return check
+
+
+def choice(options: type[StrEnum]) -> Check:
+    """A check for one of the values of an enumeration."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        names = [option.value for option in options]
+        if isinstance(document, str) and document in names:
+            return options(document)
+        if isinstance(document, str):
+            return findings.add(path, f"unknown value {document!r}; {known_or(document, names)}")
+        return findings.wrong(path, f"one of {', '.join(names)}", document)
+
+    return check
+
+
+def number(least: float, most: float, whole: bool = False) -> Check:
+    """A check for a number in a range."""
+    wanted = f"a {'whole ' * whole}number from {_plain(least)} to {_plain(most)}"
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        fits = isinstance(document, int if whole else int | float)
+        if not fits or isinstance(document, bool):
+            return findings.wrong(path, wanted, document)
+        if not least <= document <= most:  # type: ignore[operator]
+            return findings.add(path, f"must be {wanted}")
+        return document if whole else float(document)  # type: ignore[arg-type]
+
+    return check
+
+
+def _plain(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) else f"{number:g}"
+
+
+def boolean(document: Json, path: str, findings: Findings) -> Any:
+    """true or false."""
+    if not isinstance(document, bool):
+        return findings.wrong(path, "true or false", document)
+    return document
+
+
+def duration(document: Json, path: str, findings: Findings) -> Any:
+    """A length of time, as `parse_duration` reads it."""
+    if isinstance(document, bool) or not isinstance(document, int | str):
+        return findings.wrong(path, "a duration like 30s", document)
+    try:
+        return parse_duration(document)
+    except ValueError as error:
+        return findings.add(path, str(error))
+
+
+def template(document: Json, path: str, findings: Findings) -> Any:
+    """Text with templates in it."""
+    if not isinstance(document, str):
+        return findings.wrong(path, "text", document)
+    findings.templates.append((path, document))
+    return document
+
+
+def whole_template(document: Json, path: str, findings: Findings) -> Any:
+    """Text that is exactly one template, so that its value keeps its type."""
+    if not isinstance(document, str):
+        return findings.wrong(path, "a template {{ … }}", document)
+    stripped = document.strip()
+    if not _is_one_template(stripped):
+        findings.add(path, "must be exactly one template {{ … }} with nothing around it")
+    return template(stripped, path, findings)
+
+
+def _is_one_template(written: str) -> bool:
+    """Whether the braces that open *written* are closed at its very end, not before."""
+    if not (written.startswith("{{") and written.endswith("}}")):
+        return False
+    depth = 0
+    for brace in re.findall("[{}]", _QUOTED.sub("", written[2:-2])):
+        depth += 1 if brace == "{" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def templates_within(document: Json, path: str, findings: Findings, depth: int = 0) -> Any:
+    """Any JSON; the texts in it may be templates."""
+    if depth > JSON_DEPTH:
+        return findings.add(path, f"is nested deeper than {JSON_DEPTH}")
+    if isinstance(document, str):
+        return template(document, path, findings)
+    if isinstance(document, Mapping):
+        for key, item in document.items():
+            templates_within(item, below(path, key), findings, depth + 1)
+    elif isinstance(document, list | tuple):
+        for at, item in enumerate(document):
+            templates_within(item, below(path, at), findings, depth + 1)
+    elif isinstance(document, float) and not math.isfinite(document):
+        findings.add(path, "is no number that JSON can hold")
+    return document
+
+
+def any_object(document: Json, path: str, findings: Findings) -> Any:
+    """An object with templates anywhere in it."""
+    if not isinstance(document, Mapping):
+        return findings.wrong(path, "an object", document)
+    row: JsonObject = document
+    return templates_within(row, path, findings)

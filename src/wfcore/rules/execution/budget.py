@@ -1,0 +1,83 @@
+"""
+Budgets: may the next AI call of an execution be made, given what was spent so far. BU-1 to BU-3.
+
+Looked at before each call with what is on record then. A call in flight is not known yet, so
+calls of parallel branches, and the last call itself, can go beyond the limits; no call begins
+beyond them.
+"""
+
+from decimal import Decimal
+
+from attrs import evolve, frozen
+
+from wfcore.model.execution import Execution
+from wfcore.model.usage import Usage
+from wfcore.model.workflow import Budget
+from wfcore.rules.execution.usage import NOTHING, added, total, without
+
+
+@frozen
+class Allowance:
+    """A budget, and what was spent of it since the start or since people last extended it."""
+
+    budget: Budget
+    spent: Usage = NOTHING
+
+    def after(self, usage: Usage) -> "Allowance":
+        """The same, when *usage* has been spent, too."""
+        return evolve(self, spent=added(self.spent, usage))
+
+
+@frozen
+class Overrun:
+    """Why the next call may not be made. `extendable`: an approval could change it."""
+
+    why: str
+    extendable: bool = True
+
+
+def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
+    """What *run* may still use; None where there is no budget."""
+    if budget is None:
+        return None
+    spent = total(run.step_results.values())
+    return Allowance(budget, without(spent, run.granted) if run.granted else spent)
+
+
+def overrun(held: Allowance | None) -> Overrun | None:
+    """
+    Why no further call may be made; None: it may. BU-1.
+
+    A cost that is unknown cannot be held against a limit, and no approval makes it known. BU-3.
+    """
+    if held is None:
+        return None
+    budget, spent = held.budget, held.spent
+    if budget.max_cost_usd is not None and spent.cost_usd is None:
+        return Overrun("the budget has maxCostUsd, and what was spent has no known price", False)
+    if not (_tokens_gone(budget, spent) or _money_gone(budget, spent)):
+        return None
+    return Overrun(f"the budget is spent: {described(spent)}; {_limits(budget)}")
+
+
+def _tokens_gone(budget: Budget, spent: Usage) -> bool:
+    most = budget.max_tokens
+    return most is not None and spent.input_tokens + spent.output_tokens >= most
+
+
+def _money_gone(budget: Budget, spent: Usage) -> bool:
+    if budget.max_cost_usd is None or spent.cost_usd is None:
+        return False
+    return Decimal(spent.cost_usd) >= Decimal(budget.max_cost_usd)
+
+
+def described(usage: Usage) -> str:
+    """What was spent, in words."""
+    cost = "at an unknown price" if usage.cost_usd is None else f"for {usage.cost_usd} USD"
+    return f"{usage.input_tokens + usage.output_tokens} tokens {cost}"
+
+
+def _limits(budget: Budget) -> str:
+    tokens = [] if budget.max_tokens is None else [f"maxTokens is {budget.max_tokens}"]
+    money = [] if budget.max_cost_usd is None else [f"maxCostUsd is {budget.max_cost_usd}"]
+    return ", ".join(tokens + money)

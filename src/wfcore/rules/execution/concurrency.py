@@ -1,0 +1,58 @@
+"""
+Limits on how many executions of a workflow run at once: which lane an execution is in. CC-1.
+
+Executions of one lane share the workflow's limit. Without a key all of a workflow are in one
+lane; with one, those for which it has the same value.
+"""
+
+from hashlib import sha256
+
+from attrs import evolve
+
+from wfcore.effects import Outcome
+from wfcore.errors import InvalidInput, LimitReached, TemplateFailed
+from wfcore.model.execution import Execution
+from wfcore.model.workflow import Concurrency
+from wfcore.rules.execution.plan import Render
+from wfcore.rules.masking import mask_text, secret_values
+from wfcore.rules.variables import compact
+
+FIELD = "concurrency.key"
+
+
+def in_lane(
+    outcome: Outcome[Execution], concurrency: Concurrency | None, render: Render
+) -> Outcome[Execution]:
+    """
+    The accepted execution in its lane; its key is evaluated over its variables, now.
+
+    Of the key's value only a digest is kept. Raises `InvalidInput` where it has none. CC-3.
+    """
+    if concurrency is None:
+        return outcome
+    run = outcome.record
+    return evolve(outcome, record=evolve(run, lane=_lane(run, concurrency.key, render)))
+
+
+def _lane(run: Execution, key: str | None, render: Render) -> str:
+    if key is None:
+        return run.workflow_id
+    try:
+        value = render(key, {"variables": run.variables})
+    except TemplateFailed as failed:
+        raise InvalidInput(FIELD, mask_text(str(failed), secret_values(run))) from None
+    text = value if isinstance(value, str) else compact(value)
+    digest = sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{run.workflow_id}:{digest[:32]}"
+
+
+def require_room(run: Execution, concurrency: Concurrency, unfinished: int) -> None:
+    """With `onLimit: skip` nothing starts while the lane is full. Raises `LimitReached`. CC-4."""
+    if unfinished >= concurrency.limit:
+        raise LimitReached(_full(concurrency), run.workflow_id, concurrency.limit)
+
+
+def _full(concurrency: Concurrency) -> str:
+    many = "1 execution" if concurrency.limit == 1 else f"{concurrency.limit} executions"
+    which = " with this key" if concurrency.key is not None else ""
+    return f"The workflow allows {many}{which} at once, and as many have not ended"

@@ -1,0 +1,146 @@
+"""Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
+
+from collections.abc import Callable, Mapping
+
+from attrs import evolve
+
+from wfcore.effects import Effect, OpenApproval, Outcome
+from wfcore.errors import TemplateFailed
+from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
+from wfcore.model.execution import Execution, StepResult, StepStatus
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.rules.approval.edited_items import key_text
+from wfcore.rules.limits import MAX_APPROVAL_ROWS
+from wfcore.rules.masking import mask, mask_text, secret_values
+from wfcore.rules.variables import compact
+from wfcore.time import DAY, EpochMs, later
+
+
+def open_approval(
+    run: Execution,
+    step: ApprovalStep,
+    key: str,
+    approval_id: str,
+    now: EpochMs,
+    fill: Callable[[Json], Json],
+    fill_rows: Callable[[Json], Json] | None = None,
+) -> Approval:
+    """
+    A PENDING approval for *step*, its message rendered now by *fill*, its rows by *fill_rows*
+    (None: by *fill* too), and both masked: what goes on after the review is what the reviewer
+    saw, so it holds no secret either. SC-1.
+
+    Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
+    or repeated: a reviewer could not point at such rows.
+    """
+    secrets, fill_rows = secret_values(run), fill_rows or fill
+    return Approval(
+        id=approval_id,
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_owner_id=run.workflow_owner_id,
+        owner_id=run.owner_id,
+        step_name=key,
+        status=ApprovalStatus.PENDING,
+        message=mask_text(as_text(fill(step.message)), secrets),
+        timeout_ms=step.timeout_ms,
+        created_at=now,
+        expires_at=later(now, step.timeout_ms),
+        approvers=step.approvers,
+        groups=tuple(_group(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
+        history=(HistoryEntry(now, "created"),),
+        required_approvals=step.required_approvals,
+        allow_self_approval=step.allow_self_approval,
+        reminders=_reminders(step, now),
+    )
+
+
+def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
+    """When to remind people of it, in order; never before it is there. AP-20."""
+    before = sorted(set(step.reminders), reverse=True)
+    return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
+
+
+def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
+    """By the approval that is waited for: the first step that does. Of a budget several may."""
+    found: dict[str, str] = {}
+    for name, result in results.items():
+        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id is not None:
+            found.setdefault(result.approval_id, name)
+    return found
+
+
+BUDGET_TIMEOUT = DAY
+
+
+def ask_for_budget(
+    run: Execution, step_name: str, why: str, approval_id: str, now: EpochMs
+) -> Approval:
+    """A PENDING approval that lets *run* spend its budget once more. BU-2."""
+    message = f"{step_name}: {why}. Approving allows as much again; rejecting cancels."
+    return Approval(
+        id=approval_id,
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        workflow_owner_id=run.workflow_owner_id,
+        owner_id=run.owner_id,
+        step_name=step_name,
+        status=ApprovalStatus.PENDING,
+        message=message,
+        timeout_ms=BUDGET_TIMEOUT,
+        created_at=now,
+        expires_at=later(now, BUDGET_TIMEOUT),
+        history=(HistoryEntry(now, "created"),),
+        purpose=Purpose.BUDGET,
+    )
+
+
+def as_text(value: Json) -> str:
+    """A rendered text; where a whole-string template gave something else, that as JSON."""
+    return value if isinstance(value, str) else compact(value)
+
+
+def _group(spec: GroupSpec, rows: Json) -> Group:
+    where = f"groups.{spec.name}.rows"
+    if not isinstance(rows, list | tuple):
+        raise TemplateFailed(where, "must give a list of rows")
+    if len(rows) > MAX_APPROVAL_ROWS:
+        raise TemplateFailed(where, f"gives {len(rows)} rows; at most {MAX_APPROVAL_ROWS}")
+    items: list[JsonObject] = []
+    keys: set[str] = set()
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise TemplateFailed(where, f"row {number} is no object")
+        if spec.row_key is not None:
+            key = key_text(row.get(spec.row_key))
+            if row.get(spec.row_key) is None or key in keys:
+                raise TemplateFailed(where, f"row {number}: {spec.row_key} is missing or repeated")
+            keys.add(key)
+        items.append(row)
+    return Group(spec.name, spec.title, spec.columns, tuple(items), spec.row_key, spec.allow_add)
+
+
+def by_the_calendar(outcome: Outcome[Execution], by_ms: int) -> Outcome[Execution]:
+    """
+    The outcome with the approvals that it opens moved by *by_ms*: from the time of work, which
+    may be ahead after the wall clock was set back, to the one that deadlines are held against.
+    AP-1, EX-30.
+    """
+    if not by_ms:
+        return outcome
+    return evolve(outcome, effects=tuple(_moved(effect, by_ms) for effect in outcome.effects))
+
+
+def _moved(effect: Effect, by_ms: int) -> Effect:
+    if not isinstance(effect, OpenApproval):
+        return effect
+    one = effect.approval
+    moved = evolve(
+        one,
+        created_at=later(one.created_at, by_ms),
+        expires_at=later(one.expires_at, by_ms),
+        reminders=tuple(later(at, by_ms) for at in one.reminders),
+        history=tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in one.history),
+    )
+    return OpenApproval(moved)

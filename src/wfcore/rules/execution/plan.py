@@ -1,0 +1,313 @@
+"""
+The planner: what comes next in a definition, given what is known. Contract §2 and §4.
+
+One walk over the tree of steps, from the first one that has not ended. A sequence is walked
+until its first open step, branches and rounds beside one another, and what has ended, was
+skipped, or waits is not entered. It changes nothing: the moves that it returns become facts in
+`rules.execution.proceed`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from attrs import evolve
+
+from wfcore.errors import TemplateFailed
+from wfcore.model.execution import Awaits, Execution, ReasonCode, StepResult, StepStatus
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    Definition,
+    DelayStep,
+    LoopStep,
+    ParallelStep,
+    Step,
+    needs_worker,
+)
+from wfcore.rules.execution.actions import (
+    Begin,
+    Break,
+    Complete,
+    Fail,
+    Failure,
+    Judge,
+    Move,
+    Place,
+    Plan,
+    Refuse,
+    Skip,
+)
+from wfcore.rules.execution.scope import round_prefix, scope
+from wfcore.rules.limits import DATA_RESULT, MAX_IN_FLIGHT, TEXT_RESULT
+from wfcore.time import EpochMs
+
+
+class Render(Protocol):
+    """`Templates.render`: a deterministic function, so the planner stays one."""
+
+    def __call__(
+        self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT, /
+    ) -> Json: ...
+
+
+def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
+    """
+    The next moves of *run*. Same arguments, same answer; they follow from what has ended, not
+    from the order in which it did. EX-3, DF-8, FL-1 to FL-8, FL-11.
+    """
+    walk = _Walk(definition, run, now, render)
+    way = walk.sequence(definition.steps, "")
+    if isinstance(way, Failure):
+        return Plan((Break(way),))
+    return Plan(
+        _as_many_as_may_run(walk.moves, MAX_IN_FLIGHT - walk.in_flight),
+        way is _Way.ENDED,
+        walk.until,
+        walk.deadline,
+        walk.children,
+        walk.question,
+    )
+
+
+def _as_many_as_may_run(moves: Sequence[Move], free: int) -> tuple[Move, ...]:
+    """Without the beginnings of processes for which there is no room; they come later. FL-3."""
+    kept: list[Move] = []
+    for move in moves:
+        starts = isinstance(move, Begin) and needs_worker(move.at.step)
+        if not starts or free > 0:
+            kept.append(move)
+        free -= starts
+    return tuple(kept)
+
+
+class _Way(Enum):
+    """Where a walk through steps has come to."""
+
+    ENDED = 1
+    OPEN = 2
+
+
+_To: TypeAlias = _Way | Failure
+_Lane: TypeAlias = tuple[tuple[Step, ...], str, bool]
+_PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
+_UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
+
+
+class _Walk:
+    """One walk, and what it has met. Nothing outlives `plan`."""
+
+    def __init__(
+        self, definition: Definition, run: Execution, now: EpochMs, render: Render
+    ) -> None:
+        self._definition = definition
+        self._run = run
+        self._results = run.step_results
+        self._now = now
+        self._render = render
+        self.moves: list[Move] = []
+        self.in_flight = 0
+        self.until: EpochMs | None = None
+        self.deadline: EpochMs | None = None
+        self.children = 0
+        self.question: tuple[str, str] | None = None
+
+    def sequence(self, steps: tuple[Step, ...], prefix: str) -> _To:
+        """One after another: nothing is looked at behind the first step that is open."""
+        for step in steps:
+            result = self._results.get(prefix + step.name)
+            if result is not None and result.status in _PAST:
+                continue
+            way = self._step(Place(step, prefix), result)
+            if way is not _Way.ENDED:
+                return way
+        return _Way.ENDED
+
+    def _step(self, at: Place, result: StepResult | None) -> _To:
+        if result is None:
+            return self._enter(at)
+        match result.status:
+            case StepStatus.RUNNING:
+                return self._running(at, result)
+            case StepStatus.FAILED if at.step.continue_on_error:
+                return _Way.ENDED
+            case StepStatus.FAILED:
+                return Failure(at.key, result.error or "", result.reason is ReasonCode.TIMEOUT)
+            case StepStatus.INTERRUPTED:
+                return self._move(Begin(at))
+            case StepStatus.AWAITING_APPROVAL:
+                self.question = self.question or (at.key, result.approval_id or "")
+        return _Way.OPEN
+
+    def _enter(self, at: Place) -> _To:
+        """Begin, unless `when` says otherwise. A failing `when` fails the step. DF-8."""
+        if at.step.when is None:
+            return self._move(Begin(at))
+        try:
+            wanted = self._render(at.step.when, scope(self._definition, self._run, at.prefix))
+        except TemplateFailed as failed:
+            return self._move(Refuse(at, f"when: {failed}"))
+        return self._move(Begin(at) if truthy(wanted) else Skip(at))
+
+    def _running(self, at: Place, result: StepResult) -> _To:
+        if result.retry_at is not None:
+            if result.retry_at <= self._now:
+                return self._move(Begin(at))
+            self.until = earliest(self.until, result.retry_at)
+            return _Way.OPEN
+        match result.awaits:
+            case Awaits.STEPS:
+                return self._container(at, result)
+            case Awaits.TIME:
+                return self._delay(at, result)
+            case Awaits.CHILD:
+                return self._child(at, result)
+        self.in_flight += 1
+        return _Way.OPEN
+
+    def _delay(self, at: Place, result: StepResult) -> _To:
+        if self._is_over(result):
+            return self._move(Complete(at, None))
+        self.until = earliest(self.until, result.until)
+        return _Way.OPEN
+
+    def _child(self, at: Place, result: StepResult) -> _To:
+        if result.error is not None:
+            interrupted = result.reason is ReasonCode.INTERRUPTED
+            return self._move(Judge(at, result.error, permanent=interrupted))
+        if self._is_over(result):
+            return self._move(Judge(at, timed_out(at.step), timed_out=True))
+        self.children += 1
+        self.deadline = earliest(self.deadline, result.until)
+        return _Way.OPEN
+
+    def _container(self, at: Place, result: StepResult) -> _To:
+        """What it holds; where something of that fails for good, nothing else of it moves. FL-4."""
+        before = len(self.moves)
+        if self._is_over(result):
+            way: _To = Failure(at.key, timed_out(at.step), timed_out=True)
+        else:
+            self.deadline = earliest(self.deadline, result.until)
+            way = self._inside(at, result)
+            if isinstance(way, Failure):
+                way = evolve(way, through=(*way.through, at))
+        if isinstance(way, Failure) and at.step.continue_on_error:
+            del self.moves[before:]
+            return self._move(Fail(at, way))
+        return way
+
+    def _inside(self, at: Place, result: StepResult) -> _To:
+        """Go on with the lanes that have begun, and begin as many more as may run. FL-3."""
+        lanes = self._open_lanes(at, result)
+        free = most_at_once(at.step) - sum(begun for *_, begun in lanes)
+        for steps, prefix, begun in lanes:
+            free -= not begun
+            if begun or free >= 0:
+                way = self.sequence(steps, prefix)
+                if isinstance(way, Failure):
+                    return way
+        if lanes:
+            return _Way.OPEN
+        return self._move(Complete(at, self._output(at, result)))
+
+    def _open_lanes(self, at: Place, result: StepResult) -> list[_Lane]:
+        """Those that have not ended, each with whether it has begun; enough of those that not."""
+        most, waiting = most_at_once(at.step), 0
+        found: list[_Lane] = []
+        for steps, prefix in lanes(at, result):
+            if self._has_ended(steps, prefix):
+                continue
+            begun = prefix + steps[0].name in self._results
+            found.append((steps, prefix, begun))
+            waiting += not begun
+            if waiting > most and self._run.redrive_of is None:
+                break  # they begin in order: none behind has begun
+        return found
+
+    def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:
+        """Its last step has ended, so the ones before have: found without walking them."""
+        last = self._results.get(prefix + steps[-1].name)
+        if last is None:
+            return False
+        tolerated = last.status is StepStatus.FAILED and steps[-1].continue_on_error
+        return last.status in _PAST or tolerated
+
+    def _output(self, at: Place, result: StepResult) -> Json:
+        results = self._results
+        if isinstance(at.step, ParallelStep):
+            branches = at.step.branches
+            return {one.name: last_output(one.steps, at.prefix, results) for one in branches}
+        return [last_output(steps, prefix, results) for steps, prefix in lanes(at, result)]
+
+    def _is_over(self, result: StepResult) -> bool:
+        return result.until is not None and result.until <= self._now
+
+    def _move(self, move: Move) -> _To:
+        self.moves.append(move)
+        return _Way.OPEN
+
+
+def lanes(at: Place, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """The sequences of a container that has begun, and what their keys begin with."""
+    match at.step:
+        case ParallelStep(branches=branches):
+            for branch in branches:
+                yield branch.steps, at.prefix
+        case LoopStep(steps=steps) if isinstance(result.items, list | tuple):
+            for index in range(len(result.items)):
+                yield steps, round_prefix(at.key, index)
+
+
+def most_at_once(step: Step) -> int:
+    """How many branches or rounds may have begun and not ended. FL-3."""
+    if isinstance(step, ParallelStep):
+        return step.max_parallel or len(step.branches)
+    return step.max_parallel if isinstance(step, LoopStep) else 1
+
+
+def unfinished(at: Place, results: Mapping[str, StepResult]) -> Iterator[str]:
+    """Keys of everything in a container that has begun and not ended."""
+    for steps, prefix in lanes(at, results[at.key]):
+        for step in steps:
+            inner = Place(step, prefix)
+            result = results.get(inner.key)
+            if result is not None and result.status in _UNFINISHED:
+                yield inner.key
+                yield from unfinished(inner, results)
+
+
+def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, StepResult]) -> Json:
+    """The output of the last step that completed; null where none has."""
+    for step in reversed(steps):
+        result = results.get(prefix + step.name)
+        if result is not None and result.status is StepStatus.COMPLETED:
+            return result.output
+    return None
+
+
+def output_of(definition: Definition, run: Execution, render: Render) -> Json:
+    """
+    The execution's output: the definition's, else the last completed step's. Contract §2.
+
+    Raises `TemplateFailed`.
+    """
+    if definition.has_output:
+        return render(definition.output, scope(definition, run), DATA_RESULT)
+    return last_output(definition.steps, "", run.step_results)
+
+
+def truthy(value: Json) -> bool:
+    """What counts as yes in `when`: everything but false, null, 0, and what is empty."""
+    return bool(value)
+
+
+def timed_out(step: Step) -> str:
+    """The error of a step whose own time is up, as a code step says it. FL-7."""
+    length = 0 if isinstance(step, DelayStep) else (step.timeout_ms or 0) / 1_000
+    return f"ran into its timeout of {length:g} s"
+
+
+def earliest(one: EpochMs | None, other: EpochMs | None) -> EpochMs | None:
+    """The earlier of two instants, of which either may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

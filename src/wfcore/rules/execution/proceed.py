@@ -1,0 +1,324 @@
+"""
+From one fact to the next rest: fold, plan, fold again, until something must be waited for.
+
+The one place where planner and machine meet. Pure; ids for new records come as a function
+argument. Everything it decides is stored in one unit, so between a step's end and the next
+step's beginning there is no state that a crash could catch, and what it leaves says what
+must happen next. EX-19.
+"""
+
+from collections.abc import Callable
+
+from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
+from wfcore.errors import TemplateFailed
+from wfcore.model.event import Event
+from wfcore.model.execution import ENDED, Execution, ExecutionStatus, StepStatus
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    ChildStep,
+    Definition,
+    DelayStep,
+    LoopStep,
+    OnExceeded,
+    ParallelStep,
+    Step,
+    lists_of,
+    needs_worker,
+    walk,
+)
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.actions import (
+    Begin,
+    Break,
+    Complete,
+    Fail,
+    Failure,
+    Judge,
+    Move,
+    Place,
+    Plan,
+    Refuse,
+    Skip,
+)
+from wfcore.rules.execution.budget import Overrun, allowance, overrun
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import Fact
+from wfcore.rules.execution.open_approval import ask_for_budget, open_approval
+from wfcore.rules.execution.plan import Render, earliest, output_of, plan, unfinished
+from wfcore.rules.execution.retry import after_failure
+from wfcore.rules.execution.scope import name_of, scope
+from wfcore.rules.limits import DATA_RESULT, MAX_ROUNDS, MAX_STEP_RESULTS, TEXT_RESULT
+from wfcore.time import DurationMs, EpochMs, later
+
+NewId = Callable[[str], str]
+"""A new id with that prefix."""
+
+
+def proceed(
+    run: Execution,
+    definition: Definition,
+    now: EpochMs,
+    render: Render,
+    new_id: NewId,
+    *first: Fact,
+) -> Outcome[Execution]:
+    """
+    Fold *first*, then everything that can follow from it right now.
+
+    Raises `IllegalMove` where *first* is not possible.
+    """
+    journey = _Journey(run, definition, now, render, new_id)
+    for fact in first:
+        journey.feed(fact)
+    while journey.run.status is ExecutionStatus.RUNNING:
+        found = plan(definition, journey.run, now, render)
+        if found.done:
+            journey.finish()
+        elif not journey.make(found.moves):
+            journey.rest(found)
+            break
+    return Outcome(journey.run, tuple(journey.events), tuple(journey.effects))
+
+
+class _Journey:
+    """Makes one move after another, and keeps what they said and asked for."""
+
+    def __init__(
+        self,
+        run: Execution,
+        definition: Definition,
+        now: EpochMs,
+        render: Render,
+        new_id: NewId,
+    ) -> None:
+        self.run = run
+        self.definition = definition
+        self.now = now
+        self.render = render
+        self.new_id = new_id
+        self.events: list[Event] = []
+        self.effects: list[Effect] = []
+
+    def feed(self, fact: Fact) -> None:
+        outcome = advance(self.run, fact, self.now)
+        self.run = outcome.record
+        self.events += outcome.events
+        self.effects += outcome.effects
+
+    def make(self, moves: tuple[Move, ...]) -> bool:
+        """
+        Make the first of them; whether something else may follow from that now.
+
+        What ends goes before what begins, and processes begin last, so that nothing is begun
+        beside something that fails in the same moment.
+        """
+        ranked = [(self._rank(move), move) for move in moves]
+        first = min((rank for rank, _ in ranked), default=_PROCESS)
+        for rank, move in ranked:
+            if rank == first and self.run.status is ExecutionStatus.RUNNING:
+                self._make(move)
+        return first != _PROCESS
+
+    def _rank(self, move: Move) -> int:
+        """What is made first: ends, then what holds steps, then what waits, then processes."""
+        if not isinstance(move, Begin):
+            return 0
+        step = move.at.step
+        if isinstance(step, ParallelStep | LoopStep):
+            return 1
+        waits = not needs_worker(step) or (isinstance(step, AiStep) and self._overrun())
+        return 2 if waits else _PROCESS
+
+    def _overrun(self) -> Overrun | None:
+        """Why the next call of a model may not be made. BU-1."""
+        return overrun(allowance(self.definition.budget, self.run))
+
+    def _make(self, move: Move) -> None:
+        if isinstance(move, Begin | Skip | Refuse) and self._is_too_much(move.at):
+            return
+        match move:
+            case Begin(at):
+                self._begin(at)
+            case Skip(at):
+                self.feed(facts.StepSkipped(at.key, self._done_with(at)))
+            case Refuse(at, error):
+                self._refuse(at, error)
+            case Complete(at, output):
+                self.feed(facts.StepDone(at.key, output, steps=self._done_with(at)))
+            case Judge(at, error, late, permanent):
+                how = {"timed_out": late, "permanent": permanent}
+                self.feed(after_failure(self.run, at.step, at.key, error, self.now, **how))
+            case Fail(at, cause):
+                self._fail(at, cause)
+            case Break(cause):
+                self._fail_with(cause, cause.through)
+                self.feed(facts.Broke(cause.error, cause.key, cause.timed_out))
+
+    def _begin(self, at: Place) -> None:
+        key = at.key
+        match at.step:
+            case ApprovalStep() as step:
+                self._ask(at, step)
+            case DelayStep(duration_ms=duration):
+                self.feed(facts.DelayBegun(key, later(self.now, duration)))
+            case ParallelStep(timeout_ms=timeout):
+                self.feed(facts.Entered(key, self._after(timeout)))
+            case LoopStep() as step:
+                self._enter_loop(at, step)
+            case ChildStep() as step:
+                self._start_child(at, step)
+            case AiStep() if (over := self._overrun()) is not None:
+                self._ask_for_budget(at, over)
+            case _:
+                self.feed(facts.StepBegun(key))
+                begun = self.run.step_results[key]
+                self.effects.append(StartStep(key, begun.attempts, begun.postponed))
+
+    def _ask_for_budget(self, at: Place, over: Overrun) -> None:
+        """The budget is spent: the step fails, or people are asked. BU-1, BU-2."""
+        budget = self.definition.budget
+        if budget is None or not over.extendable or budget.on_exceeded is OnExceeded.FAIL:
+            self._refuse(at, over.why)
+            return
+        if (open := self._open_budget_question()) is not None:
+            self.feed(facts.BudgetReached(at.key, open))
+            return
+        id = self.new_id("appr")
+        approval = ask_for_budget(self.run, at.key, over.why, id, self.now)
+        self.feed(facts.BudgetReached(at.key, id))
+        self.effects.append(OpenApproval(approval))
+
+    def _open_budget_question(self) -> str | None:
+        """The approval that another step opened: the budget is the execution's. BU-4."""
+        for key, result in self.run.step_results.items():
+            waits = result.status is StepStatus.AWAITING_APPROVAL
+            if waits and isinstance(self.definition.step(name_of(key)), AiStep):
+                return result.approval_id
+        return None
+
+    def _ask(self, at: Place, step: ApprovalStep) -> None:
+        id = self.new_id("appr")
+        try:
+            fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
+            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows)
+        except TemplateFailed as failed:
+            self._refuse(at, str(failed))
+            return
+        self.feed(facts.ApprovalOpened(at.key, id))
+        self.effects.append(OpenApproval(approval))
+
+    def _enter_loop(self, at: Place, step: LoopStep) -> None:
+        """The items are what they are now, in every round. FL-2."""
+        try:
+            items = self._fill(at)(step.items)
+        except TemplateFailed as failed:
+            self._refuse(at, f"items: {failed}")
+            return
+        if not isinstance(items, list | tuple):
+            self._refuse(at, "items: must give a list")
+        elif len(items) > MAX_ROUNDS:
+            self._refuse(at, f"items: gives {len(items)} items; at most {MAX_ROUNDS}")
+        else:
+            self.feed(facts.Entered(at.key, self._after(step.timeout_ms), items))
+
+    def _start_child(self, at: Place, step: ChildStep) -> None:
+        id, fill = self.new_id("exec"), self._fill(at)
+        try:
+            inputs = {name: fill(value) for name, value in step.inputs.items()}
+        except TemplateFailed as failed:
+            self._refuse(at, f"inputs: {failed}")
+            return
+        self.feed(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
+        self.effects.append(StartChild(at.key, id, step.workflow, inputs))
+
+    def _fill(self, at: Place, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
+        """Rendering with the names that are known at a place."""
+        names = scope(self.definition, self.run, at.prefix)
+        return lambda value: self.render(value, names, limit)
+
+    def _refuse(self, at: Place, error: str) -> None:
+        steps = self._done_with(at) if at.step.continue_on_error else 0
+        self.feed(facts.StepFailed(at.key, error, steps=steps))
+
+    def _fail(self, at: Place, cause: Failure) -> None:
+        """The container fails with what it holds; what else runs in it is stopped. FL-4, FL-7."""
+        error, steps = cause.error, self._done_with(at)
+        failed = {cause.key, *(place.key for place in cause.through)}
+        rest = [key for key in unfinished(at, self.run.step_results) if key not in failed]
+        if rest:
+            self.feed(facts.Stopped(tuple(rest), f"Step '{cause.key}' failed"))
+        if cause.key != at.key:
+            self._fail_with(cause, cause.through[:-1])
+            error = f"Step '{cause.key}' failed: {cause.error}"
+        self.feed(facts.StepFailed(at.key, error, cause.timed_out, steps))
+
+    def _fail_with(self, cause: Failure, through: tuple[Place, ...]) -> None:
+        """A step that failed for good, and what it is in, from the inside outwards."""
+        if self.run.step_results[cause.key].status is StepStatus.RUNNING:
+            self.feed(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
+        error = f"Step '{cause.key}' failed: {cause.error}"
+        for place in through:
+            self.feed(facts.StepFailed(place.key, error, cause.timed_out, steps=0))
+
+    def _is_too_much(self, at: Place) -> bool:
+        """Too many results are the end, whatever the definition tolerates. FL-9."""
+        results = self.run.step_results
+        if len(results) < MAX_STEP_RESULTS or at.key in results:
+            return False
+        error = f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
+        self.feed(facts.Broke(error, at.key))
+        return True
+
+    def _done_with(self, at: Place) -> int:
+        """How many steps its end accounts for: itself, and what it holds and has not counted."""
+        if at.prefix:
+            return 1
+        results = self.run.step_results
+        counted = (results[name] for name in _held(at.step) if name in results)
+        return _size(at.step) - sum(one.steps for one in counted if one.status in ENDED)
+
+    def _after(self, timeout: DurationMs | None) -> EpochMs | None:
+        return None if timeout is None else later(self.now, timeout)
+
+    def finish(self) -> None:
+        """Every step has ended: the output is computed now. EX-8."""
+        try:
+            output: Json = output_of(self.definition, self.run, self.render)
+        except TemplateFailed as failed:
+            self.feed(facts.Broke(f"output: {failed}"))
+            return
+        self.feed(facts.Finished(output))
+
+    def rest(self, found: Plan) -> None:
+        """Nothing more can be done now: say what is waited for. EX-4, EX-19."""
+        if self.run.status is not ExecutionStatus.RUNNING:
+            return
+        look_at = earliest(found.until, found.deadline)
+        if self.run.in_flight:
+            if self.run.due_at != look_at:
+                self.feed(facts.Waited(look_at))
+        elif found.until is not None or found.children:
+            self.feed(facts.Rested(look_at))
+        elif found.question is not None:
+            key, approval_id = found.question
+            self.feed(facts.Paused(approval_id, key, look_at))
+        else:
+            raise AssertionError(f"{self.run.id}: nothing to do and nothing to wait for")
+
+
+_PROCESS = 3
+
+
+def _size(step: Step) -> int:
+    """How many steps it is, with all that it holds."""
+    return sum(1 for _ in walk((step,)))
+
+
+def _held(step: Step) -> tuple[str, ...]:
+    """Names of the steps in it that have results of their own: not those in loops."""
+    if isinstance(step, LoopStep):
+        return ()
+    inside = (one for _, steps in lists_of(step) for one in steps)
+    return tuple(name for one in inside for name in (one.name, *_held(one)))

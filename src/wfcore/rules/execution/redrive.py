@@ -1,0 +1,76 @@
+"""Starting again where an execution stopped: which results are kept. EX-17, contract §2."""
+
+from collections.abc import Iterator, Mapping
+
+from wfcore.errors import NotFound
+from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
+from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, lists_of
+from wfcore.rules.execution.actions import Place
+from wfcore.rules.execution.plan import lanes
+from wfcore.time import EpochMs, later
+
+FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
+
+Results = Mapping[str, StepResult]
+
+
+def kept_results(run: Execution, definition: Definition, now: EpochMs) -> Results:
+    """
+    The results of the finished steps before the first unfinished one; where that one holds
+    others, in each branch and round. What holds unfinished steps begins *now*, and goes on with
+    what is kept; a loop with the items that it had.
+
+    Raises `NotFound` where *run* is in a state that cannot be redriven.
+    """
+    if run.status not in FROM:
+        raise NotFound("Execution")
+    kept = dict(_kept(definition.steps, "", run.step_results, now))
+    return {key: kept[key] for key in run.step_results if key in kept}
+
+
+def _kept(
+    steps: tuple[Step, ...], prefix: str, results: Results, now: EpochMs
+) -> Iterator[tuple[str, StepResult]]:
+    for step in steps:
+        at = Place(step, prefix)
+        result = results.get(at.key)
+        if result is None:
+            return
+        if not _finished(result, step.continue_on_error):
+            yield from _entered(at, result, results, now)
+            return
+        yield at.key, result
+        yield from ((key, results[key]) for key in _inside(at, results))
+
+
+def _finished(result: StepResult, tolerated: bool) -> bool:
+    if result.status is StepStatus.FAILED:
+        return tolerated
+    return result.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
+
+
+def _entered(
+    at: Place, result: StepResult, results: Results, now: EpochMs
+) -> Iterator[tuple[str, StepResult]]:
+    """What is kept of a step that has not finished: what has, of the steps that it holds."""
+    step = at.step
+    if not isinstance(step, ParallelStep | LoopStep) or not result.attempts:
+        return
+    until = None if step.timeout_ms is None else later(now, step.timeout_ms)
+    anew = StepResult(StepStatus.RUNNING, now, awaits=Awaits.STEPS, until=until, items=result.items)
+    yield at.key, anew
+    for steps, prefix in lanes(at, result):
+        yield from _kept(steps, prefix, results, now)
+
+
+def _inside(at: Place, results: Results) -> Iterator[str]:
+    """Keys of everything that a step holds."""
+    if isinstance(at.step, LoopStep):
+        yield from (key for key in results if key.startswith(f"{at.key}."))
+        return
+    for _, steps in lists_of(at.step):
+        for step in steps:
+            inner = Place(step, at.prefix)
+            if inner.key in results:
+                yield inner.key
+            yield from _inside(inner, results)

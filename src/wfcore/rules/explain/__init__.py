@@ -1,0 +1,1 @@
+"""Why an execution is where it is, in words."""

@@ -1,0 +1,1 @@
+"""What starts a workflow by itself: schedules, chains, and when they may."""

@@ -1,0 +1,55 @@
+"""
+Chains: a workflow that starts some time after each completion of another. Contract §4.
+
+What a chain waits for is a key: of a workflow's id, or of a name among an owner's workflows, so
+that a workflow that was deleted and applied anew is still the one that was meant.
+"""
+
+from collections.abc import Iterable
+
+from wfcore.model.execution import Execution
+from wfcore.model.trigger import Chain, Timer, Trigger
+from wfcore.time import SECOND, later
+
+MAX_DEPTH = 20
+"""Links of a chain behind the execution that somebody started. CH-4."""
+MAX_DELAY_SECONDS = 365 * 86_400
+
+
+def key_of_id(workflow_id: str) -> str:
+    """What a chain waits for that names its workflow by id."""
+    return f"id:{workflow_id}"
+
+
+def key_of_name(owner_id: str, name: str) -> str:
+    """What a chain waits for that names a workflow of its owner."""
+    return f"name:{owner_id}:{name}"
+
+
+def keys_of(run: Execution) -> tuple[str, str]:
+    """The keys under which chains may wait for this execution."""
+    return key_of_id(run.workflow_id), key_of_name(run.workflow_owner_id, run.workflow_name)
+
+
+def exhausted(trigger: Trigger) -> bool:
+    """Whether a chain has started as often as it may. CH-3."""
+    spec = trigger.spec
+    return isinstance(spec, Chain) and spec.max_runs is not None and trigger.runs >= spec.max_runs
+
+
+def timers_after(run: Execution, triggers: Iterable[Trigger]) -> tuple[Timer, ...]:
+    """
+    A timer for each chain that waits for the completed *run*; its id is the completion's own,
+    so there is never a second one. CH-1.
+    """
+    return tuple(
+        Timer(
+            f"{trigger.id}<{run.id}",
+            trigger.id,
+            later(run.completed_at or run.accepted_at, trigger.spec.delay_seconds * SECOND),
+            cause=run.id,
+            depth=run.chain_depth + 1,
+        )
+        for trigger in triggers
+        if isinstance(trigger.spec, Chain) and not exhausted(trigger)
+    )

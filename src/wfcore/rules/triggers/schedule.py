@@ -1,0 +1,107 @@
+"""
+When a schedule fires: local times, daylight saving, and what was missed. Contract §4.
+
+A cron expression names local times. Which ones, the caller's function knows; here stands what
+instants they are, and which of them still count.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from attrs import frozen
+
+from wfcore.model.trigger import Missed, Timer, Trigger
+from wfcore.time import HOUR, EpochMs, later
+
+LocalTimes = Callable[[datetime], datetime | None]
+"""The next local time after a given one that an expression names; None: there is none."""
+
+Following = Callable[[EpochMs], EpochMs | None]
+"""The next instant after a given one at which a schedule fires; None: never again."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def following(local_times: LocalTimes, zone: tzinfo, after: EpochMs) -> EpochMs | None:
+    """
+    The first instant after *after* at which one of *local_times* is reached in *zone*.
+
+    A local time that does not exist counts at the next valid instant, one that repeats counts
+    once, the first time. SH-2.
+    """
+    moment = _EPOCH + timedelta(milliseconds=after)
+    local = local_times(moment.astimezone(zone).replace(tzinfo=None))
+    while local is not None:
+        reached = _instant(_reached(local, zone))
+        if reached > after:
+            return reached
+        local = local_times(local)
+    return None
+
+
+def _reached(local: datetime, zone: tzinfo) -> datetime:
+    """The moment (UTC) at which clocks in *zone* first show *local*, or jump over it."""
+    # Only where clocks jump over it does the second reading lie before the first.
+    return _jump(_read(local, zone, fold=1), _read(local, zone, fold=0), zone)
+
+
+def _read(local: datetime, zone: tzinfo, fold: int) -> datetime:
+    return local.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+
+
+def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+    """The moment between two at which the clocks of *zone* jump; else *after*."""
+    old = before.astimezone(zone).utcoffset()
+    while after - before > timedelta.resolution:
+        middle = before + (after - before) // 2
+        if middle.astimezone(zone).utcoffset() == old:
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _instant(moment: datetime) -> EpochMs:
+    return EpochMs((moment - _EPOCH) // timedelta(milliseconds=1))
+
+
+@frozen
+class Due:
+    """
+    What comes of a schedule that is due: the instant to start for (None: everything due was
+    missed), and the next one (None: never again).
+    """
+
+    start_for: EpochMs | None
+    next_at: EpochMs | None
+
+
+def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Following) -> Due:
+    """
+    What a schedule does that was due at *at*. At most one start, whatever piled up. SH-3, SH-4.
+
+    An instant that lies back no more than *grace_ms* is on time; of several the latest counts
+    for all. Where all of them lie back further, they were missed.
+    """
+    latest = at if now - at <= grace_ms else following(later(now, -grace_ms - 1))
+    if latest is None or latest > now:
+        return Due(at if missed is Missed.ONCE else None, following(now))
+    after = following(latest)
+    while after is not None and after <= now:
+        latest, after = after, following(after)
+    return Due(latest, after)
+
+
+def timer_at(trigger: Trigger, at: EpochMs) -> Timer:
+    """The row that stands for one instant of a schedule. SH-1."""
+    return Timer(f"{trigger.id}@{at}", trigger.id, at)
+
+
+def planned_ahead(trigger: Trigger, now: EpochMs) -> bool:
+    """
+    Whether the next instant of a schedule was found under a clock that was far ahead: what is
+    told of the trigger lies more than an hour in the future. A clock that was set back by less
+    was corrected, and no local time fires twice. SH-9.
+    """
+    known = (trigger.created_at, trigger.last_run_at or 0, trigger.refused_at or 0)
+    return max(known) > later(now, HOUR)

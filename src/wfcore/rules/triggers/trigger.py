@@ -1,0 +1,156 @@
+"""
+Triggers: what becomes of them when a definition is applied, and whether one may start now.
+
+A trigger is the same one as long as it waits for the same: the same workflow, the same local
+times. Then its number of runs and its pending timers stay.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.trigger import (
+    Chain,
+    Refusal,
+    Schedule,
+    Standing,
+    Timer,
+    Trigger,
+    TriggerSpec,
+    TriggerState,
+)
+from wfcore.model.workflow import Workflow
+from wfcore.rules.definition.triggers import identity
+from wfcore.rules.triggers.chain import MAX_DEPTH, exhausted
+from wfcore.time import EpochMs
+
+
+@frozen
+class Wanted:
+    """A trigger as a definition asks for it, and the key of the workflow that it waits for."""
+
+    spec: TriggerSpec
+    watches: str | None = None
+
+
+@frozen
+class Change:
+    """What applying a definition does to triggers: `begun` and `kept` are put, `gone` deleted."""
+
+    begun: tuple[Trigger, ...] = ()
+    kept: tuple[Trigger, ...] = ()
+    gone: tuple[Trigger, ...] = ()
+
+
+def applied(
+    workflow: Workflow,
+    wanted: Sequence[Wanted],
+    stored: Sequence[Trigger],
+    new_id: Callable[[], str],
+    now: EpochMs,
+) -> Change:
+    """
+    From the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
+
+    What waits for the same as before keeps its number of runs; what is not wanted any more goes,
+    and its pending timers with it.
+    """
+    known = {_identity(one.spec, one.watches): one for one in stored}
+    begun: list[Trigger] = []
+    kept: list[Trigger] = []
+    for one in wanted:
+        old = known.pop(_identity(one.spec, one.watches), None)
+        if old is None:
+            id = new_id()
+            begun.append(Trigger(id, workflow.id, workflow.owner_id, one.spec, now, one.watches))
+        elif old.spec != one.spec:
+            kept.append(evolve(old, spec=one.spec))
+    return Change(tuple(begun), tuple(kept), tuple(known.values()))
+
+
+def _identity(spec: TriggerSpec, watches: str | None) -> tuple[str, ...]:
+    return identity(spec) if watches is None else (watches,)
+
+
+def needs_plan(spec: TriggerSpec, plan: Plan) -> bool:
+    """Schedules need the plan PRO or above; chains do not. SH-7."""
+    return isinstance(spec, Schedule) and plan is Plan.FREE
+
+
+def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -> Refusal | None:
+    """
+    Why *trigger* starts nothing although *timer* is due; None: it may start.
+
+    *sees*: whether its owner can (still) see the workflow that it waits for. SH-7, CH-3 to CH-5.
+    """
+    if blocked := blocked_by(trigger.spec, owner):
+        return blocked
+    if exhausted(trigger):
+        return Refusal.MAX_RUNS
+    if timer.depth > MAX_DEPTH:
+        return Refusal.CHAIN_TOO_DEEP
+    return None if sees else Refusal.ACCESS_LOST
+
+
+def blocked_by(spec: TriggerSpec, owner: Account | None) -> Refusal | None:
+    """What about its owner keeps a trigger from starting anything."""
+    if owner is None or owner.status is not AccountStatus.ACTIVE:
+        return Refusal.ACCOUNT_BLOCKED
+    return Refusal.PLAN_LIMIT if needs_plan(spec, owner.plan) else None
+
+
+def standing(
+    trigger: Trigger, owner: Account | None, watched: bool, next_at: EpochMs | None
+) -> Standing:
+    """
+    How *trigger* stands now. *watched*: whether the workflow that it waits for is there, and
+    its owner sees it.
+    """
+    if blocked := blocked_by(trigger.spec, owner):
+        return Standing(TriggerState.BLOCKED, SAYS[blocked], next_at)
+    if exhausted(trigger):
+        return Standing(TriggerState.EXHAUSTED, SAYS[Refusal.MAX_RUNS], next_at)
+    if isinstance(trigger.spec, Chain) and not watched:
+        why = f"The workflow {trigger.spec.workflow!r} is not there, or not visible any more"
+        return Standing(TriggerState.BLOCKED, why, next_at)
+    if isinstance(trigger.spec, Schedule) and next_at is None:
+        return Standing(TriggerState.EXHAUSTED, "The schedule names no further time")
+    return Standing(TriggerState.ACTIVE, None, next_at)
+
+
+SAYS: Mapping[Refusal, str] = {
+    Refusal.MAX_RUNS: "It has started as often as `maxRuns` allows",
+    Refusal.CHAIN_TOO_DEEP: f"The chain of workflows would be deeper than {MAX_DEPTH}",
+    Refusal.PLAN_LIMIT: "Schedules need the plan PRO or above",
+    Refusal.ACCOUNT_BLOCKED: "The account of its owner is disabled or locked",
+    Refusal.ACCESS_LOST: "Its owner cannot see the workflow any more that it waits for",
+    Refusal.LIMIT_REACHED: "As many executions as `concurrency` allows had not ended",
+    Refusal.INVALID_INPUT: "The variables' defaults do not make a valid start",
+    Refusal.UNREADABLE: "The server does not know the expression or the time zone",
+    Refusal.MISSED: "It was due while no server ran, and missed starts are skipped",
+}
+"""What people are told of each refusal."""
+
+
+def ran(trigger: Trigger, now: EpochMs) -> Trigger:
+    """One more start. CH-3."""
+    return evolve(trigger, runs=trigger.runs + 1, last_run_at=now)
+
+
+def refused(trigger: Trigger, why: Refusal, now: EpochMs) -> Trigger:
+    """It was due and started nothing."""
+    return evolve(trigger, refusal=why, refused_at=now)
+
+
+_STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNREADABLE})
+
+
+def is_news(trigger: Trigger, why: Refusal) -> bool:
+    """
+    Whether the audit log should tell of this refusal: what lasts is told once, not each minute,
+    until the trigger has started something again.
+    """
+    since = trigger.last_run_at or 0
+    told = trigger.refusal is why and (trigger.refused_at or 0) >= since
+    return not (told and why in _STANDING)

@@ -1,0 +1,1 @@
+"""Webhooks: their machine, the senders' signatures, and statistics."""

@@ -1,0 +1,287 @@
+"""Webhooks: their machine, who may trigger one, how it changes, how many there may be."""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+
+from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthenticated
+from wfcore.machine import Machine, Row
+from wfcore.model.access import Account, ApiKey, Plan, Principal
+from wfcore.model.webhook import (
+    AuthMode,
+    Delivery,
+    DisabledReason,
+    Scheme,
+    Webhook,
+    WebhookStatus,
+)
+from wfcore.model.webhook import WebhookStatus as S
+from wfcore.model.workflow import Definition
+from wfcore.rules.limits import (
+    DELIVERY_PAYLOAD,
+    MAX_NAME,
+    MAX_SECRET_OVERLAP,
+    WEBHOOKS_PER_ACCOUNT,
+)
+from wfcore.rules.variables import check_printable
+from wfcore.rules.webhooks.scheme import check_secret
+from wfcore.time import DurationMs, EpochMs, later
+
+
+@frozen
+class Disabled:
+    """Its owner, or the operator, switched it off."""
+
+
+@frozen
+class PlanExceeded:
+    """A downgrade left the account with more webhooks than its plan allows; this is a newer one."""
+
+
+@frozen
+class WorkflowDeleted:
+    """There is nothing left to start."""
+
+
+@frozen
+class AccessLost:
+    """Its owner may no longer EDIT the workflow."""
+
+
+@frozen
+class Enabled:
+    """Its owner, the operator or an upgrade switched it on; plan and access allow it."""
+
+
+Fact: TypeAlias = Disabled | PlanExceeded | WorkflowDeleted | AccessLost | Enabled
+
+# fmt: off
+WEBHOOK = Machine(
+    name="webhook",
+    initial=S.ACTIVE,
+    final=frozenset(),
+    rows=(
+        Row(S.ACTIVE,   Disabled,        S.DISABLED, "WH-14"),
+        Row(S.ACTIVE,   PlanExceeded,    S.DISABLED, "WH-5"),
+        Row(S.ACTIVE,   WorkflowDeleted, S.DISABLED, "WH-10"),
+        Row(S.ACTIVE,   AccessLost,      S.DISABLED, "WH-10"),
+        Row(S.DISABLED, Disabled,        S.DISABLED, "WH-15"),
+        Row(S.DISABLED, PlanExceeded,    S.DISABLED, "WH-15"),
+        Row(S.DISABLED, WorkflowDeleted, S.DISABLED, "WH-15"),
+        Row(S.DISABLED, AccessLost,      S.DISABLED, "WH-15"),
+        Row(S.DISABLED, Enabled,         S.ACTIVE,   "WH-14"),
+    ),
+)
+# fmt: on
+
+BECAUSE: Mapping[DisabledReason, Fact] = {
+    DisabledReason.MANUAL: Disabled(),
+    DisabledReason.PLAN_LIMIT: PlanExceeded(),
+    DisabledReason.WORKFLOW_DELETED: WorkflowDeleted(),
+    DisabledReason.ACCESS_LOST: AccessLost(),
+}
+"""The fact behind each reason for which a webhook is disabled."""
+
+REASON: Mapping[type, DisabledReason] = {type(fact): reason for reason, fact in BECAUSE.items()}
+
+
+MAX_REASON = 500
+"""Characters of the reason that is kept of a refused delivery."""
+
+_KEY_WORDS: Mapping[AuthReason, str] = {
+    AuthReason.MISSING: "the request carries no API key",
+    AuthReason.MALFORMED: "what stands where a key should be is no API key",
+    AuthReason.UNKNOWN_KEY: "there is no such API key",
+    AuthReason.BAD_SECRET: "the secret part of the API key is wrong",
+    AuthReason.REVOKED: "the API key is revoked",
+    AuthReason.EXPIRED: "the API key is expired",
+    AuthReason.SCOPE_MISSING: "the API key lacks the scope WEBHOOK_TRIGGER",
+    AuthReason.NOT_BOUND_KEY: "the API key is not the one that the webhook is bound to",
+    AuthReason.WRONG_ACCOUNT: "the API key belongs to another account than the webhook",
+    AuthReason.SIGNATURE_MISMATCH: "the signature does not fit",
+    AuthReason.SESSION_INVALID: "the session is over",
+}
+
+
+def require_bound_key(webhook: Webhook, who: Principal) -> None:
+    """
+    In key mode exactly the bound key, of the webhook's own account, opens the door; the
+    webhook's secret does not. WH-1, WH-11.
+
+    Raises `Unauthenticated`.
+    """
+    key_id = who.key.id if who.key else None
+    if key_id != webhook.api_key_id:
+        raise Unauthenticated(AuthReason.NOT_BOUND_KEY, who.account.id, key_id)
+    if who.account.id != webhook.owner_id:
+        raise Unauthenticated(AuthReason.WRONG_ACCOUNT, who.account.id, key_id)
+
+
+def require_triggerable(webhook: Webhook) -> None:
+    """Raises `Conflict` where the webhook is disabled. WH-2."""
+    if webhook.status is WebhookStatus.DISABLED:
+        raise Conflict("The webhook is disabled")
+
+
+def require_plan(plan: Plan) -> None:
+    """Webhooks need the Pro plan or above. Raises `Forbidden`. WH-3."""
+    if plan is Plan.FREE:
+        raise Forbidden("Webhooks need the plan PRO or above")
+
+
+def require_room(plan: Plan, older: Sequence[Webhook]) -> None:
+    """
+    A webhook must be one of the first of its account, as many as the plan allows, active or
+    not. *older*: the account's webhooks that were made before it. WH-4.
+
+    Raises `Conflict`.
+    """
+    limit = WEBHOOKS_PER_ACCOUNT[plan]
+    if limit is not None and len(older) >= limit:
+        raise Conflict(
+            f"The plan {plan} allows {limit} webhooks, active or not; delete one or upgrade"
+        )
+
+
+def older_than(webhook_id: str, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """Those of an account that were made before that one; all of them before a new one."""
+    by_age = _by_age(webhooks)
+    return tuple(takewhile(lambda webhook: webhook.id != webhook_id, by_age))
+
+
+def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """The active ones of the newest above the plan's number: a downgrade disables them. WH-5."""
+    limit = WEBHOOKS_PER_ACCOUNT[plan]
+    over = _by_age(webhooks)[limit:] if limit is not None else ()
+    return tuple(webhook for webhook in over if webhook.status is WebhookStatus.ACTIVE)
+
+
+def back_within(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    """Those that a downgrade disabled and for which *plan* has room: they come back. WH-16."""
+    within = _by_age(webhooks)[: WEBHOOKS_PER_ACCOUNT[plan]]
+    return tuple(one for one in within if one.disabled_reason is DisabledReason.PLAN_LIMIT)
+
+
+def _by_age(webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
+    return tuple(sorted(webhooks, key=lambda webhook: (webhook.created_at, webhook.id)))
+
+
+def moved(webhook: Webhook, fact: Fact, now: EpochMs) -> Webhook:
+    """
+    Fold one fact into a webhook. What disables a disabled one changes nothing: its first
+    reason stays. WH-14, WH-15.
+
+    Raises `IllegalMove` where the table has no row: an active one cannot be enabled.
+    """
+    status = WEBHOOK.target(webhook.status, type(fact))
+    if status is webhook.status:
+        return webhook
+    reason = REASON.get(type(fact))
+    return evolve(webhook, status=status, disabled_reason=reason, updated_at=now)
+
+
+def disabled(webhook: Webhook, reason: DisabledReason, now: EpochMs) -> Webhook:
+    """The webhook, disabled. The first reason stays."""
+    return moved(webhook, BECAUSE[reason], now)
+
+
+def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
+    """The webhook, active again. The caller has checked plan and access."""
+    return moved(webhook, Enabled(), now)
+
+
+def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:
+    """The bound key must be a live one of the webhook's owner. Raises `InvalidInput`. WH-6."""
+    if key is None or key.account_id != owner.id:
+        raise InvalidInput("apiKeyId", "must be the id of one of your own API keys")
+    if key.revoked_at is not None or (key.expires_at is not None and now >= key.expires_at):
+        raise InvalidInput("apiKeyId", "is revoked or expired")
+    return key
+
+
+def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
+    """
+    The webhook with its key changed. The move to key mode is one-way. WH-7.
+
+    Raises `Conflict` where a key would be taken away.
+    """
+    if api_key_id is None:
+        if webhook.auth_mode is AuthMode.API_KEY:
+            raise Conflict("A webhook bound to a key cannot go back to another mode")
+        return webhook
+    return evolve(webhook, api_key_id=api_key_id, old_secret=None, old_secret_until=None)
+
+
+def current_secrets(webhook: Webhook, now: EpochMs) -> tuple[str, ...]:
+    """The secrets that are good at *now*: the one before too, as long as both are. WH-19."""
+    new, old, until = webhook.secret_key, webhook.old_secret, webhook.old_secret_until
+    overlaps = old is not None and until is not None and now < until
+    return tuple(secret for secret in (new, old if overlaps else None) if secret)
+
+
+def rekeyed(
+    webhook: Webhook, scheme: Scheme, secret: str | None, overlap: DurationMs, now: EpochMs
+) -> Webhook:
+    """
+    The webhook signed by *scheme* with *secret* (None: the one it has). The secret before stays
+    good for *overlap* beside a new one of the same scheme. WH-17 to WH-19.
+
+    Raises `Conflict` in key mode, `InvalidInput`.
+    """
+    if webhook.auth_mode is AuthMode.API_KEY:
+        raise Conflict("A webhook bound to a key takes no signatures")
+    if not 0 <= overlap <= MAX_SECRET_OVERLAP:
+        raise InvalidInput("overlap", f"must be 0 to {MAX_SECRET_OVERLAP} milliseconds (30 days)")
+    if secret is None and webhook.secret_key is None:
+        raise InvalidInput("secret", "is required: this webhook has none")
+    chosen = check_secret(scheme, secret or webhook.secret_key or "")
+    changed = evolve(webhook, scheme=scheme, secret_key=chosen)
+    if scheme is not webhook.scheme:
+        return evolve(changed, old_secret=None, old_secret_until=None)
+    if webhook.secret_key in (None, chosen):
+        return changed
+    until = later(now, overlap)
+    return evolve(changed, old_secret=webhook.secret_key, old_secret_until=until)
+
+
+def refusal_in_words(error: Unauthenticated) -> str:
+    """Why the credentials of a delivery were not good, for the webhook's owner alone. WH-20."""
+    return error.detail or _KEY_WORDS[error.reason]
+
+
+def keeps_payload(definition: Definition, size: int) -> bool:
+    """
+    Whether what a refused delivery of *size* bytes carried is kept to be replayed: not where the
+    workflow takes secrets, as one may be in it. WH-21.
+    """
+    takes_secrets = any(one.secret for one in definition.variables.values())
+    return size <= DELIVERY_PAYLOAD and not takes_secrets
+
+
+def may_be_replayed(delivery: Delivery) -> bool:
+    """Whether something of it was kept: its payload, or the execution that it started. WH-22."""
+    return delivery.execution_id is not None or delivery.payload is not None
+
+
+def check_mapping(mapping: object) -> Mapping[str, str] | None:
+    """`variableMapping`: variable name to top-level field name. Raises `InvalidInput`. WH-8."""
+    if mapping is None:
+        return None
+    if not isinstance(mapping, Mapping):
+        raise InvalidInput("variableMapping", "must be an object")
+    for name, field in mapping.items():
+        if not name or "\0" in name or not isinstance(field, str) or not field:
+            raise InvalidInput(
+                f"variableMapping.{name}", "must be the name of a top-level payload field"
+            )
+    return dict(mapping)
+
+
+def check_name(name: str) -> str:
+    """A webhook's or key's name. Raises `InvalidInput`."""
+    if not name.strip() or len(name) > MAX_NAME:
+        raise InvalidInput("name", f"must have 1 to {MAX_NAME} characters")
+    check_printable("name", name)
+    return name

@@ -1,0 +1,287 @@
+"""
+A store beside plain dicts: the same script for both, every answer compared.
+
+    class MyComparison(StoreComparison):
+        async def open(self, folder):
+            return await MyStore.open(folder / "my.db")
+
+    TestMyStore = MyComparison.TestCase
+
+Hypothesis writes the script: units that read, put, delete and count, side by side, with fresh
+versions and stale ones; commits and units left without; claims, leases, purges; every list.
+What fails is shrunk to the shortest script that still does.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, evolve, field
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from wfcore.errors import Stale
+from wfcore.model.access import Login, Session, Share
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import Workflow
+from wfcore.ports.store import Slots, Store
+from wfcore.testing.builders import NOW
+from wfcore.testing.comparison.model import (
+    Change,
+    Count,
+    Delete,
+    Purge,
+    Put,
+    State,
+    after,
+    claimed,
+    key_of,
+)
+from wfcore.testing.comparison.records import GOING, RECORDS, ids, moments, workers
+from wfcore.testing.comparison.requests import ASKS, Ask
+from wfcore.testing.contracts.keeping import REPOSITORY, collect
+from wfcore.time import EpochMs
+
+UNTIL = EpochMs(NOW + 2)
+COMPARED = (Workflow, Webhook)
+"""What is deleted by version; sessions, logins and shares are deleted whatever they are."""
+VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
+"""From which version a record is put: the one that the unit sees, or another."""
+
+_units = st.sampled_from(("first", "second"))
+_open_units = st.runner().flatmap(lambda script: st.sampled_from(sorted(script.units)))
+
+
+@define(eq=False)
+class OpenUnit:
+    """A unit in a task of its own, as a use case would have it, and what it has collected."""
+
+    orders: "asyncio.Queue[Any]"
+    task: "asyncio.Task[None]"
+    began: int
+    changes: list[Change] = field(factory=list)
+
+    async def do(self, deed: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Let the unit's own task do it."""
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        await self.orders.put((deed, done))
+        await asyncio.wait((done, self.task), return_when=asyncio.FIRST_COMPLETED)
+        if self.task.done():
+            self.task.result()  # a store that broke breaks the script
+        return done.result()
+
+    async def leave(self) -> None:
+        """End the task, and with it the unit."""
+        await self.orders.put(None)
+        await self.task
+
+
+async def _serve(store: Store, orders: "asyncio.Queue[Any]") -> None:
+    async with store.unit() as unit:
+        while (order := await orders.get()) is not None:
+            deed, done = order
+            try:
+                done.set_result(await deed(unit))
+            except Stale as stale:
+                done.set_exception(stale)
+
+
+class StoreComparison(RuleBasedStateMachine):
+    """Subclasses give `open`: a new, empty store, whose files (if any) are below the folder."""
+
+    async def open(self, folder: Path) -> Store:
+        raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._loop = asyncio.Runner()
+        self.store = self._loop.run(self.open(Path(self._folder.name)))
+        for worker in ("w1", "w2"):
+            self._loop.run(self.store.enlist(worker))
+        self.past = [State()]
+        self.units: dict[str, OpenUnit] = {}
+
+    @property
+    def state(self) -> State:
+        """What is committed."""
+        return self.past[-1]
+
+    def teardown(self) -> None:
+        for unit in list(self.units.values()):
+            self._loop.run(unit.leave())
+        self._loop.run(self.store.close())
+        self._loop.close()
+        self._folder.cleanup()
+
+    # Units
+
+    @rule(records=st.lists(RECORDS, min_size=1, max_size=3))
+    def keep(self, records: list[Any]) -> None:
+        """A unit that nobody stands beside, with fresh versions."""
+        self._begin("alone")
+        for record in records:
+            self._put("alone", record, "seen")
+        self._commit("alone")
+
+    @rule(unit=_units, record=RECORDS, version=VERSIONS)
+    def put(self, unit: str, record: Any, version: str) -> None:
+        """Put or append a record."""
+        self._begin(unit)
+        self._put(unit, record, version)
+
+    @rule(unit=_units, id=ids, status=st.sampled_from(ExecutionStatus))
+    def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
+        """Put an execution back with another status; its worker keeps it while it runs."""
+        self._begin(unit)
+        run = self._seen(unit).get(Execution, id)
+        if run is not None:
+            worker = run.worker if status is ExecutionStatus.RUNNING else None
+            self._put(unit, evolve(run, status=status, worker=worker), "seen")
+
+    @rule(unit=_units, record=GOING)
+    def delete(self, unit: str, record: Any) -> None:
+        """Delete what is deleted by its key, or by the version that the unit sees; or purge."""
+        self._begin(unit)
+        kind, key = type(record), key_of(record)
+        repository = REPOSITORY[kind]
+        if kind is Execution:
+            self._collect(unit, Purge(*key), lambda kept: kept.executions.purge(*key))
+        elif kind in (Session, Login, Share):
+            change = Delete(kind, key)
+            self._collect(unit, change, lambda kept: getattr(kept, repository).delete(*key))
+        elif kind in COMPARED:
+            gone = evolve(record, version=self._version(unit, record, "seen"))
+            change = Delete(kind, key, gone.version)
+            self._collect(unit, change, lambda kept: getattr(kept, repository).delete(gone))
+
+    @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
+    def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
+        """Count an answer."""
+        self._begin(unit)
+        said = (webhook, "2023-11-14", status, at)
+        self._collect(unit, Count(*said), lambda kept: kept.webhooks.tally(*said))
+
+    @precondition(lambda self: self.units)
+    @rule(unit=_open_units, ask=ASKS)
+    def ask_unit(self, unit: str, ask: Ask) -> None:
+        """A unit sees what it has put itself, over what was there some time since it began."""
+        open = self.units[unit]
+        states = [after(state, open.changes) for state in self.past[open.began :]]
+        try:
+            answer = _plain(self._loop.run(open.do(ask.ask)))
+        except Stale:
+            assert not all(fits for _, fits in states), f"{ask}: Stale, and nobody was faster"
+            return
+        if any(fits for _, fits in states):
+            allowed = [_plain(ask.answer(state)) for state, _ in states]
+            assert answer in allowed, f"{ask}: {answer}, expected {allowed[-1]}"
+
+    @precondition(lambda self: self.units)
+    @rule(unit=_open_units, commits=st.sampled_from((True, True, True, False)))
+    def end(self, unit: str, commits: bool) -> None:
+        """Commit a unit: all of it, or `Stale` and nothing. Or leave it: nothing."""
+        if commits:
+            self._commit(unit)
+        else:
+            self._loop.run(self.units.pop(unit).leave())
+
+    # The store
+
+    @rule(ask=ASKS)
+    def ask(self, ask: Ask) -> None:
+        """A view sees what is committed."""
+
+        async def look() -> Any:
+            async with self.store.view() as view:
+                return await ask.ask(view)
+
+        answer, expected = _plain(self._loop.run(look())), _plain(ask.answer(self.state))
+        assert answer == expected, f"{ask}: {answer}, expected {expected}"
+
+    @precondition(lambda self: self.state.all(Execution))
+    @rule(worker=workers, now=moments, places=st.integers(1, 4), limit=st.integers(1, 3))
+    def claim(self, worker: str, now: EpochMs, places: int, limit: int) -> None:
+        """A worker takes what is due."""
+        slots = Slots(places)
+        got = self._loop.run(self.store.claim(worker, now, UNTIL, slots, limit))
+        state, _ = after(self.state, ())
+        claimed(state, worker, now, UNTIL, slots, limit, got)
+        self.past.append(state)
+
+    @precondition(lambda self: any(run.worker for run in self.state.all(Execution)))
+    @rule(worker=workers, ids=st.sets(ids), until=moments)
+    def extend(self, worker: str, ids: set[str], until: EpochMs) -> None:
+        """A worker says that it is alive."""
+        kept = self._loop.run(self.store.extend(worker, ids, until))
+        state, _ = after(self.state, ())
+        mine = (run for run in state.all(Execution) if run.worker == worker and run.id in ids)
+        held = {run.id: run.due_at for run in mine}
+        assert kept == held, f"extended {sorted(kept)}, held are {sorted(held)}"
+        state.leases.update(dict.fromkeys(held, until))
+        self.past.append(state)
+
+    # Inside
+
+    def _begin(self, unit: str) -> None:
+        """Open that unit, where it is not open yet."""
+
+        async def begin() -> OpenUnit:
+            orders: asyncio.Queue[Any] = asyncio.Queue()
+            task = asyncio.create_task(_serve(self.store, orders))
+            return OpenUnit(orders, task, len(self.past) - 1)
+
+        if unit not in self.units:
+            self.units[unit] = self._loop.run(begin())
+
+    def _put(self, unit: str, record: Any, version: str) -> None:
+        if hasattr(record, "version"):
+            record = evolve(record, version=self._version(unit, record, version))
+        self._collect(unit, Put(record), lambda kept: collect(kept, record))
+
+    def _collect(self, unit: str, change: Change, deed: Callable[[Any], None]) -> None:
+        async def do(kept: Any) -> None:
+            deed(kept)
+
+        open = self.units[unit]
+        self._loop.run(open.do(do))
+        open.changes.append(change)
+
+    def _commit(self, unit: str) -> None:
+        open = self.units.pop(unit)
+        state, fits = after(self.state, open.changes)
+
+        async def commit() -> bool:
+            try:
+                await open.do(lambda kept: kept.commit())
+            except Stale:
+                return False
+            finally:
+                await open.leave()
+            return True
+
+        stored = self._loop.run(commit())
+        end = "stored" if stored else "Stale"
+        assert stored == fits, f"{end}, which was not expected: {', '.join(map(str, open.changes))}"
+        if stored:
+            self.past.append(state)
+
+    def _seen(self, unit: str) -> State:
+        """What the unit sees, where nobody commits beside it."""
+        return after(self.state, self.units[unit].changes)[0]
+
+    def _version(self, unit: str, record: Any, wanted: str) -> int:
+        stored: Any = self._seen(unit).get(type(record), *key_of(record))
+        seen = stored.version if stored is not None else 0
+        return {"seen": seen, "new": 0, "old": max(seen - 1, 0), "ahead": seen + 1}[wanted]
+
+
+def _plain(answer: Any) -> Any:
+    """Sequences as lists, so that a tuple is no difference."""
+    if isinstance(answer, Sequence) and not isinstance(answer, str):
+        return list(answer)
+    return evolve(answer, rows=tuple(answer.rows)) if isinstance(answer, Page) else answer

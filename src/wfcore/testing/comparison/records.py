@@ -1,0 +1,97 @@
+"""The records that `StoreComparison` puts: of every kind, and few enough to meet."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from wfcore.model.access import Permission
+from wfcore.model.approval import Approval, ApprovalStatus, Assent
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.page import PageCursor, PageRequest
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.time import DAY, EpochMs
+
+TWO = ("acc_1", "acc_2")
+moments = st.integers(-2, 3).map(lambda by: EpochMs(NOW + by))
+workers = st.sampled_from(("w1", "w2"))
+ids = st.sampled_from(("a", "b", "c"))
+_emails = st.sampled_from(("x@e.org", "y@e.org"))
+owners = st.sampled_from(TWO)
+flows = st.sampled_from(("wf_1", "wf_2"))
+runs = st.sampled_from(("exec_1", "exec_2"))
+names = st.sampled_from(("X", "Y"))
+limits = st.integers(1, 3)
+
+
+def _pages(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[PageRequest]:
+    behind = st.builds(PageRequest, size=limits, after=st.builds(PageCursor, keys, ids))
+    return st.builds(PageRequest, st.integers(1, 2), limits) | behind
+
+
+pages, pages_by_name = _pages(moments), _pages(names)
+
+
+def _executions() -> st.SearchStrategy[Execution]:
+    return st.builds(
+        make.execution,
+        ids,
+        owner_id=owners,
+        workflow_id=flows,
+        accepted_at=moments,
+        status=st.sampled_from(ExecutionStatus),
+        trigger_source=st.sampled_from(tuple(TriggerSource)[:3]),
+        due_at=st.none() | moments,
+        worker=st.none() | workers,
+        completed_at=st.none() | moments,
+        redrive_of=st.none() | ids,
+        step_results=st.dictionaries(
+            st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
+        ),
+    )
+
+
+def _approvals() -> st.SearchStrategy[Approval]:
+    return st.builds(
+        make.approval,
+        ids,
+        execution_id=runs,
+        workflow_id=flows,
+        owner_id=owners,
+        workflow_owner_id=owners,
+        status=st.sampled_from(ApprovalStatus),
+        created_at=moments,
+        expires_at=moments,
+        approvers=st.sampled_from(((), ("acc_2",), (" Acc_1@example.org",))),
+        allow_self_approval=st.booleans(),
+        assents=st.sampled_from(((), (Assent("x", "acc_1", NOW),))),
+    )
+
+
+_workflows = st.builds(make.workflow, ids, name=names, owner_id=owners)
+_shares = st.builds(make.share, ids, owners, permission=st.sampled_from(Permission))
+_webhooks = st.builds(make.webhook, ids, owner_id=owners, workflow_id=flows, created_at=moments)
+_sessions = st.builds(make.session, ids, created_at=moments)
+_logins = st.builds(make.login, ids, last_failure_at=moments)
+RECORDS: st.SearchStrategy[Any] = st.one_of(
+    _executions(),
+    st.builds(make.account, ids, email=_emails, created_at=moments),
+    _workflows,
+    _executions(),
+    _approvals(),
+    _executions(),
+    st.builds(make.event, st.integers(1, 3), runs),
+    _shares,
+    _webhooks,
+    st.builds(make.replay, ids, created_at=st.sampled_from((NOW, NOW + DAY - 1, NOW + DAY))),
+    st.builds(make.artifact, ids, execution_id=runs, created_at=moments),
+    st.builds(make.key, ids, account_id=owners, created_at=moments),
+    _sessions,
+    _logins,
+    st.builds(make.audit_entry, ids, at=moments),
+)
+"""Records of every kind that may be put, few enough to meet."""
+GOING: st.SearchStrategy[Any] = st.one_of(
+    st.builds(make.execution, ids), _workflows, _shares, _webhooks, _sessions, _logins
+)
+"""Records of the kinds that may be deleted, or purged."""

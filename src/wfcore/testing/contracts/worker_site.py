@@ -1,0 +1,190 @@
+"""What the dispatcher's contract acts in: services over memory, and shortcuts to use them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
+
+from attrs import define, evolve, frozen
+
+from wfcore.errors import NotFound, StoreUnavailable
+from wfcore.memory import MemoryStore
+from wfcore.model.access import Account, Plan, Principal
+from wfcore.model.approval import DecisionSource
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.workflow import CodeStep, Definition, Language, Step
+from wfcore.ports.dispatch import Dispatcher, Wakeup
+from wfcore.ports.runtime import Job, JobRunner
+from wfcore.rules.approval.machine import Approve
+from wfcore.testing.fakes import (
+    CountingIds,
+    CountingTokens,
+    ManualClock,
+    NotedHints,
+    PathTemplates,
+    PlainPasswords,
+)
+from wfcore.testing.fakes_running import DictFiles, HeldRunner, counters_in_memory
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.executions import executions, starting
+from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.upkeep import sweeping
+from wfcore.usecases.workflows import workflows
+
+R = TypeVar("R")
+
+PATIENCE_S = 30
+"""After so long, what should have come by itself does not come."""
+
+
+def code(name: str) -> CodeStep:
+    """A step that a runner is asked to run."""
+    return CodeStep(name, Language.BASH, ":")
+
+
+@define
+class Weather:
+    """A `Gate` that lets others run first, and refuses the next writes where it is told to."""
+
+    refuses: int = 0
+
+    async def __call__(
+        self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
+    ) -> R:
+        await asyncio.sleep(0)
+        if writes and self.refuses:
+            self.refuses -= 1
+            raise StoreUnavailable(detail="a storm")
+        return apply()
+
+
+@define
+class Site:
+    """Services whose store and time are in the hands of the test."""
+
+    services: Services
+    clock: ManualClock
+    weather: Weather
+
+    @classmethod
+    def made(cls, wakeup: Wakeup) -> "Site":
+        clock, weather = ManualClock(), Weather()
+        services = Services(
+            store=MemoryStore(weather),
+            counters=counters_in_memory(),
+            files=DictFiles(),
+            clock=clock,
+            ids=CountingIds(),
+            tokens=CountingTokens(),
+            passwords=PlainPasswords(),
+            templates=PathTemplates(),
+            wakeup=wakeup,
+            signing_key=b"k" * 32,
+        )
+        return cls(services, clock, weather)
+
+    def with_policy(self, **changes: Any) -> "Site":
+        """The same site under another policy."""
+        policy: Policy = evolve(self.services.policy, **changes)
+        return evolve(self, services=evolve(self.services, policy=policy))
+
+    def deaf(self) -> "Site":
+        """The same store seen by another process: its hints do not come here."""
+        return evolve(self, services=evolve(self.services, wakeup=NotedHints()))
+
+    async def start(self, steps: int = 1, email: str = "ann@example.org", **how: Any) -> str:
+        """Start an execution of so many steps, named s0, s1 and so on; its id."""
+        return await self.start_of(*(code(f"s{n}") for n in range(steps)), email=email, **how)
+
+    async def start_of(self, *steps: Step, email: str = "ann@example.org", **how: Any) -> str:
+        """Start an execution of these steps; its id."""
+        account = await self._account(email)
+        flow = Definition(f"flow {len(steps)}", steps, ())
+        applied = await workflows.apply_workflow(self.services, account.id, flow)
+        who = Principal(account)
+        started = await starting.start_execution(self.services, who, applied.id, {}, **how)
+        return started.execution_id
+
+    async def approve(self, execution_id: str) -> None:
+        """Approve what the execution asks."""
+        for approval in await approvals.approvals_of(self.services, None, execution_id):
+            asked = approvals.Decide(approval.id, Approve(), DecisionSource.API)
+            await approvals.decide_approval(self.services, None, asked)
+
+    async def _account(self, email: str) -> Account:
+        try:
+            return await accounts.find_account(self.services, email)
+        except NotFound:
+            return await accounts.create_account(self.services, email, Plan.PRO)
+
+    async def read(self, execution_id: str) -> Execution:
+        return await executions.read_execution(self.services, None, execution_id)
+
+    async def until_status(self, execution_id: str, status: ExecutionStatus) -> Execution:
+        """The execution as soon as it has that status."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (run := await self.read(execution_id)).status is not status:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        return run
+
+    async def lose_lease(self, execution_id: str) -> None:
+        """Let the lease end before anybody extends it, and have that found out."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.read(execution_id)).status is not ExecutionStatus.INTERRUPTED:
+                self.clock.advance(self.services.policy.lease_ms + 1)
+                await sweeping.recover(self.services)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait for a condition that something beside the test brings about."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():  # noqa: ASYNC110 - polls what has no event
+            await asyncio.sleep(0.001)
+
+
+Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Dispatcher]
+"""Makes a dispatcher for a worker of that name."""
+
+
+@frozen
+class Work:
+    """A dispatcher at work, and the runner that it gives steps to."""
+
+    dispatcher: Dispatcher
+    runner: HeldRunner
+
+    @property
+    def runs(self) -> Sequence[tuple[str, str]]:
+        """Execution and step of everything that runs."""
+        return names(self.runner.running)
+
+    async def until_runs(self, *steps: tuple[str, str]) -> None:
+        """Wait until exactly these steps run."""
+        await until(lambda: sorted(self.runs) == sorted(steps))
+
+    async def stop(self, drain_s: float) -> None:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            await self.dispatcher.stop(drain_s)
+
+
+def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
+    """Execution and step of each job."""
+    return [(job.execution_id, job.step_name) for job in jobs]
+
+
+@asynccontextmanager
+async def at_work(
+    site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, worker: str = "w1"
+) -> AsyncIterator[Work]:
+    """A dispatcher that runs until the end of the block, and is stopped then."""
+    held = runner or HeldRunner()
+    dispatcher = dispatch(site.services, held, worker)
+    loop = asyncio.create_task(dispatcher.run())
+    work = Work(dispatcher, held)
+    try:
+        yield work
+    finally:
+        await work.stop(0)
+        async with asyncio.timeout(PATIENCE_S):
+            await loop

@@ -1,0 +1,1 @@
+"""Hypothesis strategies for everything of the domain."""

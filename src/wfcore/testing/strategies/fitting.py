@@ -1,0 +1,168 @@
+"""
+Facts that fit: strategies for what can happen to an execution just as it is.
+
+The table of states says which type of fact may come; the record says about which step.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from hypothesis import strategies as st
+
+from wfcore.model.artifact import RefusedFile
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.usage import Usage
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.machine import EXECUTION, Fact
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies.runs import FACTS, items
+from wfcore.testing.strategies.values import instants, json_values, texts
+from wfcore.testing.values import values_of
+
+Facts = st.SearchStrategy[Fact]
+
+STEPS = ("one", "two", "three")
+"""The steps that there are, whatever kind each turns out to be."""
+OVER = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED})
+"""Step states that stay: no fact changes such a result any more."""
+
+_AWAITING = StepStatus.AWAITING_APPROVAL
+_CLOSED = {*OVER, StepStatus.CANCELLED, StepStatus.REJECTED, StepStatus.INTERRUPTED}
+_TEXTS, _OUTPUTS, _TIMES = texts(1), json_values(), instants(NOW)
+_USAGES = values_of(Usage)
+_REFUSED = st.lists(values_of(RefusedFile), min_size=1, max_size=2).map(tuple)
+_FINISHED = st.builds(facts.Finished, _OUTPUTS)
+
+
+class Look:
+    """What an execution shows: the names of its steps by what may become of them."""
+
+    def __init__(self, run: Execution) -> None:
+        self.run = run
+        results = run.step_results
+        self.held = run.worker is not None
+        self.flying = [*run.in_flight]
+        self.fresh = [name for name in STEPS if name not in results]
+        self.awaiting = [n for n, one in results.items() if one.status is _AWAITING]
+        self.children = [name for name, one in results.items() if one.open_child]
+        self.again = [
+            name
+            for name, one in results.items()
+            if one.status is StepStatus.INTERRUPTED or one.retry_at is not None
+        ]
+        self.open = [name for name, one in results.items() if one.status not in _CLOSED]
+        known = {*self.flying, *self.awaiting, *self.children, *self.again}
+        self.waits = [name for name in self.open if name not in known]
+        self.running = [*self.flying, *self.waits, *self.children]
+        self.ended = not self.open and not self.again
+
+
+def fitting(run: Execution, fact: type) -> Facts | None:
+    """Facts of that type that can happen to *run* as it is; None: there is none."""
+    look = Look(run)
+    if fact in _ANYHOW:
+        return _ANYHOW[fact](look)
+    if not look.held:
+        return None
+    return _HELD[fact](look) if fact in _HELD else FACTS[fact]
+
+
+def claimable(run: Execution) -> bool:
+    """Whether a worker may take it, now or later."""
+    open = run.status not in (*EXECUTION.final, ExecutionStatus.INTERRUPTED)
+    return open and run.due_at is not None and run.worker is None
+
+
+def _of(names: Iterable[str], fact: type, *more: st.SearchStrategy[object]) -> Facts | None:
+    wanted = list(names)
+    return st.builds(fact, st.sampled_from(wanted), *more) if wanted else None
+
+
+def _unless(hindrance: object, fact: type) -> Facts | None:
+    return None if hindrance else FACTS[fact]
+
+
+def _claimed(look: Look) -> Facts | None:
+    """A worker begins with it: one that takes it now, or has taken it and not begun."""
+    taken = look.held and look.run.status is not ExecutionStatus.RUNNING
+    return FACTS[facts.Claimed] if claimable(look.run) or taken else None
+
+
+def _child_ended(look: Look) -> Facts | None:
+    if not look.children:
+        return None
+    results = look.run.step_results
+    pairs = [(name, results[name].open_child or "") for name in look.children]
+    ends = st.tuples(st.sampled_from(pairs), _OUTPUTS, st.none() | _TEXTS)
+    return ends.map(lambda drawn: facts.ChildEnded(*drawn[0], *drawn[1:]))
+
+
+def _stopped(look: Look) -> Facts | None:
+    if not look.open:
+        return None
+    some = st.lists(st.sampled_from(look.open), min_size=1, unique=True).map(tuple)
+    return st.builds(facts.Stopped, some, _TEXTS)
+
+
+def _broke(look: Look) -> Facts | None:
+    """A step broke, or, once all have ended, the output."""
+    where = [*look.running, *look.fresh, *([None] if look.ended else [])]
+    if not where:
+        return None
+    return st.builds(facts.Broke, _TEXTS, st.sampled_from(where), st.booleans())
+
+
+def _opened(look: Look, names: list[str], fact: type) -> Facts | None:
+    return _of(names, fact, st.just(f"appr_{look.run.events}"))
+
+
+def _asked(
+    look: Look, fact: type, *more: st.SearchStrategy[object], swap: bool = False
+) -> Facts | None:
+    """Facts about a step that waits, and about its approval."""
+    pairs = [(name, look.run.step_results[name].approval_id) for name in look.awaiting]
+    if not pairs:
+        return None
+    ordered = [(id, name) if swap else (name, id) for name, id in pairs]
+    return st.tuples(st.sampled_from(ordered), *more).map(lambda drawn: fact(*drawn[0], *drawn[1:]))
+
+
+_Fits = Callable[[Look], Facts | None]
+_ANYHOW: Mapping[type, _Fits] = {
+    facts.Claimed: _claimed,
+    facts.Approved: lambda look: _asked(look, facts.Approved, _OUTPUTS, st.booleans()),
+    facts.Rejected: lambda look: _asked(look, facts.Rejected, st.booleans()),
+    facts.ChildEnded: _child_ended,
+    facts.WorkerLost: lambda look: FACTS[facts.WorkerLost] if look.flying else None,
+    facts.CancelAsked: lambda look: FACTS[facts.CancelAsked],
+    facts.ParentEnded: lambda look: FACTS[facts.ParentEnded],
+    facts.Resumed: lambda look: FACTS[facts.Resumed],
+    facts.GraceOver: lambda look: FACTS[facts.GraceOver],
+}
+"""Facts that happen whether or not a worker holds it."""
+_HELD: Mapping[type, _Fits] = {
+    facts.StepBegun: lambda look: _of(look.fresh + look.again, facts.StepBegun),
+    facts.Entered: lambda look: _of(look.fresh, facts.Entered, st.none() | _TIMES, items()),
+    facts.DelayBegun: lambda look: _of(look.fresh, facts.DelayBegun, _TIMES),
+    facts.ChildStarted: lambda look: _of(look.fresh, facts.ChildStarted, st.just("exec_2")),
+    facts.StepSkipped: lambda look: _of(look.fresh, facts.StepSkipped),
+    facts.StepDone: lambda look: _of(look.flying + look.waits, facts.StepDone, _OUTPUTS),
+    facts.Spent: lambda look: _of(look.flying, facts.Spent, _USAGES),
+    facts.Refused: lambda look: _of(look.flying, facts.Refused, _REFUSED),
+    facts.StepRetrying: lambda look: _of(
+        look.flying + look.children, facts.StepRetrying, _TEXTS, _TIMES
+    ),
+    facts.StepPostponed: lambda look: _of(look.flying, facts.StepPostponed, _TEXTS, _TIMES),
+    facts.StepFailed: lambda look: _of(look.running + look.fresh, facts.StepFailed, _TEXTS),
+    facts.Stopped: _stopped,
+    facts.Broke: _broke,
+    facts.Waited: lambda look: _unless(not look.flying, facts.Waited),
+    facts.Rested: lambda look: _unless(look.flying, facts.Rested),
+    facts.ApprovalOpened: lambda look: _opened(look, look.fresh, facts.ApprovalOpened),
+    facts.BudgetReached: lambda look: _opened(look, look.fresh + look.again, facts.BudgetReached),
+    facts.Paused: lambda look: (
+        None if look.flying else _asked(look, facts.Paused, _TIMES, swap=True)
+    ),
+    facts.Finished: lambda look: _FINISHED if look.ended else None,
+    facts.LeaseReturned: lambda look: _unless(look.flying, facts.LeaseReturned),
+}
+"""Facts that only its worker brings; others need no more than a worker."""

@@ -1,0 +1,230 @@
+"""Hypothesis strategies: executions, the facts that move them, definitions to walk through."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from wfcore.model.artifact import RefusedFile
+from wfcore.model.execution import (
+    Awaits,
+    Execution,
+    ExecutionStatus,
+    StepResult,
+    StepStatus,
+    TriggerSource,
+)
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    Definition,
+    GroupSpec,
+    OnInterrupt,
+    Retry,
+    Step,
+)
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.machine import EXECUTION, Fact
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
+from wfcore.testing.strategies.ai import MODELS, budgets, interruptions, usages
+from wfcore.testing.strategies.values import instants, json_values, scalars, texts
+from wfcore.time import DurationMs
+
+YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
+"""Templates as `render` in tests understands them: true, false, and one that fails."""
+
+WORK, REVIEW = "work", "review"
+BOTH, SUB = "both", "sub"
+_REVIEW = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
+_SUB = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_2")
+_BOTH = builders.step_result(StepStatus.RUNNING, awaits=Awaits.STEPS)
+_LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
+    ExecutionStatus.PENDING: {},
+    ExecutionStatus.RUNNING: {
+        BOTH: _BOTH,
+        WORK: builders.step_result(StepStatus.RUNNING),
+        REVIEW: _REVIEW,
+        SUB: _SUB,
+    },
+    ExecutionStatus.AWAITING_APPROVAL: {REVIEW: _REVIEW},
+    ExecutionStatus.INTERRUPTED: {
+        BOTH: _BOTH,
+        WORK: builders.step_result(StepStatus.INTERRUPTED),
+        REVIEW: _REVIEW,
+        SUB: _SUB,
+    },
+}
+"""Of each state that is no end, results that such an execution can have."""
+
+
+@cache
+def executions(status: ExecutionStatus) -> st.SearchStrategy[Execution]:
+    """An execution in *status*, with step results that such a one can have."""
+    results = _LIVELY.get(status, {WORK: builders.step_result()})
+    ended = status in EXECUTION.final
+    return st.builds(
+        builders.execution,
+        status=st.just(status),
+        trigger_source=st.sampled_from(TriggerSource),
+        step_results=before_it().map(lambda earlier: {**earlier, **results}),
+        worker=st.just("worker_1" if status is ExecutionStatus.RUNNING else None),
+        completed_at=st.just(NOW if ended else None),
+        events=st.integers(1, 50),
+        resumes=st.integers(0, 3),
+    )
+
+
+@cache
+def before_it() -> st.SearchStrategy[Mapping[str, StepResult]]:
+    """Results of steps that ended before."""
+    ended = st.sampled_from((StepStatus.COMPLETED, StepStatus.SKIPPED, StepStatus.FAILED))
+    results = st.builds(builders.step_result, ended, output=scalars())
+    return st.dictionaries(st.sampled_from(("one", "two")), results)
+
+
+def _refused() -> st.SearchStrategy[tuple[RefusedFile, ...]]:
+    return st.lists(st.builds(RefusedFile, texts(), texts()), min_size=1, max_size=2).map(tuple)
+
+
+def items() -> st.SearchStrategy[Json]:
+    """Items of a loop, or none for what is no loop."""
+    return st.none() | st.lists(scalars(), max_size=3)
+
+
+FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
+    facts.Claimed: st.builds(facts.Claimed),
+    facts.StepBegun: st.builds(facts.StepBegun, st.just("new")),
+    facts.Entered: st.builds(facts.Entered, st.just("new"), st.none() | instants(NOW), items()),
+    facts.DelayBegun: st.builds(facts.DelayBegun, st.just("new"), instants(NOW)),
+    facts.ChildStarted: st.builds(facts.ChildStarted, st.just("new"), st.just("exec_3")),
+    facts.ChildEnded: st.builds(
+        facts.ChildEnded, st.just(SUB), st.just("exec_2"), json_values(), st.none() | texts()
+    ),
+    facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new"), st.integers(1, 3)),
+    facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
+    facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
+    facts.Refused: st.builds(facts.Refused, st.just(WORK), _refused()),
+    facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
+    facts.StepPostponed: st.builds(facts.StepPostponed, st.just(WORK), texts(), instants(NOW)),
+    facts.StepFailed: st.builds(
+        facts.StepFailed,
+        st.sampled_from((BOTH, WORK, SUB, "new")),
+        texts(),
+        st.booleans(),
+        st.integers(0, 2),
+    ),
+    facts.Stopped: st.builds(facts.Stopped, st.sampled_from(((WORK,), (REVIEW, SUB))), texts()),
+    facts.Broke: st.builds(
+        facts.Broke, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
+    ),
+    facts.Waited: st.builds(facts.Waited, st.none() | instants(NOW)),
+    facts.Rested: st.builds(facts.Rested, st.none() | instants(NOW)),
+    facts.ApprovalOpened: st.builds(facts.ApprovalOpened, st.just("new"), st.just("appr_2")),
+    facts.BudgetReached: st.builds(facts.BudgetReached, st.just("new"), st.just("appr_2")),
+    facts.Paused: st.builds(
+        facts.Paused, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
+    ),
+    facts.Approved: st.builds(
+        facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values(), st.booleans()
+    ),
+    facts.Rejected: st.builds(facts.Rejected, st.just(REVIEW), st.just("appr_1"), st.booleans()),
+    facts.Finished: st.builds(facts.Finished, json_values()),
+    facts.CancelAsked: st.builds(facts.CancelAsked),
+    facts.ParentEnded: st.builds(facts.ParentEnded),
+    facts.LeaseReturned: st.builds(facts.LeaseReturned),
+    facts.WorkerLost: st.builds(facts.WorkerLost, instants(NOW)),
+    facts.Resumed: st.builds(facts.Resumed),
+    facts.GraceOver: st.builds(facts.GraceOver),
+}
+"""Of each type of fact, the ones that fit an execution from `executions`."""
+
+
+# Sequential definitions
+
+
+@cache
+def retries() -> st.SearchStrategy[Retry]:
+    """Up to three attempts."""
+    delays = st.integers(0, 100_000).map(DurationMs)
+    return st.builds(Retry, st.integers(1, 3), delays, st.sampled_from((1.0, 2.0, 1.5)))
+
+
+@cache
+def conditions() -> st.SearchStrategy[str | None]:
+    """No `when`, mostly."""
+    return st.sampled_from((*[None] * 12, YES, YES, NO, BOOM))
+
+
+@cache
+def code_steps(name: str) -> st.SearchStrategy[Step]:
+    """Code steps of that name, with any `retry`."""
+    return st.builds(
+        builders.code_step,
+        st.just(name),
+        when=conditions(),
+        retry=retries(),
+        continue_on_error=st.booleans(),
+        on_interrupt=interruptions(),
+    )
+
+
+@cache
+def approval_steps(name: str) -> st.SearchStrategy[Step]:
+    """Approval steps of that name, with one group of keyed rows or none."""
+    some: tuple[Json, ...] = ([], [{"id": 1, "amount": 7.5}], [{"id": 1}, {"id": "1"}, {"id": 2}])
+    rows = st.sampled_from((*some, *some, BOOM))
+    group = st.builds(GroupSpec, st.just("rows"), st.just("Rows"), rows, row_key=st.just("id"))
+    return st.builds(
+        ApprovalStep,
+        st.just(name),
+        timeout_ms=st.integers(1, 10**9).map(DurationMs),
+        groups=st.lists(group, max_size=1).map(tuple),
+        when=conditions(),
+        continue_on_error=st.booleans(),
+    )
+
+
+@cache
+def ai_steps(name: str) -> st.SearchStrategy[Step]:
+    """AI steps of that name, with any `retry`."""
+    return st.builds(
+        AiStep,
+        st.just(name),
+        st.sampled_from(MODELS),
+        st.just("Say it"),
+        when=conditions(),
+        retry=retries(),
+        continue_on_error=st.booleans(),
+        on_interrupt=interruptions(),
+    )
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> Definition:
+    """A definition of one to five steps of any kind, one after another, with a budget or not."""
+    length = draw(st.integers(1, 5))
+    steps = [draw(any_step(f"s{number}")) for number in range(length)]
+    return builders.definition(*steps, **draw(outputs()))
+
+
+@cache
+def any_step(name: str) -> st.SearchStrategy[Step]:
+    """A step of any kind that holds no others."""
+    return code_steps(name) | ai_steps(name) | approval_steps(name)
+
+
+@cache
+def outputs() -> st.SearchStrategy[Mapping[str, Any]]:
+    """The definition's output (none, mostly fine, one that fails), and its budget or none."""
+    values = st.sampled_from((None, None, 7, 7, 7, BOOM))
+    return st.tuples(values, st.none() | budgets(), st.sampled_from(OnInterrupt)).map(
+        lambda drawn: {
+            "has_output": drawn[0] is not None,
+            "output": drawn[0],
+            "budget": drawn[1],
+            "on_interrupt": drawn[2],
+        }
+    )

@@ -1,0 +1,117 @@
+"""Hypothesis strategies: definitions whose steps hold others, to walk through."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+
+from wfcore.model.json import Json
+from wfcore.model.workflow import (
+    ApprovalStep,
+    Branch,
+    ChildStep,
+    Definition,
+    DelayStep,
+    LoopStep,
+    ParallelStep,
+    Step,
+)
+from wfcore.testing import builders
+from wfcore.testing.strategies.runs import BOOM, NO, YES, any_step, outputs, retries
+from wfcore.time import DurationMs
+
+DEEPEST = 2
+"""How many steps hold a step at most."""
+
+
+@st.composite
+def trees(draw: st.DrawFn, mild: bool = False) -> Definition:
+    """
+    A definition of any kinds of steps, up to three levels deep.
+
+    *mild*: nothing in it fails by itself or runs out of time.
+    """
+    names = (f"s{number}" for number in count())
+    steps = draw(lanes(names, 0, mild, most=3))
+    return builders.definition(*steps, **({} if mild else draw(outputs())))
+
+
+@st.composite
+def lanes(
+    draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool, most: int = 2
+) -> tuple[Step, ...]:
+    """Some steps, one after another."""
+    kinds = [_leaf] * (1 + 2 * depth) + [_delay, _child]
+    if depth < DEEPEST:
+        kinds += [_parallel, _loop] * 2
+    return tuple(
+        draw(draw(st.sampled_from(kinds))(names, depth, mild))
+        for _ in range(draw(st.integers(1, most)))
+    )
+
+
+def _common(mild: bool) -> dict[str, st.SearchStrategy[Any]]:
+    usual = (None, None, None, YES, NO)
+    when = st.sampled_from(usual if mild else (*usual * 4, NO, BOOM))
+    return {"when": when, "continue_on_error": st.booleans()}
+
+
+def _leaf(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[Step]:
+    name = next(names)
+    if not mild:
+        return any_step(name)
+    code = st.builds(builders.code_step, st.just(name), retry=retries(), **_common(mild))
+    return code | st.builds(ApprovalStep, st.just(name), **_common(mild))
+
+
+def _delay(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[Step]:
+    return st.builds(DelayStep, st.just(next(names)), _durations(), **_common(mild))
+
+
+def _child(names: Iterator[str], depth: int, mild: bool) -> st.SearchStrategy[Step]:
+    inputs = st.just({}) if mild else st.sampled_from(({}, {"a": 1}, {"a": BOOM}))
+    return st.builds(
+        ChildStep,
+        st.just(next(names)),
+        st.just("wf_2"),
+        inputs,
+        _timeouts(mild),
+        retry=retries(),
+        **_common(mild),
+    )
+
+
+@st.composite
+def _parallel(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> Step:
+    name = next(names)
+    branches = [
+        Branch(f"b{at}", draw(lanes(names, depth + 1, mild))) for at in range(draw(_numbers(3)))
+    ]
+    most = draw(st.none() | _numbers(3))
+    more = {field: draw(one) for field, one in _common(mild).items()}
+    return ParallelStep(name, tuple(branches), most, draw(_timeouts(mild)), **more)
+
+
+@st.composite
+def _loop(draw: st.DrawFn, names: Iterator[str], depth: int, mild: bool) -> Step:
+    name = next(names)
+    lists: tuple[Json, ...] = ([], [1], ["a", "b"], [1, 2, 3])
+    items = draw(st.sampled_from(lists if mild else (*lists * 3, BOOM, "no list")))
+    steps = draw(lanes(names, depth + 1, mild))
+    more = {field: draw(one) for field, one in _common(mild).items()}
+    return LoopStep(
+        name, items, f"i{depth}", steps, draw(_numbers(3)), draw(_timeouts(mild)), **more
+    )
+
+
+def _numbers(most: int) -> st.SearchStrategy[int]:
+    return st.integers(1, most)
+
+
+def _durations() -> st.SearchStrategy[DurationMs]:
+    return st.sampled_from((1, 500, 20_000)).map(DurationMs)
+
+
+def _timeouts(mild: bool) -> st.SearchStrategy[DurationMs | None]:
+    return st.none() if mild else st.sampled_from((None, None, None, DurationMs(700)))

@@ -1,0 +1,205 @@
+"""From a definition to the document that a person would have written for it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    Budget,
+    ChildStep,
+    CodeStep,
+    Column,
+    Definition,
+    DelayStep,
+    GroupSpec,
+    Language,
+    LoopStep,
+    ParallelStep,
+    Retry,
+    Step,
+    Variable,
+)
+from wfcore.rules.definition.paths import below
+from wfcore.testing.strategies.triggers import concurrency_written, trigger_written
+
+
+def written(definition: Definition) -> dict[str, Any]:
+    """The document that says *definition*, with every field written out."""
+    document: dict[str, Any] = {
+        "name": definition.name,
+        "description": definition.description,
+        "variables": {name: _variable(one) for name, one in definition.variables.items()},
+        "steps": [_step(step) for step in definition.steps],
+        "triggers": [trigger_written(spec) for spec in definition.triggers],
+        "onInterrupt": definition.on_interrupt.value,
+    }
+    if definition.budget is not None:
+        document["budget"] = _budget(definition.budget)
+    if definition.concurrency is not None:
+        document["concurrency"] = concurrency_written(definition.concurrency)
+    return document | ({"output": definition.output} if definition.has_output else {})
+
+
+def _budget(budget: Budget) -> JsonObject:
+    return _given(
+        maxCostUsd=budget.max_cost_usd,
+        maxTokens=budget.max_tokens,
+        onExceeded=budget.on_exceeded.value,
+    )
+
+
+def _given(**fields: Json) -> dict[str, Json]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _variable(variable: Variable) -> JsonObject:
+    written = {
+        "type": variable.type.value,
+        "required": variable.required,
+        "secret": variable.secret,
+    }
+    return written | ({"default": variable.default} if variable.has_default else {})
+
+
+def _step(step: Step) -> JsonObject:
+    document: dict[str, Json] = {"name": step.name, "continueOnError": step.continue_on_error}
+    if step.when is not None:
+        document["when"] = step.when
+    timeout = None if isinstance(step, DelayStep) else step.timeout_ms
+    if timeout is not None:
+        document["timeout"] = timeout
+    if isinstance(step, CodeStep | AiStep) and step.on_interrupt is not None:
+        document["onInterrupt"] = step.on_interrupt.value
+    return document | _by_kind(step)
+
+
+def _by_kind(step: Step) -> dict[str, Json]:
+    match step:
+        case CodeStep():
+            return _code(step)
+        case AiStep():
+            return _ai(step)
+        case ApprovalStep():
+            return _approval(step)
+        case DelayStep():
+            return {"kind": "delay", "duration": step.duration_ms}
+        case ChildStep():
+            return {
+                "kind": "workflow",
+                "workflow": step.workflow,
+                "inputs": step.inputs,
+                "retry": _retry(step.retry),
+            }
+        case ParallelStep():
+            return _parallel(step)
+        case LoopStep():
+            return _loop(step)
+
+
+def _parallel(step: ParallelStep) -> dict[str, Json]:
+    most: dict[str, Json] = {"maxParallel": step.max_parallel} if step.max_parallel else {}
+    return {
+        "kind": "parallel",
+        "branches": [
+            {"name": branch.name, "steps": [_step(one) for one in branch.steps]}
+            for branch in step.branches
+        ],
+        **most,
+    }
+
+
+def _loop(step: LoopStep) -> dict[str, Json]:
+    return {
+        "kind": "loop",
+        "items": step.items if isinstance(step.items, str) else [*_listed(step.items)],
+        "as": step.variable,
+        "steps": [_step(one) for one in step.steps],
+        "maxParallel": step.max_parallel,
+    }
+
+
+def _code(step: CodeStep) -> dict[str, Json]:
+    is_command = step.language is Language.COMMAND
+    return {
+        "kind": "code",
+        "language": step.language.value,
+        "network": step.network,
+        "retry": _retry(step.retry),
+        "requirements": [*step.requirements],
+        "packages": [*step.packages],
+        "secrets": [*step.secrets],
+        **({"command": [*step.command]} if is_command else {"source": step.source}),
+    }
+
+
+def _ai(step: AiStep) -> dict[str, Json]:
+    return _given(
+        kind="ai",
+        model=step.model,
+        system=step.system,
+        prompt=step.prompt,
+        retry=_retry(step.retry),
+        maxTokens=step.max_tokens,
+        temperature=step.temperature,
+        schema=step.schema,
+    )
+
+
+def _retry(retry: Retry) -> JsonObject:
+    return {"attempts": retry.attempts, "delay": retry.delay_ms, "backoff": retry.backoff}
+
+
+def _approval(step: ApprovalStep) -> dict[str, Json]:
+    return {
+        "kind": "manual_approval",
+        "message": step.message,
+        "approvers": [*step.approvers],
+        "groups": [_group(group) for group in step.groups],
+        "requiredApprovals": step.required_approvals,
+        "allowSelfApproval": step.allow_self_approval,
+        "reminders": [*step.reminders],
+    }
+
+
+def _group(group: GroupSpec) -> JsonObject:
+    written: dict[str, Json] = {
+        "name": group.name,
+        "title": group.title,
+        "rows": group.rows if isinstance(group.rows, str) else [*_listed(group.rows)],
+        "columns": [_column(column) for column in group.columns],
+    }
+    if group.row_key is not None:
+        written |= {"rowKey": group.row_key}
+    return written | {"allowAdd": True} if group.allow_add else written
+
+
+def _listed(rows: Json) -> tuple[Json, ...]:
+    return tuple(rows) if isinstance(rows, list | tuple) else ()
+
+
+def _column(column: Column) -> JsonObject:
+    return {
+        "key": column.key,
+        "title": column.title,
+        "type": column.type.value,
+        "editable": column.editable,
+        "required": column.required,
+        "options": [*column.options],
+    }
+
+
+def leaves(document: Json, path: str = "") -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Path and keys of every scalar in a document."""
+    parts: Mapping[Any, Json] = {}
+    if isinstance(document, Mapping):
+        parts = document
+    elif isinstance(document, list | tuple):
+        parts = dict(enumerate(document))
+    else:
+        yield path, ()
+    for key, part in parts.items():
+        for where, keys in leaves(part, below(path, key)):
+            yield where, (key, *keys)

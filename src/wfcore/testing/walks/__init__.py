@@ -1,0 +1,1 @@
+"""Stateful tests: random walks through the machines."""

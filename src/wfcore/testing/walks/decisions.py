@@ -1,0 +1,139 @@
+"""
+Walks over our approval and webhook machines. Inherit to hold more.
+
+The folds are `rules.approval.machine.decide` and `rules.webhooks.webhook.moved`.
+"""
+
+from typing import Any, ClassVar
+
+from attrs import evolve
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, precondition, rule
+
+from wfcore.errors import AlreadyDecided
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.webhook import Webhook, WebhookStatus
+from wfcore.rules.approval import machine as rules
+from wfcore.rules.approval.edited_items import original_rows
+from wfcore.rules.approval.machine import (
+    APPROVAL,
+    Approve,
+    Assented,
+    Expire,
+    Reject,
+    Voice,
+    Withdraw,
+    decide,
+)
+from wfcore.rules.webhooks import webhook as facts
+from wfcore.rules.webhooks.webhook import WEBHOOK, moved
+from wfcore.testing.strategies.values import approvals, webhooks
+from wfcore.testing.walks.walking import Facts, TimedWalk
+
+
+class ApprovalWalk(TimedWalk):
+    """
+    An approval from its opening on. `Assented` stands for a yes that is not the last one.
+
+    Beyond the table it holds: people decide before `expires_at` and not from it on, time
+    decides from it on and not before (AP-4); as many agree as are required, each once (AP-15,
+    AP-16); who decided, when and how is on record and in the history, which only grows
+    (AP-12); without edits the rows stay (AP-7).
+    """
+
+    machine = APPROVAL
+    first = st.builds(evolve, approvals(), required_approvals=st.integers(1, 3))
+    facts: ClassVar = {fact: st.builds(fact) for fact in APPROVAL.facts}
+    refusals = (AlreadyDecided,)
+
+    def fold(self, record: Approval, fact: Any) -> Approval:
+        decision = Approve() if isinstance(fact, Assented) else fact
+        return decide(record, decision, voice_of(record, fact), self.now).record
+
+    def fitting(self, fact: type) -> Facts | None:
+        over = self.now >= self.record.expires_at
+        last = len(self.record.assents) + 1 >= self.record.required_approvals
+        possible = {
+            Assented: not over and not last,
+            Approve: not over and last,
+            Reject: not over,
+            Expire: over,
+        }
+        return self.facts[fact] if possible.get(fact, True) else None
+
+    def prepare(self, fact: type) -> None:
+        few = len(self.record.assents) + (2 if fact is Assented else 1)
+        if fact in (Approve, Assented):
+            self.record = evolve(self.record, required_approvals=few)
+        if fact is Expire:
+            self.at(self.record.expires_at)
+
+    def check(self, before: Approval, fact: Any, after: Approval) -> None:
+        voice = voice_of(before, fact)
+        assert after.history[:-1] == before.history
+        assert (after.history[-1].at, after.history[-1].by) == (self.now, voice.by)
+        assert original_rows(after) == original_rows(before)
+        if after.status is ApprovalStatus.PENDING:
+            assert after.decided_at is None
+            return
+        assert (after.decided_at, after.decided_by) == (self.now, voice.by)
+        assert after.decision_source is voice.source
+        if after.status is ApprovalStatus.APPROVED:
+            people = {assent.account for assent in after.assents}
+            assert len(people) == len(after.assents) >= after.required_approvals
+
+    @precondition(lambda self: hasattr(self, "record"))
+    @rule(early=st.integers(0, 2))
+    def the_end_is_near(self, early: int) -> None:
+        """The last moments are where a boundary breaks."""
+        self.at(self.record.expires_at - early)
+
+    @precondition(lambda self: hasattr(self, "record") and self.now >= self.record.expires_at)
+    @rule(decision=st.builds(Approve) | st.builds(Reject))
+    def too_late(self, decision: Any) -> None:
+        """From the expiry on nobody decides any more, whether or not a timer has run. AP-4."""
+        self.stranger(decision)
+
+    @invariant()
+    def it_expires_at_its_instant(self) -> None:
+        """Expired means: open, and `expires_at` has come. Not a millisecond earlier. AP-4."""
+        if hasattr(self, "record"):
+            open = self.record.status is ApprovalStatus.PENDING
+            over = open and self.now >= self.record.expires_at
+            assert rules.expired(self.record, self.now) is over
+
+
+def voice_of(approval: Approval, decision: Any) -> Voice:
+    """Who speaks: the timer, the end of the execution, or the next person at the API."""
+    match decision:
+        case Expire():
+            return rules.BY_TIMEOUT
+        case Withdraw():
+            return rules.BY_END
+        case _:
+            name = f"acc_{len(approval.assents) + 1}"
+            return Voice(name, DecisionSource.API, "why", account=name)
+
+
+class WebhookWalk(TimedWalk):
+    """
+    A webhook as it is disabled and enabled.
+
+    Beyond the table it holds: a disabled webhook has a reason, its first; an active one has
+    none (WH-15); whatever else the webhook is stays.
+    """
+
+    machine = WEBHOOK
+    first = webhooks().filter(lambda webhook: webhook.status is WebhookStatus.ACTIVE)
+    facts: ClassVar = {fact: st.builds(fact) for fact in WEBHOOK.facts}
+
+    def fold(self, record: Webhook, fact: Any) -> Webhook:
+        return moved(record, fact, self.now)
+
+    def check(self, before: Webhook, fact: Any, after: Webhook) -> None:
+        assert (after.disabled_reason is None) == (after.status is WebhookStatus.ACTIVE)
+        if before.status is after.status:
+            assert after is before
+        elif after.status is WebhookStatus.DISABLED:
+            assert after.disabled_reason is facts.REASON[type(fact)]
+        assert (after.api_key_id, after.secret_key) == (before.api_key_id, before.secret_key)

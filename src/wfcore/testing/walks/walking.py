@@ -1,0 +1,221 @@
+"""
+Random walks over the table of a machine, checked at every step. For any machine with a fold.
+
+    class OrderWalk(MachineWalk):
+        machine = ORDER
+        first = st.builds(Order, st.integers(1, 9))
+        facts = {Paid: st.builds(Paid), Shipped: st.builds(Shipped)}
+
+        def fold(self, order, fact):
+            return advance(order, fact)
+
+    TestOrder = OrderWalk.TestCase
+
+Wherever the table has a row for a fact, it may happen; where it has none, the fact must be
+refused. More promises: `check` sees every step, `@invariant()` (of `hypothesis.stateful`) every
+state, further `@rule()`s do what facts do not.
+
+`contracts.MachineContract` takes the same class and goes along every row once, not at random.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from wfcore.errors import IllegalMove
+from wfcore.machine import Machine
+from wfcore.testing.builders import NOW
+from wfcore.time import EpochMs, later
+
+Facts = st.SearchStrategy[Any]
+NAMED = ("machine", "first", "facts")
+"""What every walk must name."""
+
+
+class MachineWalk(RuleBasedStateMachine):
+    """
+    Subclasses name `machine`, `first` (a strategy for the first record), `facts` (for each
+    type of fact a strategy) and `fold`.
+
+    It holds of every step: the fold lands where the table says, gives the same for the same
+    arguments, and leaves what it was given as it was; a fact without a row is refused.
+    """
+
+    machine: ClassVar[Machine[Any]]
+    first: ClassVar[Facts]
+    facts: ClassVar[Mapping[type, Facts]]
+    refusals: ClassVar[tuple[type[Exception], ...]] = (IllegalMove,)
+    """What the fold may raise for a fact that has no row."""
+
+    weights: ClassVar[Mapping[type, int]] = MappingProxyType({})
+    """How much more often than others a type of fact happens, where it may happen at all."""
+
+    begin: ClassVar[Any]
+    record: Any
+    patience = 0
+    """How many steps are taken before one that ends everything, where there is another."""
+    taken = 0
+    over = False
+    """Whether the end has been seen to refuse everything."""
+
+    def __init__(self) -> None:
+        lacking = [name for name in NAMED if not hasattr(self, name)]
+        if lacking:
+            raise TypeError(f"{type(self).__name__} does not name {', '.join(lacking)}")
+        super().__init__()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not all(hasattr(cls, name) for name in NAMED):
+            return
+        missing = [fact.__name__ for fact in cls.machine.facts if fact not in cls.facts]
+        if missing:
+            raise TypeError(f"{cls.__name__}.facts lacks: {', '.join(missing)}")
+        cls.begin = _beginning(cls)
+
+    def fold(self, record: Any, fact: Any) -> Any:
+        """The record after *fact*. Raises one of `refusals` where the table has no row."""
+        raise NotImplementedError(f"{type(self).__name__}.fold must fold a fact into a record")
+
+    def state(self, record: Any) -> Any:
+        """The state of a record in the machine's sense: its `status`."""
+        return record.status
+
+    def fitting(self, fact: type) -> Facts | None:
+        """
+        Facts of that type that can happen to `self.record` now; None: there is none.
+
+        Override it where more than the state decides: a step can only end that has begun.
+        """
+        return self.facts[fact]
+
+    def check(self, before: Any, fact: Any, after: Any) -> None:
+        """Promises about one step, as assertions. Override it; the facts were legal."""
+
+    def prepare(self, fact: type) -> None:
+        """
+        What must come before such a fact and is none itself: time passes, a store leases.
+
+        For `MachineContract`, which goes its way without chance. Override it where needed.
+        """
+
+    def possible(self, fact: type) -> bool:
+        """Whether a fact of that type may be folded into the record as it is."""
+        allowed = self.machine.allows(self.state(self.record), fact)
+        return allowed and self.fitting(fact) is not None
+
+    def welcome(self, fact: type) -> bool:
+        """Whether it is possible, and does not end the walk too early to be of interest."""
+        if not self.possible(fact):
+            return False
+        return self.taken >= self.patience or not self._ends(fact) or self._only_ends()
+
+    def _ends(self, fact: type) -> bool:
+        return self.machine.target(self.state(self.record), fact) in self.machine.final
+
+    def _only_ends(self) -> bool:
+        facts = self.machine.facts
+        return all(self._ends(fact) for fact in facts if self.possible(fact))
+
+    def follow(self, fact: Any) -> None:
+        """Fold a legal fact into the record and check what came out."""
+        before, as_it_was = self.record, deepcopy(self.record)
+        after = self.fold(before, fact)
+        where = self.machine.target(self.state(before), type(fact))
+        assert self.state(after) is where, f"{fact!r} led to {self.state(after)}, not {where}"
+        assert self.fold(before, fact) == after, f"{fact!r} twice gave two different records"
+        assert before == as_it_was, f"{fact!r} changed the record that it was folded into"
+        self.record = after
+        self.taken += 1
+        self.check(before, fact, after)
+
+    def stranger(self, *facts: Any) -> None:
+        """Each of these facts, which have no row, must be refused and leave the record alone."""
+        as_it_was = deepcopy(self.record)
+        for fact in facts:
+            try:
+                self.fold(self.record, fact)
+            except self.refusals:
+                pass
+            else:
+                raise AssertionError(f"{self.state(self.record)} took {fact!r}, which has no row")
+        assert self.record == as_it_was, f"{facts!r} were refused, and changed the record"
+
+    def strangers(self) -> list[type]:
+        """The types of facts that have no row in the record's state."""
+        state = self.state(self.record)
+        return [fact for fact in self.facts if not self.machine.allows(state, fact)]
+
+    def next_facts(self) -> Facts:
+        """What may happen now, each type of fact as often as its weight says."""
+        welcome = [fact for fact in self.machine.facts if self.welcome(fact)]
+        fitting = [self.fitting(fact) for fact in welcome for _ in range(self.weights.get(fact, 1))]
+        return st.sampled_from([one for one in fitting if one is not None]).flatmap(_same)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def happens(self, fact: Any) -> None:
+        """A fact that has a row here."""
+        self.follow(fact)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def then(self, fact: Any) -> None:
+        """The same once more: so it is chosen more often than anything else."""
+        self.follow(fact)
+
+    @precondition(lambda self: self.goes_on())
+    @rule(fact=st.runner().flatmap(lambda walk: walk.next_facts()))
+    def and_then(self, fact: Any) -> None:
+        """And once more."""
+        self.follow(fact)
+
+    def goes_on(self) -> bool:
+        """Whether anything may happen to the record."""
+        return hasattr(self, "record") and any(map(self.welcome, self.machine.facts))
+
+    @precondition(lambda self: hasattr(self, "record") and bool(self.strangers()))
+    @rule(facts=st.runner().flatmap(lambda walk: walk.some_strangers()))
+    def refused(self, facts: tuple[Any, ...]) -> None:
+        """A fact that has no row here; in a final state, once, one of every type."""
+        self.over = self.state(self.record) in self.machine.final
+        self.stranger(*facts)
+
+    def some_strangers(self) -> st.SearchStrategy[tuple[Any, ...]]:
+        """What `refused` is to try."""
+        kinds = self.strangers()
+        if self.state(self.record) in self.machine.final and not self.over:
+            return st.tuples(*(self.facts[kind] for kind in kinds))
+        return st.sampled_from(kinds).flatmap(lambda kind: st.tuples(self.facts[kind]))
+
+
+class TimedWalk(MachineWalk):
+    """A walk with a clock: `self.now` moves between the steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = NOW
+
+    @rule(by=st.integers(1, 2**20) | st.sampled_from((60_000, 86_400_000)))
+    def time_passes(self, by: int) -> None:
+        self.now = later(self.now, by)
+
+    def at(self, instant: int) -> None:
+        """Let time pass until *instant*, where that is still to come."""
+        self.now = EpochMs(max(self.now, instant))
+
+
+def _same(strategy: Facts) -> Facts:
+    return strategy
+
+
+def _beginning(walk: type[MachineWalk]) -> Any:
+    def begin(self: MachineWalk, record: Any, patience: int) -> None:
+        assert self.state(record) is self.machine.initial, "a walk begins in the initial state"
+        self.record, self.patience = record, patience
+
+    return initialize(record=walk.first, patience=st.integers(0, 12))(begin)

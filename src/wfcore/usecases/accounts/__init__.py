@@ -1,0 +1,1 @@
+"""Accounts, their keys and sessions, and who a request comes from."""

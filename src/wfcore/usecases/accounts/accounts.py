@@ -1,0 +1,130 @@
+"""Accounts, as the operator manages them. Contract §1, §8."""
+
+from contextlib import suppress
+
+from attrs import evolve
+
+from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
+from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import DisabledReason
+from wfcore.ports.store import Unit
+from wfcore.rules.auth.session import signed_out
+from wfcore.rules.variables import check_printable
+from wfcore.rules.webhooks.webhook import back_within, disabled, enabled, over_limit
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.load import workflow_for
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+
+MIN_PASSWORD = 8
+MAX_PASSWORD = 1_024
+MAX_EMAIL = 320
+
+
+@retried
+async def create_account(
+    services: Services,
+    email: str,
+    plan: Plan = Plan.FREE,
+    password: str | None = None,
+    origin: Origin = UNKNOWN,
+) -> Account:
+    """A new active account. Raises `InvalidInput`, `Conflict` (the email is taken)."""
+    now = services.clock.now()
+    email = _checked_email(email)
+    hashed = await _hashed(services, password)
+    async with services.store.unit() as unit:
+        if await unit.accounts.by_email(email) is not None:
+            raise Conflict(f"An account with the email {email} exists already")
+        account = Account(
+            services.ids.new("acc", now), email, plan, AccountStatus.ACTIVE, now, hashed
+        )
+        unit.accounts.put(account)
+        note(services, unit, "account.create", None, account.id, origin)
+        await unit.commit()
+    return account
+
+
+@retried
+async def set_account(
+    services: Services,
+    account_id: str,
+    *,
+    plan: Plan | None = None,
+    status: AccountStatus | None = None,
+    password: str | None = None,
+    origin: Origin = UNKNOWN,
+) -> Account:
+    """
+    Change plan, status or password. A downgrade disables the newest webhooks over the new
+    limit, an upgrade brings them back. WH-5, WH-16. Another password, and a status that is not
+    ACTIVE, end every session. SE-4. Raises `NotFound`, `InvalidInput`.
+    """
+    now = services.clock.now()
+    hashed = await _hashed(services, password)
+    async with services.store.unit() as unit:
+        old = await unit.accounts.get(account_id)
+        if old is None:
+            raise NotFound("Account")
+        account = evolve(
+            old,
+            plan=plan or old.plan,
+            status=status or old.status,
+            password_hash=hashed or old.password_hash,
+        )
+        if hashed is not None or account.status is not AccountStatus.ACTIVE:
+            account = signed_out(account)
+        unit.accounts.put(account)
+        await _fit_webhooks(unit, account, now)
+        note(services, unit, "account.set", None, account_id, origin)
+        await unit.commit()
+    return account
+
+
+async def _fit_webhooks(unit: Unit, owner: Account, now: EpochMs) -> None:
+    """
+    Disable what the plan has no room for, and enable again what a plan has disabled and this
+    one has room for, where its owner may still EDIT the workflow. WH-5, WH-16.
+    """
+    webhooks = await unit.webhooks.all_of_owner(owner.id)
+    for webhook in over_limit(owner.plan, webhooks):
+        unit.webhooks.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
+    for webhook in back_within(owner.plan, webhooks):
+        with suppress(NotFound, Forbidden):
+            await workflow_for(unit, Principal(owner), webhook.workflow_id, Permission.EDIT)
+            unit.webhooks.put(enabled(webhook, now))
+
+
+async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:
+    """All accounts, newest first."""
+    async with services.store.view() as view:
+        return await view.accounts.list(page)
+
+
+async def find_account(services: Services, id_or_email: str) -> Account:
+    """The account of that id or email. Raises `NotFound`."""
+    async with services.store.view() as view:
+        account = await view.accounts.get(id_or_email)
+        account = account or await view.accounts.by_email(id_or_email.strip().lower())
+    if account is None:
+        raise NotFound("Account")
+    return account
+
+
+def _checked_email(email: str) -> str:
+    email = email.strip().lower()
+    name, at, host = email.rpartition("@")
+    if not (name and at and host) or len(email) > MAX_EMAIL or any(map(str.isspace, email)):
+        raise InvalidInput("email", "must be an email address")
+    check_printable("email", email)
+    return email
+
+
+async def _hashed(services: Services, password: str | None) -> str | None:
+    if password is None:
+        return None
+    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        raise InvalidInput("password", f"must have {MIN_PASSWORD} to {MAX_PASSWORD} characters")
+    return await services.passwords.hash(password)

@@ -1,0 +1,194 @@
+"""
+Letting a request in: credentials, account status, scope, rate, in this order. Contract §7.
+
+Refusals are noted in the audit log with their reason; the caller learns only that.
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
+from wfcore.model.access import Account, Principal, Scope, Visitor
+from wfcore.model.webhook import AuthMode, Webhook
+from wfcore.rules.auth import api_key
+from wfcore.rules.auth.access import require_active, require_scope
+from wfcore.rules.auth.credentials import bears_key, presented_key
+from wfcore.rules.auth.rate_limit import Quota, verdict, windows
+from wfcore.rules.webhooks.scheme import Headers, require_signed
+from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
+from wfcore.usecases.audit.auditing import Origin, note_denial
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Carried:
+    """All values that a request carries where a key may be. Never shown."""
+
+    authorization: Sequence[str] = ()
+    x_api_key: Sequence[str] = ()
+    query: Sequence[str] = ()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether one of our keys is among them, good or bad. AU-10."""
+        return bears_key(self.authorization, self.x_api_key, self.query)
+
+    def __repr__(self) -> str:
+        return "Carried(...)"
+
+
+@frozen
+class Admitted:
+    """Who came in, and what is left of its quota."""
+
+    who: Principal
+    quota: Quota
+
+
+async def authenticate(services: Services, carried: Carried, scope: Scope) -> Principal:
+    """
+    The account and key that *carried* stands for. AU-1 to AU-4.
+
+    Raises `Unauthenticated`, `AccountBlocked`. Counts nothing, notes nothing.
+    """
+    presented = api_key.parse(
+        presented_key(carried.authorization, carried.x_api_key, carried.query)
+    )
+    async with services.store.view() as view:
+        stored = await view.keys.get(presented.id)
+        key = api_key.check(stored, presented, services.clock.now())
+        account = await view.accounts.get(key.account_id)
+    if account is None:
+        raise Unauthenticated(AuthReason.UNKNOWN_KEY, key.account_id, key.id)
+    who = Principal(account, key)
+    require_active(account, key.id)
+    require_scope(who, scope)
+    return who
+
+
+async def admit(services: Services, carried: Carried, scope: Scope, origin: Origin) -> Admitted:
+    """
+    Authenticate and count one request against the key's quota. RL-1 to RL-4.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
+    """
+    try:
+        who = await authenticate(services, carried, scope)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "api.request", refusal, origin)
+        raise
+    assert who.key is not None
+    return Admitted(who, await take(services, f"key:{who.key.id}", who.account))
+
+
+async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -> Principal:
+    """
+    The account that *visitor* stands for. AU-10.
+
+    Raises `Unauthenticated` (no such account, or *scope* is not granted), `AccountBlocked`.
+    """
+    async with services.store.view() as view:
+        account = await view.accounts.get(visitor.account)
+        account = account or await view.accounts.by_email(visitor.account.strip().lower())
+    if account is None:
+        raise Unauthenticated(AuthReason.SESSION_INVALID)
+    who = Principal(account, scopes=visitor.scopes)
+    require_active(account)
+    if scope is not None:
+        require_scope(who, scope)
+    return who
+
+
+async def admit_visitor(
+    services: Services, visitor: Visitor, scope: Scope, origin: Origin
+) -> Admitted:
+    """
+    Recognise *visitor* and count one request against its account's quota. AU-10, RL-1.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log), `RateLimited`.
+    """
+    try:
+        who = await recognise(services, visitor, scope)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "api.request", refusal, origin)
+        raise
+    return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
+
+
+async def take(services: Services, subject: str, account: Account) -> Quota:
+    """Count one request for *subject* by the account's plan. Raises `RateLimited`. RL-4."""
+    now = services.clock.now()
+    asked = windows(account.plan, now)
+    return verdict(asked, await services.counters.take(subject, asked, now), now)
+
+
+async def find_webhook(services: Services, webhook_id: str) -> Webhook:
+    """The webhook of a trigger URL. Raises `NotFound`."""
+    async with services.store.view() as view:
+        webhook = await view.webhooks.get(webhook_id)
+    if webhook is None:
+        raise NotFound("Webhook")
+    return webhook
+
+
+@frozen
+class Sender:
+    """Whoever may trigger a webhook: `subject` is who the requests are counted for."""
+
+    subject: str
+    account: Account
+
+
+async def identify_sender(
+    services: Services,
+    webhook: Webhook,
+    carried: Carried,
+    headers: Headers,
+    body: bytes,
+    origin: Origin,
+) -> Sender:
+    """
+    Whether the credentials of a request are good for *webhook*. WH-1, WH-11, SG-3, SG-4.
+
+    Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log).
+    """
+    try:
+        if webhook.auth_mode is AuthMode.API_KEY:
+            who = await authenticate(services, carried, Scope.WEBHOOK_TRIGGER)
+            require_bound_key(webhook, who)
+            return Sender(f"key:{webhook.api_key_id}", who.account)
+        if webhook.auth_mode is AuthMode.SIGNATURE:
+            now = services.clock.now()
+            secrets = current_secrets(webhook, now)
+            require_signed(webhook.scheme, secrets, headers, body, now)
+        return await owner_as_sender(services, webhook)
+    except (Unauthenticated, AccountBlocked) as refusal:
+        await note_denial(services, "webhook.trigger", refusal, origin, webhook.id)
+        raise
+
+
+async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
+    """
+    A webhook without a bound key has its owner's quota to itself. RL-5.
+
+    Raises `AccountBlocked`.
+    """
+    async with services.store.view() as view:
+        owner = await view.accounts.get(webhook.owner_id)
+    if owner is None:
+        raise NotFound("Webhook")
+    require_active(owner)
+    subject = f"key:{webhook.api_key_id}" if webhook.api_key_id else f"webhook:{webhook.id}"
+    return Sender(subject, owner)
+
+
+async def admit_sender(services: Services, webhook: Webhook, sender: Sender) -> Quota:
+    """
+    Whether *sender* may trigger *webhook* now: rate, then active. WH-2, RL-5.
+
+    Raises `RateLimited`, `Conflict`.
+    """
+    quota = await take(services, sender.subject, sender.account)
+    require_triggerable(webhook)
+    return quota

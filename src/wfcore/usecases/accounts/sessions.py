@@ -1,0 +1,187 @@
+"""Console sessions: signing in, staying in, signing out. Contract §6."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from attrs import frozen
+
+from wfcore.errors import (
+    AccountBlocked,
+    AuthReason,
+    NotFound,
+    TooManyAttempts,
+    Unauthenticated,
+)
+from wfcore.model.access import Account, Principal, Session
+from wfcore.rules.auth.access import require_active
+from wfcore.rules.auth.session import (
+    failed,
+    is_current,
+    require_alive,
+    require_current,
+    require_unlocked,
+    signed_out,
+    touched,
+)
+from wfcore.usecases.audit.auditing import Origin, note, note_denial
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+
+TOKEN_LENGTH = 43
+
+
+@frozen
+class SignedIn:
+    """A new session; the token is for the cookie and is not kept anywhere."""
+
+    account: Account
+    token: str
+
+    def __repr__(self) -> str:
+        return f"SignedIn({self.account.id})"
+
+
+def session_id(token: str) -> str:
+    """What is stored of a cookie's token."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+async def sign_in(
+    services: Services, email: str, password: str, origin: Origin, previous: str | None = None
+) -> SignedIn:
+    """
+    A new session for the right password; that of the token *previous* ends. SE-1, SE-2, SE-5.
+
+    Ten failures in 15 minutes lock that login, the right password too. An unknown email
+    takes as long as a known one. What is over the limits of a minute is not looked at, nor noted:
+    the audit log would be the next thing to flood. SE-6.
+
+    Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`.
+    """
+    services.login_traffic.admit(origin.ip, services.clock.now())
+    login = session_id(email.strip().lower())
+    try:
+        await _require_unlocked(services, login)
+        account = await _verified(services, email, password)
+        if account is None:
+            await _note_failure(services, login)
+            raise Unauthenticated(AuthReason.SESSION_INVALID)
+        require_active(account)
+        return await _begin(services, account, login, origin, previous)
+    except (Unauthenticated, AccountBlocked, TooManyAttempts) as refusal:
+        await note_denial(services, "session.create", refusal, origin)
+        raise
+
+
+async def _require_unlocked(services: Services, login: str) -> None:
+    async with services.store.view() as view:
+        require_unlocked(await view.logins.get(login), services.clock.now())
+
+
+@retried
+async def _note_failure(services: Services, login: str) -> None:
+    async with services.store.unit() as unit:
+        known = await unit.logins.get(login)
+        unit.logins.put(failed(known, login, services.clock.now()))
+        await unit.commit()
+
+
+@retried
+async def _begin(
+    services: Services, account: Account, login: str, origin: Origin, previous: str | None
+) -> SignedIn:
+    """
+    A new session; what failed before is forgiven, unless the login was locked meanwhile: of many
+    passwords that are tried at once no more count than of those tried one by one.
+    """
+    now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
+    async with services.store.unit() as unit:
+        require_unlocked(await unit.logins.get(login), now)
+        unit.sessions.put(Session(session_id(token), account.id, now, now, account.session_epoch))
+        if previous:
+            unit.sessions.delete(session_id(previous))
+        unit.logins.delete(login)
+        note(services, unit, "session.create", Principal(account), None, origin)
+        await unit.commit()
+    return SignedIn(account, token)
+
+
+async def _verified(services: Services, email: str, password: str) -> Account | None:
+    async with services.store.view() as view:
+        account = await view.accounts.by_email(email.strip().lower())
+    hashed = account.password_hash if account else None
+    fits = await services.passwords.verify(password, hashed)
+    return account if fits else None
+
+
+@retried
+async def session_of(services: Services, token: str | None) -> Principal:
+    """
+    Who a cookie's token stands for. Raises `Unauthenticated`, `AccountBlocked`.
+    """
+    if not token:
+        raise Unauthenticated(AuthReason.SESSION_INVALID)
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        session = require_alive(await unit.sessions.get(session_id(token)), now)
+        account = await unit.accounts.get(session.account_id)
+        if account is None:
+            raise Unauthenticated(AuthReason.SESSION_INVALID)
+        require_active(account)
+        require_current(session, account)
+        seen = touched(session, now)
+        if seen is not None:
+            unit.sessions.put(seen)
+            await unit.commit()
+    return Principal(account)
+
+
+async def sign_out(services: Services, token: str, origin: Origin) -> None:
+    """End the session. Ending one that is gone is fine."""
+    async with services.store.unit() as unit:
+        session = await unit.sessions.get(session_id(token))
+        if session is None:
+            return
+        unit.sessions.delete(session.id)
+        account = await unit.accounts.get(session.account_id)
+        note(
+            services, unit, "session.delete", Principal(account) if account else None, None, origin
+        )
+        await unit.commit()
+
+
+async def list_sessions(services: Services, account_id: str) -> Sequence[Session]:
+    """The sessions of an account that have not ended, newest first. Raises `NotFound`."""
+    now = services.clock.now()
+    async with services.store.view() as view:
+        account = await view.accounts.get(account_id)
+        if account is None:
+            raise NotFound("Account")
+        found = await view.sessions.of_account(account_id)
+    return [session for session in found if is_current(session, account, now)]
+
+
+@retried
+async def end_sessions(
+    services: Services, account_id: str, origin: Origin, who: Principal | None = None
+) -> None:
+    """End every session of an account, from the next request on. SE-4. Raises `NotFound`."""
+    async with services.store.unit() as unit:
+        account = await unit.accounts.get(account_id)
+        if account is None:
+            raise NotFound("Account")
+        unit.accounts.put(signed_out(account))
+        note(services, unit, "session.end_all", who, account_id, origin)
+        await unit.commit()
+
+
+@retried
+async def end_session(services: Services, account_id: str, id: str, origin: Origin) -> None:
+    """End one session of an account. Raises `NotFound`."""
+    async with services.store.unit() as unit:
+        session = await unit.sessions.get(id)
+        if session is None or session.account_id != account_id:
+            raise NotFound("Session")
+        unit.sessions.delete(id)
+        note(services, unit, "session.end", None, account_id, origin, {"session": id})
+        await unit.commit()

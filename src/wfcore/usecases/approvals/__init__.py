@@ -1,0 +1,1 @@
+"""Approvals: decided by people, expired and reminded by time."""

@@ -1,0 +1,243 @@
+"""Listing, reading and deciding approvals. Spec: approvals; contract §3."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from attrs import evolve, frozen
+
+from wfcore.effects import Outcome
+from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound
+from wfcore.model.access import Principal, Share
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports.records import ApprovalFilter
+from wfcore.ports.store import View
+from wfcore.rules.approval.machine import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.approval.quorum import require_other_eyes, require_seen
+from wfcore.rules.auth.access import is_approver, sees_approval
+from wfcore.rules.execution.fold import advance, announce
+from wfcore.rules.execution.machine import Approved, Rejected
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals.expiry import settle, settle_all
+from wfcore.usecases.audit.auditing import (
+    UNKNOWN,
+    Decided,
+    Origin,
+    decided,
+    note_decision,
+    note_refusal,
+)
+from wfcore.usecases.load import approval_for, execution_for
+from wfcore.usecases.retry import read_together, retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import collect, hint
+
+OPERATOR = "operator"
+"""Who decided, where it was done at the command line."""
+
+
+EVERY_APPROVAL = ApprovalFilter()
+
+
+async def list_approvals(
+    services: Services,
+    who: Principal | None,
+    page: PageRequest,
+    where: ApprovalFilter = EVERY_APPROVAL,
+) -> Page[Approval]:
+    """The approvals that the caller may see, whatever *where* says of the account. AC-5."""
+    await settle_all(services)
+    if who is not None:
+        where = evolve(where, account_id=who.account.id, email=who.account.email)
+    async with services.store.view() as view:
+        return await view.approvals.list(where, page)
+
+
+async def read_approval(services: Services, who: Principal | None, approval_id: str) -> Approval:
+    """One approval as it is now. Raises `NotFound`."""
+    async with services.store.view() as view:
+        approval, _ = await approval_for(view, who, approval_id)
+    if await settle(services, approval):
+        async with services.store.view() as view:
+            approval, _ = await approval_for(view, who, approval_id)
+    return approval
+
+
+@frozen
+class Question:
+    """An approval as a person is asked it, and the name of the workflow that asks."""
+
+    approval: Approval
+    workflow_name: str
+
+
+async def question_for(
+    services: Services, who: Principal, approval_id: str, decision: Approve | Reject
+) -> Question:
+    """
+    One approval for somebody who may decide it so; open or not. AP-10, AP-18.
+
+    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution).
+    """
+    approval = await read_approval(services, who, approval_id)
+    async with services.store.view() as view:
+        _, share = await approval_for(view, who, approval_id)
+        run = await view.executions.get(approval.execution_id)
+    _require_may(approval, who, share, decision)
+    return Question(approval, run.workflow_name if run else "")
+
+
+def _require_may(
+    approval: Approval, who: Principal, share: Share | None, decision: Approve | Reject
+) -> None:
+    if not is_approver(approval, who.account, share):
+        raise Forbidden("You are not an approver of this approval")
+    if isinstance(decision, Approve):
+        require_other_eyes(approval, who.account)
+
+
+async def approvals_of(
+    services: Services, who: Principal | None, execution_id: str
+) -> Sequence[Approval]:
+    """
+    The approvals of one execution that the caller may see, newest first. AC-5.
+
+    Raises `NotFound` where it sees neither the execution nor any of them.
+    """
+    async with services.store.view() as view:
+        found = list(await view.approvals.of_execution(execution_id))
+        visible = [one for one in found if await _sees(view, who, one)]
+        if not visible:
+            await execution_for(view, who, execution_id)
+    if any([await settle(services, one) for one in visible]):
+        return [await read_approval(services, who, one.id) for one in visible]
+    return visible
+
+
+async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
+    if who is None:
+        return True
+    share = await view.shares.get(approval.workflow_id, who.account.id)
+    return sees_approval(approval, who.account, share)
+
+
+@frozen
+class Decide:
+    """
+    A decision as it came through some door. `items_hash`: of the rows that the reviewer saw.
+    `alone`: the operator's yes is enough, however many are required.
+    """
+
+    approval_id: str
+    decision: Approve | Reject
+    source: DecisionSource
+    comment: str | None = None
+    items_hash: str | None = None
+    alone: bool = False
+
+    @property
+    def verb(self) -> str:
+        return "approve" if isinstance(self.decision, Approve) else "reject"
+
+
+async def decide_approval(
+    services: Services, who: Principal | None, asked: Decide, origin: Origin = UNKNOWN
+) -> Approval:
+    """
+    Record one decision and let its execution go on, or stop it; or count a yes that is not
+    the last one required. AP-2, AP-3, AP-6, AP-10, AP-15.
+
+    Of any number of racing decisions, an expiry among them, exactly one wins.
+
+    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution),
+    `AlreadyDecided`, `ItemsChanged` (other rows than the reviewer saw), `InvalidInput`
+    (edited rows; nothing is decided). All but the last are in the audit log. AP-27.
+    """
+    try:
+        await read_approval(services, who, asked.approval_id)
+        return await _decide(services, who, asked, origin)
+    except (NotFound, Forbidden, Conflict) as refused:
+        await note_refusal(
+            services, f"approval.{asked.verb}", who, asked.approval_id, refused, origin
+        )
+        raise
+
+
+@retried
+async def _decide(
+    services: Services, who: Principal | None, asked: Decide, origin: Origin
+) -> Approval:
+    now = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        approval, share = await approval_for(unit, who, asked.approval_id)
+        if who is not None:
+            _require_may(approval, who, share, asked.decision)
+        weigh = partial(_weighed, approval, asked, _voice(who, asked), now)
+        made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
+        approval = made.approval
+        run = await unit.executions.get(approval.execution_id)
+        if run is None:
+            raise AlreadyDecided("The execution of this approval is gone", approval.id)
+        with read_together("execution", run.id):
+            outcome = _told(run, approval, services.clock.service_now())
+        unit.approvals.put(approval)
+        outcome = await collect(unit, outcome, now)
+        note_decision(services, unit, who, made, run, asked.comment, origin)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return approval
+
+
+MANY_ROWS = 500
+"""From so many rows on a decision is made aside of the event loop: each takes about 10 µs."""
+
+
+def _has_many(approval: Approval, asked: Decide) -> bool:
+    edited = asked.decision.edited if isinstance(asked.decision, Approve) else None
+    submitted = (rows for rows in (edited or {}).values() if isinstance(rows, list))
+    return has_many_rows(approval) or sum(map(len, submitted)) > MANY_ROWS
+
+
+def has_many_rows(approval: Approval) -> bool:
+    """Whether what is done with every row of it takes a while."""
+    return sum(len(group.items) for group in approval.groups) > MANY_ROWS
+
+
+def _weighed(approval: Approval, asked: Decide, voice: Voice, now: EpochMs) -> Decided:
+    """The approval with its decision, and what is kept of it. Raises what `decide` raises."""
+    _require_still_seen(approval, asked)
+    return decided(asked.verb, approval, decide(approval, asked.decision, voice, now).record)
+
+
+def _require_still_seen(approval: Approval, asked: Decide) -> None:
+    """An approve of what is open must be to the rows that the reviewer saw. AP-19."""
+    if isinstance(asked.decision, Approve) and approval.status is ApprovalStatus.PENDING:
+        require_seen(approval, asked.items_hash)
+
+
+def _voice(who: Principal | None, asked: Decide) -> Voice:
+    by, account = (who.account.email, who.account.id) if who else (OPERATOR, OPERATOR)
+    return Voice(by, asked.source, asked.comment, account, asked.alone and who is None)
+
+
+def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:
+    """The execution with the decision; a yes that others must follow moves nothing. AP-15."""
+    if decided.status is not ApprovalStatus.PENDING:
+        return advance(run, _fact(decided), now)
+    about: JsonObject = {
+        "step": decided.step_name,
+        "approvalId": decided.id,
+        "approvals": len(decided.assents),
+        "requiredApprovals": decided.required_approvals,
+    }
+    return announce(run, [(EventKind.APPROVAL_ASSENTED, about)], now)
+
+
+def _fact(decided: Approval) -> Approved | Rejected:
+    if decided.status is ApprovalStatus.APPROVED:
+        extends = decided.purpose is Purpose.BUDGET
+        return Approved(decided.step_name, decided.id, step_output(decided), extends)
+    return Rejected(decided.step_name, decided.id)

@@ -1,0 +1,1 @@
+"""The audit log: written, read, verified, and turned into evidence."""

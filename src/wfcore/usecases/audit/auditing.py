@@ -1,0 +1,258 @@
+"""The audit log: who asked for what, from where, and why it was refused. Contract §7."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from attrs import evolve, frozen
+
+from wfcore.errors import (
+    AccountBlocked,
+    AlreadyDecided,
+    Conflict,
+    Forbidden,
+    ItemsChanged,
+    NotFound,
+    StoreUnavailable,
+    TooManyAttempts,
+    Unauthenticated,
+)
+from wfcore.model.access import Principal
+from wfcore.model.approval import Approval
+from wfcore.model.event import AuditEntry, AuditOutcome
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.ports.store import Unit
+from wfcore.rules.approval.quorum import rows_of
+from wfcore.rules.audit.chain import canonical, digest
+from wfcore.rules.auth.api_key import without_keys
+from wfcore.rules.masking import mask_text, secret_values
+from wfcore.time import EpochMs
+from wfcore.usecases.services import Services
+
+
+@frozen
+class Origin:
+    """Where a request came from, as far as its door can tell. Never a query string."""
+
+    path: str | None = None
+    ip: str | None = None
+    request_id: str | None = None
+
+
+UNKNOWN = Origin()
+
+
+@frozen
+class Record:
+    """What is kept with an entry, as canonical JSON, and its hash. AL-3."""
+
+    text: str
+    hash: str
+
+
+def record_of(value: JsonObject) -> Record:
+    """*value* to be kept with an entry."""
+    text = canonical(value)
+    return Record(text, digest(text))
+
+
+def note(
+    services: Services,
+    unit: Unit,
+    event: str,
+    who: Principal | None,
+    target: str | None,
+    origin: Origin,
+    details: JsonObject | None = None,
+    *,
+    execution_id: str | None = None,
+    record: Record | None = None,
+) -> None:
+    """
+    Add an entry about something that is done in *unit*: both are stored or neither. *record*: what
+    is kept with it, and is too large for a list. AL-3.
+    """
+    now = services.clock.now()
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.ALLOWED,
+        account_id=who.account.id if who else None,
+        key_id=who.key.id if who and who.key else None,
+        target=target,
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+        details=details,
+        execution_id=execution_id,
+        record_hash=record.hash if record is not None else None,
+    )
+    unit.audit.append(entry, record.text if record is not None else None)
+
+
+@frozen
+class Decided:
+    """An approval with a decision, the hash of its rows, and what the audit log keeps of it."""
+
+    verb: str
+    approval: Approval
+    items_hash: str
+    record: Record
+
+
+def decided(verb: str, before: Approval, after: Approval) -> Decided:
+    """What *verb* has made of *before*. Pure; takes a while where there are many rows. AL-3."""
+    rows = rows_of(after)
+    record: JsonObject = {
+        "approvalId": after.id,
+        "executionId": after.execution_id,
+        "workflowId": after.workflow_id,
+        "stepName": after.step_name,
+        "message": after.message,
+        "decision": verb,
+        "status": after.status,
+        "rowsBefore": rows_of(before),
+        "rowsAfter": rows,
+    }
+    return Decided(verb, after, digest(canonical(rows)), record_of(record))
+
+
+def note_decision(
+    services: Services,
+    unit: Unit,
+    who: Principal | None,
+    made: Decided,
+    run: Execution,
+    comment: str | None,
+    origin: Origin,
+) -> None:
+    """Add an entry about a decision: to which rows, of which definition. AP-27."""
+    if comment is not None:
+        comment = without_keys(mask_text(comment, secret_values(run)))
+    details: JsonObject = {
+        "itemsHash": made.items_hash,
+        "comment": comment,
+        "workflowVersion": run.revision,
+    }
+    note(
+        services,
+        unit,
+        f"approval.{made.verb}",
+        who,
+        made.approval.id,
+        origin,
+        details,
+        execution_id=run.id,
+        record=made.record,
+    )
+
+
+async def note_refusal(
+    services: Services,
+    event: str,
+    who: Principal | None,
+    target: str,
+    error: NotFound | Forbidden | Conflict,
+    origin: Origin,
+) -> None:
+    """
+    Record which decision on the approval *target* somebody who is known asked for and did not get.
+    What is refused left no trace, so the entry is a unit of its own; a store that cannot write
+    does not change the answer.
+    """
+    now = services.clock.now()
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.DENIED,
+        reason=next(word for kind, word in _REFUSED.items() if isinstance(error, kind)),
+        account_id=who.account.id if who else None,
+        key_id=who.key.id if who and who.key else None,
+        target=without_keys(target)[:_TARGET_SHOWN],
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+    )
+    with suppress(StoreUnavailable):
+        async with services.store.unit() as unit:
+            approval = await unit.approvals.get(target)
+            about = approval.execution_id if approval else None
+            unit.audit.append(evolve(entry, execution_id=about))
+            await unit.commit()
+
+
+_TARGET_SHOWN = 200
+_REFUSED: Mapping[type[Exception], str] = {
+    NotFound: "not_found",
+    Forbidden: "forbidden",
+    ItemsChanged: "items_changed",
+    AlreadyDecided: "already_decided",
+    Conflict: "conflict",
+}
+"""Why, for the audit log; the first that fits."""
+
+
+def note_skipped(
+    services: Services, unit: Unit, event: str, reason: str, account_id: str, target: str
+) -> None:
+    """Add an entry about what the service itself would have done, and did not."""
+    now = services.clock.now()
+    unit.audit.append(
+        AuditEntry(
+            id=services.ids.new("aud", now),
+            at=now,
+            event=event,
+            outcome=AuditOutcome.DENIED,
+            reason=reason,
+            account_id=account_id,
+            target=target,
+        )
+    )
+
+
+async def note_denial(
+    services: Services,
+    event: str,
+    error: Unauthenticated | AccountBlocked | TooManyAttempts,
+    origin: Origin,
+    target: str | None = None,
+) -> None:
+    """Record a refusal with its reason. A store that cannot write does not change the answer."""
+    now = services.clock.now()
+    entry = AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.DENIED,
+        reason=_reason(error),
+        account_id=getattr(error, "account_id", None),
+        key_id=getattr(error, "key_id", None),
+        target=target,
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+    )
+    with suppress(StoreUnavailable):
+        async with services.store.unit() as unit:
+            unit.audit.append(entry)
+            await unit.commit()
+
+
+async def read_audit(
+    services: Services, since: EpochMs, after_id: str | None, limit: int
+) -> Sequence[AuditEntry]:
+    """Entries from *since* on with an id above *after_id*, oldest first."""
+    async with services.store.view() as view:
+        return await view.audit.list(since, after_id, limit)
+
+
+def _reason(error: Unauthenticated | AccountBlocked | TooManyAttempts) -> str:
+    match error:
+        case Unauthenticated():
+            return error.reason.value
+        case AccountBlocked():
+            return "account_blocked"
+        case TooManyAttempts():
+            return "login_locked"

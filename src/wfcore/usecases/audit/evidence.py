@@ -1,0 +1,224 @@
+"""
+Checking the audit log, and writing evidence of one execution. AL-2 to AL-7; decisions 90, 91.
+
+A log is checked beside a running server: entries that are added meanwhile are left for the next
+time, and where retention has taken what was about to be read, the check begins anew.
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.model.approval import Approval
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Anchor, AuditChain, ChainedEntry, ChainPoint
+from wfcore.model.execution import Execution
+from wfcore.model.json import Json, JsonObject
+from wfcore.ports.store import View
+from wfcore.rules.audit.chain import (
+    Fault,
+    anchor_fault,
+    digest,
+    end_fault,
+    first_fault,
+    read_entry,
+)
+from wfcore.rules.audit.evidence import Unfit, links_of, read_evidence, sealed
+from wfcore.rules.auth.api_key import without_keys
+from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import Origin, note
+from wfcore.usecases.executions.executions import starter_names
+from wfcore.usecases.load import definition_of
+from wfcore.usecases.services import Services
+from wfcore.wire.converter import plain
+from wfcore.wire.views import approval_detail, definition_view, status_view
+
+BATCH = 100
+TRIES = 5
+"""Retention takes a piece every few minutes: hardly ever while a log is read, never five times."""
+
+
+@frozen
+class Checked:
+    """How a check of the log ended. *fault*: the first entry that does not fit; None: all fit."""
+
+    chain: AuditChain
+    fault: Fault | None
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return self.chain.end.number - self.chain.start.number
+
+
+async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Checked:
+    """Read the whole audit log; whether each entry, its end and *anchors* fit. AL-2, AL-4."""
+    async with services.store.view() as view:
+        for _ in range(TRIES):
+            chain = await view.audit.chain()
+            fault = await _fault(view, chain) or await _unanchored(services, view, chain, anchors)
+            if fault is None or (await view.audit.chain()).start == chain.start:
+                break
+    return Checked(chain, fault)
+
+
+async def _fault(view: View, chain: AuditChain) -> Fault | None:
+    """From the first entry there is, be it in front of the start, to the end, and none behind."""
+    at, after = chain.start, 0
+    while at.number < chain.end.number:
+        batch = await view.audit.chained(after, BATCH)
+        batch = [entry for entry in batch if entry.number <= chain.end.number]
+        at, fault = first_fault(chain.id, at, batch)
+        if fault is not None:
+            return fault
+        if not batch:
+            break
+        after = at.number
+    return end_fault(chain, at) or await _behind(view, chain.end)
+
+
+async def _behind(view: View, end: ChainPoint) -> Fault | None:
+    """An entry behind the end, though nobody has added one."""
+    for entry in await view.audit.chained(end.number, 1):
+        if (await view.audit.chain()).end.number < entry.number:
+            return Fault(entry.number, None, "it was inserted: the log ends before it")
+    return None
+
+
+async def _unanchored(
+    services: Services, view: View, chain: AuditChain, anchors: Sequence[Anchor]
+) -> Fault | None:
+    for anchor in anchors:
+        found = await _hash_of(view, chain, anchor.number)
+        now = services.clock.now()
+        fault = anchor_fault(chain, anchor, found, services.policy.audit_ms, now)
+        if fault is not None:
+            return fault
+    return None
+
+
+async def _hash_of(view: View, chain: AuditChain, number: int) -> str | None:
+    if number == chain.start.number:
+        return chain.start.hash
+    found = await view.audit.chained(number - 1, 1)
+    return found[0].hash if found and found[0].number == number else None
+
+
+async def audit_anchor(services: Services) -> Anchor:
+    """The end of the audit log as it is now, to be kept elsewhere. AL-4."""
+    async with services.store.view() as view:
+        chain = await view.audit.chain()
+        found = await view.audit.chained(chain.end.number - 1, 1) if chain.end.number else ()
+    at = read_entry(found[0].text).at if found else EpochMs(0)
+    return Anchor(chain.id, chain.end.number, chain.end.hash, at)
+
+
+async def write_evidence(
+    services: Services, execution_id: str, anchors: Sequence[Anchor], origin: Origin
+) -> str:
+    """
+    All that is known of one execution, as a document's text, with the audit entries to check it;
+    where *anchors* are given, up to these. That it was written is an entry with its hash. AL-6.
+
+    Raises `NotFound` where neither the execution nor an entry of it is left, `InvalidInput` for
+    anchors that the log does not reach, `Conflict` where the log does not fit.
+    """
+    document = await _document(services, execution_id, anchors)
+    text = sealed(document)
+    try:
+        read_evidence(text)
+    except Unfit as error:
+        raise Conflict(f"The audit log does not fit ({error}); see wfcore audit verify") from None
+    async with services.store.unit() as unit:
+        about: JsonObject = {"sha256": digest(text)}
+        note(
+            services,
+            unit,
+            "evidence.write",
+            None,
+            execution_id,
+            origin,
+            about,
+            execution_id=execution_id,
+        )
+        await unit.commit()
+    return text
+
+
+async def _document(services: Services, execution_id: str, anchors: Sequence[Anchor]) -> JsonObject:
+    async with services.store.view() as view:
+        own = await view.audit.of_execution(execution_id)
+        run = await view.executions.get(execution_id)
+        if run is None and not own:
+            raise NotFound("Execution")
+        definition = await definition_of(view, run.workflow_id, run.revision) if run else None
+        approvals = await view.approvals.of_execution(execution_id)
+        artifacts = await view.artifacts.of_execution(execution_id)
+        audit = await _audit(view, execution_id, own, anchors)
+    names = await starter_names(services, [run]) if run else {}
+    return {
+        "writtenAt": services.clock.now(),
+        "executionId": execution_id,
+        "execution": plain(status_view(run, names)) if run else None,
+        "definition": plain(definition_view(run, definition)) if run and definition else None,
+        "approvals": [plain(approval_detail(_masked(one, run))) for one in approvals],
+        "artifacts": [_artifact(one) for one in artifacts],
+        "audit": audit,
+    }
+
+
+def _masked(approval: Approval, run: Execution | None) -> Approval:
+    """Rows are shown as they were decided on; in comments people may have written anything."""
+    secrets = secret_values(run) if run else NO_SECRETS
+
+    def masked(text: str | None) -> str | None:
+        return without_keys(mask_text(text, secrets)) if text else text
+
+    history = tuple(evolve(one, comment=masked(one.comment)) for one in approval.history)
+    return evolve(approval, comment=masked(approval.comment), history=history)
+
+
+def _artifact(artifact: Artifact) -> Json:
+    return {
+        "id": artifact.id,
+        "name": artifact.name,
+        "stepName": artifact.step_name,
+        "size": artifact.size,
+        "sha256": artifact.sha256,
+    }
+
+
+async def _audit(
+    view: View, execution_id: str, own: Sequence[ChainedEntry], anchors: Sequence[Anchor]
+) -> JsonObject:
+    """The stretch of the chain that holds all of *own* and reaches *anchors*."""
+    chain = await view.audit.chain()
+    for anchor in anchors:
+        if anchor.chain != chain.id or not _reaches(chain, anchor.number):
+            fix = f"the log reaches from entry {chain.start.number} to {chain.end.number}"
+            raise InvalidInput("--anchor", f"{fix}, not to {anchor.number} of {anchor.chain}")
+    numbers = [entry.number for entry in own] + [anchor.number for anchor in anchors]
+    last = max(numbers, default=0)
+    at = max(min(numbers, default=chain.end.number + 1) - 1, chain.start.number)
+    after = end = chain.end
+    links: list[Json] = []
+    while at < last:
+        batch = [one for one in await view.audit.chained(at, BATCH) if one.number <= last]
+        if not batch:
+            break
+        if not links:
+            after = ChainPoint(at, batch[0].previous)
+        links += links_of(execution_id, batch)
+        end = batch[-1].point
+        at = end.number
+    return {"chain": chain.id, "after": _point(after), "end": _point(end), "links": links}
+
+
+def _reaches(chain: AuditChain, number: int) -> bool:
+    return chain.start.number <= number <= chain.end.number
+
+
+def _point(point: ChainPoint) -> Json:
+    return {"number": point.number, "hash": point.hash}

@@ -1,0 +1,1 @@
+"""Executions: started, run by a worker, read, explained, called back."""

@@ -1,0 +1,90 @@
+"""Callbacks that are due: an attempt is on record before it is made. CB-1, CB-3."""
+
+from collections.abc import Mapping, Sequence
+
+from attrs import field, frozen
+
+from wfcore.errors import Stale
+from wfcore.model.callback import Callback
+from wfcore.ports.callbacks import Answer
+from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
+from wfcore.time import EpochMs
+from wfcore.usecases.retry import Report, apart, at_once, retried
+from wfcore.usecases.services import Services
+
+NO_EXECUTION = Answer(error="the execution is gone")
+NO_SECRET = Answer(error="the key that signs it is gone")
+
+
+@frozen
+class Call:
+    """One attempt, ready to be sent."""
+
+    callback: Callback
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """Where it goes."""
+        return self.callback.url
+
+
+async def next_call(services: Services) -> EpochMs | None:
+    """When the next attempt is due."""
+    async with services.store.view() as view:
+        return await view.callbacks.next_due()
+
+
+async def take_calls(services: Services, limit: int, report: Report = at_once) -> Sequence[Call]:
+    """Up to *limit* attempts that are due now, each on record: of racing takers one gets it."""
+    async with services.store.view() as view:
+        due = await view.callbacks.due(services.clock.service_now(), limit)
+    taken: list[Call] = []
+    for callback in due:
+        with apart(report, "callbacks", callback.id):
+            call = await _take(services, callback)
+            taken += [call] if call is not None else []
+    return taken
+
+
+async def _take(services: Services, callback: Callback) -> Call | None:
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await unit.executions.get(callback.id)
+        key = await unit.keys.get(callback.key_id or "")
+        begun = attempted(callback, now)
+        lost = NO_EXECUTION if run is None else NO_SECRET
+        secret = key.callback_secret if key else None
+        if run is None or secret is None:
+            begun = answered(begun, 410, lost.error)
+        unit.callbacks.put(begun)
+        try:
+            await unit.commit()
+        except Stale:
+            return None
+    if run is None or secret is None:
+        return None
+    body = body_of(run)
+    return Call(begun, signed(secret, run.id, services.clock.now(), body), body)
+
+
+@retried
+async def settle_call(services: Services, call: Call, answer: Answer) -> Callback | None:
+    """Record what came of an attempt; nothing where a later one has begun."""
+    async with services.store.unit() as unit:
+        callback = await unit.callbacks.get(call.callback.id)
+        if callback is None or _beginning(callback) != _beginning(call.callback):
+            return None
+        if answer.postponed is not None:
+            settled = put_off(callback, answer.postponed, services.clock.service_now())
+        else:
+            settled = answered(callback, answer.status, answer.error)
+        unit.callbacks.put(settled)
+        await unit.commit()
+    return settled
+
+
+def _beginning(callback: Callback) -> tuple[int, EpochMs | None]:
+    """What tells one attempt from another: an attempt that was put off gives its number back."""
+    return callback.attempts, callback.due_at

@@ -1,0 +1,131 @@
+"""
+Starting what a `workflow` step asks for, in the unit in which the step begins. FL-6, FL-9.
+
+The definition's author answers for what it starts: the workflow is looked for among those of
+the owner of the parent's workflow, by name, or by id among those that it may execute. The
+execution belongs to whom the parent belongs to, and is resumed only where the parent is. EX-24.
+"""
+
+from attrs import evolve
+
+from wfcore.effects import Effect, Outcome, StartChild
+from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
+from wfcore.model.access import Permission
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.workflow import Workflow
+from wfcore.ports.store import Unit
+from wfcore.rules.auth.access import require_permission
+from wfcore.rules.execution.children import given_up, require_finite, told_secrets, waits_for
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import ChildEnded
+from wfcore.rules.execution.plan import Render
+from wfcore.rules.execution.start import Start
+from wfcore.time import EpochMs
+from wfcore.usecases.executions.starting import prepared
+from wfcore.usecases.stage import collect
+
+
+async def start_children(
+    unit: Unit, render: Render, outcome: Outcome[Execution], now: EpochMs
+) -> Outcome[Execution]:
+    """
+    Collect every execution that *outcome*, which is collected already, asks for. A step for
+    which there can be none learns why, as if one had ended badly.
+
+    The outcome with the hints that follow.
+    """
+    hints: list[Effect] = []
+    for asked in outcome.effects:
+        if isinstance(asked, StartChild):
+            parent = await unit.executions.get(outcome.record.id)
+            if parent is not None and waits_for(parent, asked.child_id, asked.step_name):
+                next = await _child_or_refusal(unit, render, parent, asked, now)
+                hints += (await collect(unit, next, now)).effects
+    return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
+
+
+async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildEnded]:
+    """
+    For each step of *run* whose time is up while its child, or one further down, is interrupted:
+    for it that child has ended. Whoever tells so cancels it. EX-26.
+    """
+    late: list[ChildEnded] = []
+    for result in run.step_results.values():
+        if result.open_child and result.until is not None and result.until <= now:
+            child = await unit.executions.get(result.open_child)
+            if child is not None and await _is_interrupted(unit, child):
+                late.append(given_up(child))
+    return late
+
+
+async def _is_interrupted(unit: Unit, run: Execution) -> bool:
+    """
+    Whether *run* is, or an execution below it that has not ended.
+
+    Each is written back as it was read. They are read again to be cancelled, and one that was
+    interrupted in between would count as slow: now the commit is `Stale` instead, and all is
+    read anew.
+    """
+    unit.executions.put(run)
+    if run.status is ExecutionStatus.INTERRUPTED:
+        return True
+    ids = [one.open_child for one in run.step_results.values() if one.open_child]
+    below = [await unit.executions.get(id) for id in ids]
+    return any([await _is_interrupted(unit, one) for one in below if one is not None])
+
+
+async def _child_or_refusal(
+    unit: Unit, render: Render, parent: Execution, asked: StartChild, now: EpochMs
+) -> Outcome[Execution]:
+    try:
+        return await _child(unit, render, parent, asked, now)
+    except (Conflict, Forbidden, InvalidInput) as refusal:
+        ended = ChildEnded(asked.step_name, asked.child_id, error=str(refusal))
+        return advance(parent, ended, now)
+
+
+async def _child(
+    unit: Unit, render: Render, parent: Execution, asked: StartChild, now: EpochMs
+) -> Outcome[Execution]:
+    """
+    Raises `Conflict` (there is no such workflow, it would start itself, or it is full),
+    `Forbidden`, `InvalidInput`.
+    """
+    workflow = await _workflow(unit, parent.workflow_owner_id, asked.workflow)
+    require_finite(workflow, await _with_ancestors(unit, parent))
+    start = Start(
+        parent.owner_id,
+        TriggerSource.WORKFLOW,
+        asked.inputs,
+        parent.monitored,
+        chain_depth=parent.chain_depth,
+        told={"parentExecutionId": parent.id, "parentStep": asked.step_name},
+        parent_id=parent.id,
+        parent_step=asked.step_name,
+        secrets=told_secrets(parent, asked.inputs),
+        root_source=parent.root_trigger,
+    )
+    return await prepared(unit, render, workflow, start, asked.child_id, now)
+
+
+async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:
+    found = await unit.workflows.by_name(owner_id, named)
+    if found is not None:
+        return found
+    by_id = await unit.workflows.get(named)
+    share = await unit.shares.get(named, owner_id) if by_id is not None else None
+    try:
+        return require_permission(by_id, owner_id, share, Permission.EXECUTE)
+    except NotFound:
+        raise Conflict(f"there is no workflow '{named}'") from None
+
+
+async def _with_ancestors(unit: Unit, run: Execution) -> tuple[Execution, ...]:
+    """The execution, and those that started it, the first one last."""
+    line = [run]
+    while (above := line[-1].parent_id) is not None:
+        parent = await unit.executions.get(above)
+        if parent is None:
+            break
+        line.append(parent)
+    return tuple(line)

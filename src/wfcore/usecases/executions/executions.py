@@ -1,0 +1,181 @@
+"""Reading and cancelling executions. Spec: executions."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from attrs import evolve
+
+from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
+from wfcore.model.access import Principal
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.workflow import Definition
+from wfcore.ports.records import ExecutionFilter
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import EXECUTION, CancelAsked
+from wfcore.rules.execution.redrive import FROM
+from wfcore.usecases.approvals.expiry import settle_all, settle_execution
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.load import definition_of, execution_for
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import collect, hint
+
+EVERY_EXECUTION = ExecutionFilter()
+
+
+async def list_executions(
+    services: Services,
+    who: Principal | None,
+    page: PageRequest,
+    where: ExecutionFilter = EVERY_EXECUTION,
+) -> Page[Execution]:
+    """
+    The caller's executions; with a workflow that it owns, all of that workflow's, whatever
+    *where* says of the owner. AC-4.
+
+    The rows carry no step outputs.
+    """
+    await settle_all(services)
+    async with services.store.view() as view:
+        if who is not None:
+            owner_id: str | None = who.account.id
+            if where.workflow_id is not None:
+                workflow = await view.workflows.get(where.workflow_id)
+                if workflow is not None and workflow.owner_id == owner_id:
+                    owner_id = None
+            where = evolve(where, owner_id=owner_id)
+        return await view.executions.list(where, page)
+
+
+async def read_execution(services: Services, who: Principal | None, execution_id: str) -> Execution:
+    """One execution as it is now. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+    if run.asks and await settle_execution(services, run):
+        async with services.store.view() as view:
+            return await execution_for(view, who, execution_id)
+    return run
+
+
+async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
+    """
+    The emails of the accounts, and the names of the keys, that started *runs*, by id: two
+    questions, however many rows there are.
+    """
+    chosen = list(runs)
+    async with services.store.view() as view:
+        accounts = await view.accounts.some({run.owner_id for run in chosen})
+        keys = await view.keys.some({run.key_id for run in chosen if run.key_id})
+    return {one.id: one.email for one in accounts} | {one.id: one.name for one in keys}
+
+
+async def redriven_as(services: Services, run: Execution) -> str | None:
+    """
+    The last execution that redrives *run*. Asked for where there may be one only: what has ended
+    never changes, so it is not on record there. Decision 93.
+    """
+    if run.status not in FROM:
+        return None
+    async with services.store.view() as view:
+        return await view.executions.redriven_as(run.id)
+
+
+async def read_definition(
+    services: Services, who: Principal | None, execution_id: str
+) -> tuple[Execution, Definition]:
+    """An execution and the definition that it runs by. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        return run, await definition_of(view, run.workflow_id, run.revision)
+
+
+async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:
+    """An ended execution. Raises `NotFound`; `Conflict` before the end. EX-18."""
+    run = await read_execution(services, who, execution_id)
+    if run.status not in EXECUTION.final:
+        raise Conflict(f"The execution is {run.status}; it has no result yet")
+    return run
+
+
+@retried
+async def cancel_execution(
+    services: Services, who: Principal | None, execution_id: str, origin: Origin = UNKNOWN
+) -> Execution:
+    """
+    End an execution at once, in one unit with its open approvals; running steps die. EX-7.
+
+    Raises `NotFound`; `AlreadyFinished` for one that has ended.
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await execution_for(unit, who, execution_id)
+        try:
+            outcome = advance(run, CancelAsked(), now)
+        except IllegalMove:
+            raise AlreadyFinished(f"The execution is {run.status}", run.id) from None
+        outcome = await collect(unit, outcome, now)
+        note(services, unit, "execution.cancel", who, run.id, origin, execution_id=run.id)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return outcome.record
+
+
+async def read_events(
+    services: Services, who: Principal | None, execution_id: str, after: int, limit: int = 500
+) -> tuple[Execution, Sequence[Event]]:
+    """The execution, and its events with numbers above *after*. Raises `NotFound`."""
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        return run, await view.events.of_execution(execution_id, after, limit)
+
+
+async def read_logs(
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    after: int = 0,
+    step: str | None = None,
+    limit: int = 100,
+) -> tuple[Execution, Sequence[Event], int]:
+    """
+    The execution, its output lines above number *after* (of one *step*, by its key), whoever
+    started it, and the number to go on after. None of them: there are no more yet. EX-28.
+
+    Raises `NotFound`.
+    """
+    found: list[Event] = []
+    async with services.store.view() as view:
+        run = await execution_for(view, who, execution_id)
+        log = view.events if run.monitored else view.logs
+        while not found and (part := await log.of_execution(execution_id, after, limit)):
+            after = part[-1].number
+            lines = (one for one in part if one.kind is EventKind.STEP_LOG)
+            found += (line for line in lines if step in (None, line.data["step"]))
+    return run, found, after
+
+
+REST = EXECUTION.final | {ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.INTERRUPTED}
+"""States in which an execution rests until somebody or something outside acts."""
+
+
+async def wait_for_rest(
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    wait_ms: int,
+    *,
+    leaving: Callable[[], bool] = lambda: False,
+) -> Execution:
+    """
+    The execution as soon as it rests, or as it is after *wait_ms*, or where this process is
+    *leaving*. Raises `NotFound`.
+    """
+    deadline = services.clock.service_now() + wait_ms
+    run = await read_execution(services, who, execution_id)
+    while run.status not in REST and (left := deadline - services.clock.service_now()) > 0:
+        if leaving():
+            break
+        await services.wakeup.rest(execution_id, left)
+        run = await read_execution(services, who, execution_id)
+    return run

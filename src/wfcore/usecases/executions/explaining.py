@@ -1,0 +1,100 @@
+"""Answering why an execution is where it is. Reads only, but for expiries that are settled."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from wfcore.model.access import Principal
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.explanation import Line
+from wfcore.model.page import PageRequest
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import View
+from wfcore.rules.auth.access import sees_execution
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.explain.explanation import Around, explain, is_due
+from wfcore.rules.explain.queue import LaneAhead, Queue
+from wfcore.time import EpochMs
+from wfcore.usecases.executions.executions import read_execution
+from wfcore.usecases.services import Services
+
+_MOST_HELD = 1_000
+
+
+@frozen
+class Explanation:
+    """An execution as it was at an instant, and what there was to say of it."""
+
+    run: Execution
+    at: EpochMs
+    lines: tuple[Line, ...]
+
+
+async def explain_execution(
+    services: Services,
+    who: Principal | None,
+    execution_id: str,
+    *,
+    serving: bool | None = None,
+) -> Explanation:
+    """
+    Why nothing is happening, or what happens next. XP-1, XP-2. Raises `NotFound`.
+
+    *serving*: whether a server is there, where the caller knows.
+    """
+    run = await read_execution(services, who, execution_id)
+    now = services.clock.service_now()
+    async with services.store.view() as view:
+        snapshot = await view.definitions.get(run.workflow_id, run.revision)
+        asks = any(result.approval_id for result in run.step_results.values())
+        around = Around(
+            definition=snapshot.definition if snapshot else None,
+            approvals=await view.approvals.of_execution(run.id) if asks else (),
+            children=await _children(view, run, who),
+            queue=await _queue(services, view, who) if is_due(run, now) else None,
+            lane=await _lane(view, run, who),
+            serving=serving,
+        )
+    return Explanation(run, now, explain(run, around, now))
+
+
+async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
+    """The executions that *run* waits for and that *who* sees. XP-2."""
+    ids = (result.open_child for result in run.step_results.values())
+    found = [await view.executions.get(id) for id in ids if id is not None]
+    return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
+
+
+async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead | None:
+    """Who is ahead of *run*, by the limit that its workflow has now."""
+    if run.lane is None or run.fence > 0:
+        return None
+    workflow = await view.workflows.get(run.workflow_id)
+    newest = await view.definitions.get(workflow.id, workflow.revision) if workflow else None
+    limit = newest.definition.concurrency if newest else None
+    if limit is None:
+        return None
+    held, asker = await view.lanes.held(run.lane), who.account.id if who else None
+    return LaneAhead(held, limit.limit, await _holders(view, run), asker)
+
+
+async def _holders(view: View, run: Execution) -> Sequence[Execution]:
+    """Those of the same lane that were taken and have not ended, oldest first."""
+    found: list[Execution] = []
+    for status in ExecutionStatus:
+        if status not in EXECUTION.final:
+            where = ExecutionFilter(workflow_id=run.workflow_id, statuses=(status,))
+            found += (await view.executions.list(where, PageRequest(1, _MOST_HELD))).rows
+    held = (one for one in found if one.lane == run.lane and one.fence > 0)
+    return sorted(held, key=lambda one: (one.accepted_at, one.id))
+
+
+async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
+    asker = who.account.id if who else None
+    return Queue(await _held(view), services.policy.places, asker)
+
+
+async def _held(view: View) -> Sequence[Execution]:
+    where = ExecutionFilter(statuses=(ExecutionStatus.RUNNING,))
+    running = await view.executions.list(where, PageRequest(1, _MOST_HELD))
+    return [run for run in running.rows if run.worker is not None]

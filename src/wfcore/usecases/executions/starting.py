@@ -1,0 +1,327 @@
+"""Starting executions: by API, webhook, hand, again, or within the engine. EX-1, EX-17, IK-1."""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.effects import Effect, Outcome
+from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.model.access import Permission, Principal
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
+from wfcore.model.workflow import Concurrency, OnLimit, Workflow
+from wfcore.ports.store import Unit
+from wfcore.rules.callback import FIELD, check_url
+from wfcore.rules.execution.concurrency import in_lane, require_room
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import GraceOver
+from wfcore.rules.execution.plan import Render
+from wfcore.rules.execution.redrive import kept_results
+from wfcore.rules.execution.start import Start, accept
+from wfcore.rules.limits import REPLAY_WINDOW
+from wfcore.rules.variables import map_payload
+from wfcore.rules.webhooks.stats import utc_date
+from wfcore.rules.webhooks.webhook import require_triggerable
+from wfcore.time import EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.load import definition_of, execution_for, workflow_for
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import collect, hint
+
+
+@frozen
+class Idempotency:
+    """The client's key, and a SHA-256 of the body that came with it."""
+
+    key: str
+    fingerprint: str
+
+
+@frozen
+class Started:
+    """What was accepted. `replayed`: this is the first answer again, nothing was started."""
+
+    execution_id: str
+    workflow_id: str
+    started_at: EpochMs
+    replayed: bool = False
+
+
+@retried
+async def start_execution(
+    services: Services,
+    who: Principal,
+    workflow_id: str,
+    inputs: JsonObject,
+    *,
+    source: TriggerSource = TriggerSource.OPEN_API,
+    monitored: bool = False,
+    callback_url: str | None = None,
+    idempotency: Idempotency | None = None,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    Accept an execution of a workflow that *who* may EXECUTE; durable on return.
+
+    *callback_url* is told of its end. Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`
+    (the same idempotency key came with another body), `LimitReached`.
+    """
+    caller = who.key.id if who.key else who.account.id
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
+        asked = await _asked(unit, f"start:{caller}:{workflow_id}", idempotency)
+        first = asked.answer(now) if asked else None
+        if first is not None:
+            return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
+        start = Start(
+            who.account.id,
+            source,
+            inputs,
+            monitored,
+            key_id=who.key.id if who.key else None,
+            callback_url=_callback(services, who, callback_url),
+        )
+        id = services.ids.new("exec", now)
+        if source is not TriggerSource.OPEN_API:
+            note(services, unit, "execution.start", who, workflow_id, origin, execution_id=id)
+        return await _accept(services, unit, workflow, start, now, asked, id=id)
+
+
+def _callback(services: Services, who: Principal, url: str | None) -> str | None:
+    """The address to tell of the end. Raises `InvalidInput`. CB-1, CB-4."""
+    if url is None:
+        return None
+    if who.key is None or who.key.callback_secret is None:
+        raise InvalidInput(FIELD, "needs a key with a callback secret; rotate the key to get one")
+    return check_url(url, services.policy.private_callbacks)
+
+
+@retried
+async def trigger_webhook(
+    services: Services,
+    webhook_id: str,
+    payload: JsonObject | None,
+    *,
+    idempotency: Idempotency | None = None,
+    kind: DeliveryKind = DeliveryKind.SENDER,
+    replay_of: Delivery | None = None,
+) -> Started:
+    """
+    Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
+
+    *replay_of*: the delivery that this one repeats; one that started an execution gives that
+    one's variables, and *payload* is not looked at. WH-22.
+
+    Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
+    `InvalidInput` (the payload breaks a declaration), `LimitReached`.
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        webhook = await unit.webhooks.get(webhook_id)
+        workflow = await unit.workflows.get(webhook.workflow_id) if webhook else None
+        if webhook is None or workflow is None:
+            raise NotFound("Webhook")
+        require_triggerable(webhook)
+        asked = await _asked(unit, f"webhook:{webhook_id}", idempotency)
+        first = asked.answer(now) if asked else None
+        wall = services.clock.now()
+        delivery = Delivery(
+            id=services.ids.new("dlv", wall),
+            webhook_id=webhook_id,
+            at=wall,
+            kind=kind,
+            status=ACCEPTED,
+            authenticated=True,
+            replay_of=replay_of.id if replay_of else None,
+        )
+        if first is not None:
+            again = evolve(delivery, execution_id=first.execution_id, reason=REPEATED)
+            unit.webhooks.deliver(again)
+            await unit.commit()
+            return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
+        unit.webhooks.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
+        start = Start(
+            webhook.owner_id,
+            TriggerSource.WEBHOOK,
+            await _inputs(unit, webhook, payload, replay_of),
+            key_id=webhook.api_key_id,
+            webhook_id=webhook.id,
+        )
+        return await _accept(services, unit, workflow, start, now, asked, delivery=delivery)
+
+
+REPEATED = "repeats a delivery: the first answer was given again, nothing was started"
+GONE = "What the delivery carried is not kept, so it cannot be replayed"
+
+
+async def _inputs(
+    unit: Unit, webhook: Webhook, payload: JsonObject | None, replay_of: Delivery | None
+) -> JsonObject:
+    """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
+    if replay_of is not None and replay_of.execution_id is not None:
+        first = await unit.executions.get(replay_of.execution_id)
+        if first is None:
+            raise Conflict(GONE)
+        return first.variables
+    if payload is None:
+        raise Conflict(GONE)
+    return map_payload(payload, webhook.variable_mapping)
+
+
+@retried
+async def redrive(
+    services: Services,
+    who: Principal,
+    execution_id: str,
+    *,
+    source: TriggerSource = TriggerSource.OPEN_API,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    A new execution that keeps the results of the finished steps of an old one. EX-17.
+
+    Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
+    `LimitReached` (nothing was changed).
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        old = await execution_for(unit, who, execution_id)
+        workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)
+        definition = await definition_of(unit, old.workflow_id, old.revision)
+        start = Start(
+            who.account.id,
+            source,
+            old.variables,
+            old.monitored,
+            key_id=who.key.id if who.key else None,
+            redrive_of=old.id,
+            callback_url=old.callback_url if who.key and who.key.callback_secret else None,
+            chain_depth=old.chain_depth,
+            kept=kept_results(old, definition, now),
+        )
+        note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
+        given_up = await _given_up(unit, old, now)
+        started = await _accept(services, unit, workflow, start, now, None, old.revision)
+    hint(services.wakeup, old.id, given_up)
+    return started
+
+
+async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
+    """
+    An interrupted execution that is redriven has its successor: it is FAILED now, not when its
+    grace is over, so that it is not resumed beside it and holds no place in its lane. EX-17.
+    """
+    if old.status is not ExecutionStatus.INTERRUPTED:
+        return ()
+    return (await collect(unit, advance(old, GraceOver(), now), now)).effects
+
+
+@frozen
+class _Asked:
+    """An idempotency key, and the record of it as this unit found it."""
+
+    scope: str
+    idempotency: Idempotency
+    found: Replay | None
+
+    def answer(self, now: EpochMs) -> Replay | None:
+        """The answer this key had within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+        if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
+            return None
+        if self.found.fingerprint != self.idempotency.fingerprint:
+            raise Conflict("This Idempotency-Key was used with another body")
+        return self.found
+
+    def stands_for(self, execution_id: str, now: EpochMs) -> Replay:
+        """The record of a new answer: over the one that was found, and no younger one."""
+        key, print_ = self.idempotency.key, self.idempotency.fingerprint
+        version = self.found.version if self.found else 0
+        return Replay(self.scope, key, print_, execution_id, now, version=version)
+
+
+async def _asked(unit: Unit, scope: str, idempotency: Idempotency | None) -> _Asked | None:
+    if idempotency is None:
+        return None
+    return _Asked(scope, idempotency, await unit.replays.get(scope, idempotency.key))
+
+
+async def _accept(
+    services: Services,
+    unit: Unit,
+    workflow: Workflow,
+    start: Start,
+    now: EpochMs,
+    asked: _Asked | None,
+    revision: int | None = None,
+    delivery: Delivery | None = None,
+    id: str | None = None,
+) -> Started:
+    outcome = await accepted(services, unit, workflow, start, now, revision=revision, id=id)
+    run = outcome.record
+    if asked is not None:
+        unit.replays.put(asked.stands_for(run.id, now))
+    if delivery is not None:
+        unit.webhooks.deliver(evolve(delivery, execution_id=run.id))
+    await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+    return Started(run.id, workflow.id, now)
+
+
+async def accepted(
+    services: Services,
+    unit: Unit,
+    workflow: Workflow,
+    start: Start,
+    now: EpochMs,
+    *,
+    revision: int | None = None,
+    id: str | None = None,
+) -> Outcome[Execution]:
+    """
+    A new execution of the workflow, collected into *unit*; hint after the commit.
+
+    *revision*: another one than the workflow's; *id*: made before. Raises `InvalidInput` for
+    inputs that break the declarations, `LimitReached` where the workflow says `onLimit: skip`
+    and is full.
+    """
+    id, render = id or services.ids.new("exec", now), services.templates.render
+    started = await prepared(unit, render, workflow, start, id, now, revision=revision)
+    return await collect(unit, started, now)
+
+
+async def prepared(
+    unit: Unit,
+    render: Render,
+    workflow: Workflow,
+    start: Start,
+    id: str,
+    now: EpochMs,
+    *,
+    revision: int | None = None,
+) -> Outcome[Execution]:
+    """
+    The execution as it is to be stored, in its lane, with room claimed where it needs some.
+
+    Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
+    that of the workflow's newest definition, whatever the revision. CC-5.
+    """
+    newest = definition = await definition_of(unit, workflow.id, workflow.revision)
+    if revision not in (None, workflow.revision):
+        workflow = evolve(workflow, revision=revision)
+        definition = await definition_of(unit, workflow.id, workflow.revision)
+    started = accept(workflow, definition, start, id, now)
+    started = in_lane(started, newest.concurrency, render)
+    if newest.concurrency is not None and newest.concurrency.on_limit is OnLimit.SKIP:
+        await _claim_room(unit, started.record, newest.concurrency)
+    return started
+
+
+async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
+    """Of racing starts only as many are stored as there is room. CC-4."""
+    assert run.lane is not None
+    require_room(run, limit, await unit.lanes.unfinished(run.lane))
+    unit.lanes.require_room(run.lane, limit.limit)

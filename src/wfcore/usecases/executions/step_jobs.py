@@ -1,0 +1,221 @@
+"""What a runner gets of a begun step, its templates rendered, and what is kept of what it left."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import cast
+
+from attrs import define, evolve
+
+from wfcore.effects import StartStep
+from wfcore.errors import TemplateFailed, WfError
+from wfcore.model.artifact import Artifact, RefusedFile
+from wfcore.model.event import Event, EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
+from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
+from wfcore.ports.system import Templates
+from wfcore.rules.execution.budget import allowance
+from wfcore.rules.execution.open_approval import as_text
+from wfcore.rules.execution.scope import name_of, prefix_of, scope
+from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.masking import (
+    NO_SECRETS,
+    Secrets,
+    mask,
+    mask_text,
+    secret_values,
+    secrets_of,
+)
+from wfcore.rules.named_secrets import SecretMissing, secrets_for
+from wfcore.rules.variables import environment
+from wfcore.time import EpochMs
+from wfcore.usecases.services import Services
+
+_MOST_NAMED = 50
+_TOO_MANY_FILES = f"The execution would have more than {MOST_FILES} artifacts"
+
+
+@define
+class NotRendered(WfError):
+    """A field of the step has a template that fails."""
+
+    field: str
+    failed: TemplateFailed
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.failed}"
+
+
+def job_for(
+    templates: Templates,
+    run: Execution,
+    definition: Definition,
+    begun: StartStep,
+    secrets: Mapping[str, str],
+) -> Job:
+    """
+    The job of one attempt, under the lease that *run* is held by; with *secrets* in its
+    environment. Raises `NotRendered`.
+    """
+    key = begun.step_name
+    step = definition.step(name_of(key))
+    names = scope(definition, run, prefix_of(key))
+    if isinstance(step, AiStep):
+        return AiJob(
+            execution_id=run.id,
+            workflow_id=run.workflow_id,
+            step_name=key,
+            attempt=begun.attempt,
+            fence=run.fence,
+            step=step,
+            system=_rendered(templates, "system", step.system, names),
+            prompt=_rendered(templates, "prompt", step.prompt, names),
+            allowance=allowance(definition.budget, run),
+            log=run.monitored,
+            postponed=begun.postponed,
+        )
+    assert isinstance(step, CodeStep)
+    return StepJob(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        step_name=key,
+        attempt=begun.attempt,
+        fence=run.fence,
+        step=step,
+        argv=tuple(_rendered(templates, "command", part, names) for part in step.command),
+        environment={**environment(cast("JsonObject", names["variables"])), **secrets},
+        context=names,
+        log=run.monitored,
+        postponed=begun.postponed,
+        hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
+    )
+
+
+MOST_LOGGED = 1_048_576
+"""Characters of an attempt's output that are kept where nobody followed it."""
+_PIECE = 65_536
+_NO_MORE = "\n[no further lines are kept]\n"
+
+
+_SPACE = 1_000
+"""Numbers of lines for one event of the execution: an end of an attempt is at least one."""
+
+
+def logged(
+    run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs
+) -> Iterator[Event]:
+    """
+    Output *lines* of a step that has ended, as they are kept: numbered behind all earlier ones
+    without asking for these, since whoever records another end has told another event.
+    """
+    kept = islice(_kept(run, key, lines), _SPACE - 1)
+    for number, data in enumerate(kept, run.events * _SPACE + 1):
+        yield Event(run.id, number, now, EventKind.STEP_LOG, data)
+
+
+def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
+    """Secrets masked, in pieces, bounded for all streams together. EX-28, SC-1."""
+    room, secrets = MOST_LOGGED, secret_values(run)
+    for stream, written in lines:
+        text = mask_text(written, secrets)
+        if len(text) > room:
+            text = text[:room] + _NO_MORE if room else ""
+        room = max(room - len(text), 0)
+        for piece in _pieces(text):
+            yield log_of(run, key, stream, piece)
+
+
+def log_of(run: Execution, key: str, stream: str, text: str) -> JsonObject:
+    """What an event says of output lines."""
+    attempt = run.step_results[key].attempts
+    return {"step": key, "attempt": attempt, "stream": stream, "text": text}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """*text* in pieces of whole lines, but for lines that are longer than a piece."""
+    while len(text) > _PIECE:
+        end = text.rfind("\n", 0, _PIECE) + 1 or _PIECE
+        yield text[:end]
+        text = text[end:]
+    if text:
+        yield text
+
+
+def _rendered(templates: Templates, field: str, written: str, names: Mapping[str, Json]) -> str:
+    try:
+        return as_text(templates.render(written, names))
+    except TemplateFailed as failed:
+        raise NotRendered(field, failed) from None
+
+
+def artifact_of(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
+    """The record of a file that a step left."""
+    return Artifact(
+        id=file.id,
+        execution_id=execution_id,
+        step_name=step_name,
+        name=file.name,
+        storage_key=file.storage_key,
+        size=file.size,
+        content_type=file.content_type,
+        sha256=file.sha256,
+        previewable=file.previewable,
+        created_at=now,
+    )
+
+
+def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
+    """What the event log says of it."""
+    about: JsonObject = {
+        "step": step_name,
+        "artifactId": file.id,
+        "name": file.name,
+        "size": file.size,
+    }
+    return EventKind.ARTIFACT_CREATED, about
+
+
+async def named_secrets(services: Services, run: Execution, step: Step) -> Mapping[str, str]:
+    """What the step is given in its environment. Raises `SecretMissing`."""
+    if not isinstance(step, CodeStep) or not step.secrets:
+        return {}
+    async with services.store.view() as view:
+        owner = await view.accounts.get(run.workflow_owner_id)
+    if owner is None:
+        raise SecretMissing(step.secrets[0], run.workflow_owner_id)
+    return secrets_for(owner, step)
+
+
+def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
+    """The same end without what the job was given in secret. SC-6."""
+
+    def named(file: RefusedFile) -> RefusedFile:
+        return evolve(file, name=mask_text(file.name, hidden))
+
+    return evolve(
+        end,
+        output=mask(end.output, hidden),
+        error=end.error and mask_text(end.error, hidden),
+        postponed=end.postponed and mask_text(end.postponed, hidden),
+        lines=tuple((name, mask_text(text, hidden)) for name, text in end.lines),
+        files=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.files),
+        refused=tuple(map(named, end.refused)),
+    )
+
+
+def fitting(end: StepEnd, room: int) -> StepEnd:
+    """
+    The same end where its files fit into the execution; else a failed one, with those that do
+    and the others named. CS-10.
+    """
+    if len(end.files) <= room:
+        return end
+    refused = [RefusedFile(file.name, _TOO_MANY_FILES) for file in end.files[room:]]
+    return evolve(
+        end,
+        error=end.error or _TOO_MANY_FILES,
+        permanent=True,
+        files=end.files[:room],
+        refused=(*end.refused, *refused[:_MOST_NAMED]),
+    )

@@ -1,0 +1,397 @@
+"""
+Running executions: claim, begin, complete. What a dispatcher calls. EX-2, EX-3, EX-14, EX-16.
+
+A step is recorded as begun before it starts; its end and the next step's beginning are one
+unit. Every write checks the lease: a worker that lost it changes nothing any more.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.effects import CancelChildren, Outcome, StartStep
+from wfcore.errors import LeaseLost
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.workflow import Definition
+from wfcore.ports.runtime import Job, StepEnd
+from wfcore.ports.store import Slots, Unit
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance, announce
+from wfcore.rules.execution.interruption import loss
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.open_approval import by_the_calendar
+from wfcore.rules.execution.proceed import proceed
+from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
+from wfcore.rules.execution.scope import name_of
+from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
+from wfcore.rules.masking import NO_SECRETS, Secrets, mask_text, secret_values
+from wfcore.rules.named_secrets import SecretMissing
+from wfcore.time import EpochMs, later
+from wfcore.usecases.executions.children import interrupted_too_long, start_children
+from wfcore.usecases.executions.step_jobs import (
+    NotRendered,
+    artifact_of,
+    created,
+    fitting,
+    job_for,
+    log_of,
+    logged,
+    named_secrets,
+    without_secrets,
+)
+from wfcore.usecases.load import definition_of
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import collect, hint
+
+
+@frozen
+class Lease:
+    """A worker's hold on one execution. Writes with an old fence are refused."""
+
+    worker: str
+    execution_id: str
+    fence: int
+
+
+@frozen
+class Work:
+    """
+    What a worker has to do for an execution that it holds: run these jobs, each once, however
+    often it is told of them; end what it runs of steps that are not `in_flight`, for those were
+    stopped; and `go_on` with it at `look_at`.
+    """
+
+    jobs: tuple[Job, ...] = ()
+    in_flight: frozenset[str] = frozenset()
+    look_at: EpochMs | None = None
+
+
+async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
+    """
+    Take up to *limit* due executions for *worker*. EX-2.
+
+    None where the store took so long that half of the lease is gone already: what was taken is
+    left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
+    """
+    now, lease_ms = services.clock.service_now(), services.policy.lease_ms
+    slots = Slots(services.policy.places)
+    taken = await services.store.claim(worker, now, later(now, lease_ms), slots, limit)
+    if services.clock.service_now() - now > lease_ms // 2:
+        return []
+    return [Lease(worker, run.id, run.fence) for run in taken]
+
+
+async def next_due(services: Services) -> EpochMs | None:
+    """When the next execution that nobody holds is due; in the past where one waits for a place."""
+    async with services.store.view() as view:
+        return await view.executions.next_due()
+
+
+async def heartbeat(
+    services: Services, worker: str, execution_ids: Collection[str]
+) -> Mapping[str, EpochMs | None]:
+    """
+    Extend the leases of what *worker* works on; those of *execution_ids* that it still holds,
+    each with the instant at which it must `go_on` with it.
+
+    The others were taken away. What it holds without knowing (the answer to a claim got lost,
+    say) is left to run out, and goes on elsewhere.
+    """
+    until = later(services.clock.service_now(), services.policy.lease_ms)
+    return await services.store.extend(worker, execution_ids, until)
+
+
+async def begin(services: Services, lease: Lease) -> Work:
+    """
+    Take a claimed execution as far as it goes by itself; what to do now. EX-2, EX-15.
+
+    Asked again under the same lease (the answer got lost), it records nothing and gives the
+    same steps: nothing of a claimed execution is in flight but what this has begun. EX-23.
+
+    Raises `LeaseLost`.
+    """
+    definition, outcome = await _move(services, lease, (facts.Claimed(),))
+    return await _work(services, lease, definition, outcome)
+
+
+async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int]] = ()) -> Work:
+    """
+    Look again at an execution that is held: a delay is over, an approval was decided, the time
+    of something is up. What to do now. FL-7, FL-10.
+
+    The jobs are those of all steps in flight but the attempts that the worker has *met*: what
+    an earlier look began, whose answer got lost, is among them. EX-23. Raises `LeaseLost`.
+    """
+    definition, outcome = await _move(services, lease, ())
+    return await _work(services, lease, definition, _unmet(outcome, met))
+
+
+@retried
+async def _move(
+    services: Services, lease: Lease, first: tuple[facts.Fact, ...]
+) -> tuple[Definition, Outcome[Execution]]:
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run, definition = await _held(unit, lease)
+        if first and run.in_flight:
+            return definition, _in_flight(run)
+        outcome = await _proceed(services, unit, run, definition, now, *first)
+        if outcome.record is not run:
+            outcome = await _collected(services, unit, outcome, now)
+            await unit.commit()
+    return definition, outcome
+
+
+async def complete_step(
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    end: StepEnd,
+    *,
+    attempt: int | None = None,
+    postponed: int | None = None,
+    go_on: bool = True,
+    hidden: Secrets = NO_SECRETS,
+) -> Work:
+    """
+    Record how a step ended, with its artifacts, and what follows; what to do now.
+
+    *attempt* says which one ended (None: the one in flight), *postponed* how often it had been
+    postponed before (None: whatever is on record). One whose end is on record is not
+    recorded again (the answer got lost, or the step was stopped): then these are all steps in
+    flight, and the caller starts those that it has not started yet. EX-23. One of which nothing
+    has run (*end* says so) is taken back, and the caller may be told of it again. EX-27.
+
+    With *go_on* False no step starts: where one would, another worker goes on with it. *hidden*:
+    what the job was given in secret, masked in all that is recorded. SC-6.
+
+    Raises `LeaseLost`: the result is dropped.
+    """
+    which = attempt, postponed
+    end = without_secrets(end, hidden) if hidden else end
+    definition, outcome = await _complete(services, lease, step_name, end, which, go_on)
+    return await _work(services, lease, definition, outcome)
+
+
+@retried
+async def _complete(
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    end: StepEnd,
+    which: tuple[int | None, int | None],
+    go_on: bool,
+) -> tuple[Definition, Outcome[Execution]]:
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run, definition = await _held(unit, lease)
+        if not _runs(run, step_name, *which):
+            return definition, _in_flight(run)
+        if end.files:
+            end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
+        files = end.files
+        for file in files:
+            unit.artifacts.put(artifact_of(run.id, step_name, file, now))
+        if end.lines and end.postponed is None and not run.monitored:
+            for line in logged(run, step_name, end.lines, now):
+                unit.logs.append(line)
+        told = announce(run, [created(step_name, file) for file in files], now)
+        ended = _facts(told.record, definition, step_name, end, now)
+        outcome = await _proceed(services, unit, told.record, definition, now, *ended)
+        if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
+            outcome = _handed_back(told.record, ended, now)
+        outcome = evolve(outcome, events=(*told.events, *outcome.events))
+        outcome = await _collected(services, unit, outcome, now)
+        await unit.commit()
+    return definition, outcome
+
+
+async def _collected(
+    services: Services, unit: Unit, outcome: Outcome[Execution], now: EpochMs
+) -> Outcome[Execution]:
+    """The outcome with the hints that follow, and the children that it starts."""
+    outcome = by_the_calendar(outcome, services.clock.deadline_now() - now)
+    outcome = await collect(unit, outcome, now)
+    return await start_children(unit, services.templates.render, outcome, now)
+
+
+@retried
+async def log_lines(
+    services: Services,
+    lease: Lease,
+    step_name: str,
+    stream: str,
+    lines: str,
+    hidden: Secrets = NO_SECRETS,
+) -> None:
+    """
+    Add output lines of a running step to the event log, with what its job has *hidden* masked.
+
+    Raises `LeaseLost`.
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await _leased(unit, lease)
+        text = mask_text(mask_text(lines, hidden), secret_values(run))
+        about = log_of(run, step_name, stream, text)
+        await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
+        await unit.commit()
+    services.wakeup.events(run.id)
+
+
+@retried
+async def hand_back(services: Services, lease: Lease) -> None:
+    """
+    Give up an execution: another worker goes on with it, or, where a step was in flight
+    (the caller has ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run, definition = await _held(unit, lease)
+        outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
+        outcome = await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+@retried
+async def break_off(services: Services, lease: Lease) -> None:
+    """
+    End an execution that a defect of the service itself keeps from going on: FAILED.
+
+    Raises `LeaseLost`.
+    """
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await _leased(unit, lease)
+        claimed = advance(run, facts.Claimed(), now)
+        broken = advance(claimed.record, facts.Broke("Internal error"), now)
+        outcome = evolve(broken, events=(*claimed.events, *broken.events))
+        outcome = await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | None) -> bool:
+    """Whether that beginning of that attempt is in flight: its end is not on record yet."""
+    if step_name not in run.in_flight:
+        return False
+    known = run.step_results[step_name]
+    return attempt in (None, known.attempts) and postponed in (None, known.postponed)
+
+
+def _in_flight(run: Execution) -> Outcome[Execution]:
+    """What was begun under the present lease and has not ended, as if it was begun now."""
+    results = ((name, run.step_results[name]) for name in run.in_flight)
+    begun = (StartStep(name, one.attempts, one.postponed) for name, one in results)
+    return Outcome(run, effects=tuple(begun))
+
+
+def _unmet(outcome: Outcome[Execution], met: Collection[tuple[str, int]]) -> Outcome[Execution]:
+    """The same, with every step in flight among those to start but what was *met*."""
+    others = [one for one in outcome.effects if not isinstance(one, StartStep)]
+    begun = (one for one in _in_flight(outcome.record).effects if isinstance(one, StartStep))
+    unmet = [one for one in begun if (one.step_name, one.attempt) not in met]
+    return evolve(outcome, effects=(*others, *unmet))
+
+
+async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
+    run = await _leased(unit, lease)
+    return run, await definition_of(unit, run.workflow_id, run.revision)
+
+
+async def _leased(unit: Unit, lease: Lease) -> Execution:
+    """The execution, if the lease still holds. Raises `LeaseLost`. EX-16."""
+    run = await unit.executions.get(lease.execution_id)
+    if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
+        raise LeaseLost(lease.execution_id)
+    return run
+
+
+async def _proceed(
+    services: Services,
+    unit: Unit,
+    run: Execution,
+    definition: Definition,
+    now: EpochMs,
+    *first: facts.Fact,
+) -> Outcome[Execution]:
+    """As far as it goes by itself; children that were interrupted for too long end. EX-26."""
+
+    def new_id(prefix: str) -> str:
+        return services.ids.new(prefix, now)
+
+    late = await interrupted_too_long(unit, run, now)
+    outcome = proceed(run, definition, now, services.templates.render, new_id, *first, *late)
+    if not late:
+        return outcome
+    cancelled = CancelChildren(tuple(one.child_id for one in late))
+    return evolve(outcome, effects=(*outcome.effects, cancelled))
+
+
+def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
+    """Only what the facts themselves mean; what would follow is another worker's."""
+    outcome = Outcome(run)
+    for fact in (*ended, facts.LeaseReturned()):
+        back = isinstance(fact, facts.LeaseReturned)
+        if back and outcome.record.in_flight:
+            break  # other steps run on; with the end of the last one it is given back
+        if EXECUTION.allows(outcome.record.status, type(fact)):
+            then = advance(outcome.record, fact, now)
+            told, effects = outcome.events + then.events, outcome.effects + then.effects
+            outcome = Outcome(then.record, told, effects)
+    return outcome
+
+
+def _facts(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> Sequence[facts.Fact]:
+    """What the attempt consumed and left behind, and how it ended; or that it has not begun."""
+    if end.postponed is not None:
+        why = mask_text(end.postponed, secret_values(run))
+        if not end.lasting:
+            return (postponement(run, step_name, why, now),)
+        step = definition.step(name_of(step_name))
+        return (lasting_postponement(run, step, step_name, why, now),)
+    found: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
+    if end.refused:
+        found.append(facts.Refused(step_name, end.refused))
+    return (*found, _ended(run, definition, step_name, end, now))
+
+
+def _ended(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> facts.Fact:
+    if end.error is None:
+        return facts.StepDone(step_name, end.output)
+    step = definition.step(name_of(step_name))
+    error = mask_text(end.error, secret_values(run))
+    return after_failure(
+        run, step, step_name, error, now, permanent=end.permanent, timed_out=end.timed_out
+    )
+
+
+async def _work(
+    services: Services, lease: Lease, definition: Definition, outcome: Outcome[Execution]
+) -> Work:
+    """The begun steps as jobs. One whose templates cannot be rendered has failed already."""
+    run = outcome.record
+    jobs: list[Job] = []
+    for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
+        which = begun.attempt, begun.postponed
+        if not _runs(run, begun.step_name, *which):
+            continue
+        try:
+            step = definition.step(name_of(begun.step_name))
+            secrets = await named_secrets(services, run, step)
+            jobs.append(job_for(services.templates, run, definition, begun, secrets))
+        except (NotRendered, SecretMissing) as failed:
+            end = StepEnd(error=str(failed), permanent=True)
+            name = begun.step_name
+            definition, then = await _complete(services, lease, name, end, which, True)
+            hint(services.wakeup, lease.execution_id, then.effects)
+            return await _work(services, lease, definition, _in_flight(then.record))
+    look_at = run.due_at if run.worker is not None else None
+    return Work(tuple(jobs), frozenset(run.in_flight), look_at)

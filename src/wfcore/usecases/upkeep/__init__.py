@@ -1,0 +1,1 @@
+"""What nobody asks for: sweeping, retention, the audit log."""

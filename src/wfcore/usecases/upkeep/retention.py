@@ -1,0 +1,137 @@
+"""
+What is over its time goes: piece by piece, oldest first, until nothing is left. Contract §7, PK-6.
+
+One call of `retain` is one piece, small enough for starts to be answered beside it; who calls it
+rests in between and may stop after any. Files go before the rows that name them, so that a crash
+leaves rows without files, which the next piece finds again, never files that nobody knows.
+
+Each duty and each execution has its own try: what fails is reported and left out. Decision 95.
+"""
+
+from collections.abc import Awaitable, Sequence
+
+from attrs import frozen
+
+from wfcore.rules.limits import DELIVERIES_KEPT_FOR, REPLAY_WINDOW, SESSION_MAX
+from wfcore.time import DAY, later
+from wfcore.usecases.retry import Report, Unswept, at_once
+from wfcore.usecases.services import Services
+from wfcore.usecases.upkeep.sweeping import DUTY
+from wfcore.usecases.workflows.firing import plan_anew
+from wfcore.usecases.workflows.packages import prune_packages
+
+EXECUTIONS = 50
+RECORDS = 200
+ROOM = 1 << 20
+"""Bytes given back in one piece."""
+KEEP_COUNTERS = 2 * DAY
+MOST_LEFT_OUT = 200
+"""Executions whose files cannot be deleted; with more of them it is no matter of single files."""
+
+
+@frozen
+class Retained:
+    """
+    What a piece did. `executions` and `records` that went; `released`: bytes that were given back
+    to the system, once little is left that is old; `left_out`: executions that could not go.
+    `more`: the next piece may have something to do.
+    """
+
+    executions: int
+    records: int
+    released: int
+    left_out: int = 0
+
+    @property
+    def more(self) -> bool:
+        """Whether anything was done at all: if so, there may be more."""
+        return bool(self.executions or self.records or self.released or self.left_out)
+
+
+async def retain(
+    services: Services, report: Report = at_once, left_out: set[str] | None = None
+) -> Retained:
+    """
+    One piece of deleting what is over its time: ended executions with artifacts and events,
+    audit entries, idempotency records, sessions, logins,
+    deliveries of webhooks.
+
+    What fails is told to *report*, which by default ends the piece with it. *left_out*: executions
+    whose files could not be deleted; they are passed over, and those of this piece are added.
+    """
+    left_out = set() if left_out is None else left_out
+    before = len(left_out)
+    executions = await _tried("executions", _purge_some(services, report, left_out), report)
+    records = await _tried("records", _trim_some(services), report)
+    released = 0
+    if executions < EXECUTIONS and records < RECORDS:
+        released = await _tried("room", services.store.release(ROOM), report)
+    return Retained(executions, records, released, len(left_out) - before)
+
+
+async def _tried(duty: str, work: Awaitable[int], report: Report) -> int:
+    try:
+        return await work
+    except Exception as error:
+        report(Unswept(DUTY, duty, error))
+        return 0
+
+
+async def _purge_some(services: Services, report: Report, left_out: set[str]) -> int:
+    if len(left_out) >= MOST_LEFT_OUT:
+        return 0
+    before = later(services.clock.now(), -services.policy.keep_executions_ms)
+    async with services.store.view() as view:
+        found = await view.executions.ended_before(before, EXECUTIONS + len(left_out))
+    old = [id for id in found if id not in left_out][:EXECUTIONS]
+    without_files = await _delete_files(services, old, report) if old else old
+    left_out.update(set(old).difference(without_files))
+    if without_files:
+        async with services.store.unit() as unit:
+            unit.executions.purge(*without_files)
+            await unit.commit()
+    return len(without_files)
+
+
+async def _delete_files(services: Services, ids: Sequence[str], report: Report) -> Sequence[str]:
+    """Delete files, of all at once or, where that fails, of each apart; whose files are gone."""
+    try:
+        await services.files.delete_executions(*ids)
+    except Exception:
+        return [id for id in ids if await _are_gone(services, id, report)]
+    return ids
+
+
+async def _are_gone(services: Services, id: str, report: Report) -> bool:
+    try:
+        await services.files.delete_executions(id)
+    except Exception as error:
+        report(Unswept("artifacts", id, error))
+        return False
+    return True
+
+
+async def _trim_some(services: Services) -> int:
+    now = services.clock.now()
+    return await services.store.trim(
+        later(now, -services.policy.audit_ms),
+        later(now, -REPLAY_WINDOW),
+        later(now, -SESSION_MAX),
+        later(now, -DELIVERIES_KEPT_FOR),
+        RECORDS,
+    )
+
+
+async def tidy(services: Services, report: Report = at_once) -> None:
+    """
+    Now and then: old quota counters and packages that nothing needs any more go, and schedules
+    are planned anew. What fails is told to *report*. PK-6.
+    """
+    await _tried("counters", _trim_counters(services), report)
+    await _tried("packages", prune_packages(services), report)
+    await _tried("schedules", plan_anew(services, report), report)
+
+
+async def _trim_counters(services: Services) -> int:
+    await services.counters.trim(later(services.clock.now(), -KEEP_COUNTERS))
+    return 0

@@ -1,0 +1,107 @@
+"""
+What falls due without anybody asking: a loop, not a start-up action. Contract §2, §7.
+
+Each duty is a row in the store; losing a sweep costs a delay, never work.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from wfcore.errors import IllegalMove, Stale
+from wfcore.model.execution import Execution
+from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.interruption import loss, may_resume
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals.expiry import expire_due
+from wfcore.usecases.approvals.reminders import remind_due
+from wfcore.usecases.load import definition_of
+from wfcore.usecases.retry import Report, at_once, retried
+from wfcore.usecases.retry import Unswept as Unswept
+from wfcore.usecases.retry import apart as apart
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.workflows.firing import Fired, fire_due
+
+BATCH = 100
+DUTY = "duty"
+"""The kind of an `Unswept` that is a whole duty."""
+
+
+async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]:
+    """
+    Everything that is due now; what came of due triggers. What is too old: `retention`.
+
+    Each duty and each record has its own try: what fails is told to *report*, which by default
+    ends the sweep with it. Raises `StoreUnavailable`.
+    """
+    for duty in (recover, expire_due, remind_due, end_graces):
+        with apart(report, DUTY, duty.__name__):
+            await duty(services, report)
+    fired: list[Fired] = []
+    with apart(report, DUTY, fire_due.__name__):
+        fired += await fire_due(services, report)
+    return fired
+
+
+async def recover(services: Services, report: Report = at_once) -> int:
+    """
+    Deal with executions whose worker is gone: those with a step in flight are INTERRUPTED, the
+    rest goes on. How many. EX-11, EX-15.
+    """
+    async with services.store.view() as view:
+        lost = await view.executions.abandoned(services.clock.service_now(), BATCH)
+    for run in lost:
+        with apart(report, "executions", run.id), suppress(Stale):
+            await _recover(services, run)
+    return len(lost)
+
+
+async def _recover(services: Services, lost: Execution) -> None:
+    """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await unit.executions.get(lost.id)
+        if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
+            return
+        unit.executions.require_abandoned(run, now)
+        definition = await definition_of(unit, run.workflow_id, run.revision)
+        outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
+        outcome = await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+async def end_graces(services: Services, report: Report = at_once) -> int:
+    """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
+    async with services.store.view() as view:
+        over = await view.executions.grace_over(services.clock.service_now(), BATCH)
+    for run in over:
+        with apart(report, "executions", run.id):
+            await _end_grace(services, run.id)
+    return len(over)
+
+
+@retried
+async def _end_grace(services: Services, execution_id: str) -> None:
+    now = services.clock.service_now()
+    async with services.store.unit() as unit:
+        run = await unit.executions.get(execution_id)
+        if run is None or run.due_at is None or run.due_at > now:
+            return
+        try:
+            definition = await definition_of(unit, run.workflow_id, run.revision)
+            resumes = may_resume(run, definition)
+            outcome = advance(run, facts.Resumed() if resumes else facts.GraceOver(), now)
+        except IllegalMove:
+            return
+        outcome = await collect(unit, outcome, now)
+        await unit.commit()
+    hint(services.wakeup, run.id, outcome.effects)
+
+
+async def next_deadline(services: Services) -> EpochMs | None:
+    """When the next approval expires or is reminded of, or a trigger fires; None: never."""
+    async with services.store.view() as view:
+        known = await view.approvals.next_deadline(), await view.timers.next_due()
+    return min((at for at in known if at is not None), default=None)

@@ -1,0 +1,1 @@
+"""Webhooks: managed, and their last deliveries."""

@@ -1,0 +1,149 @@
+"""The last deliveries of a webhook: noted, listed, replayed, tried. Contract §11, decision 89."""
+
+import json
+
+from wfcore.errors import Conflict, NotFound
+from wfcore.model.access import Principal
+from wfcore.model.json import JsonObject
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import AuthMode, Delivery, DeliveryKind, Webhook
+from wfcore.ports.store import Unit
+from wfcore.rules.webhooks.scheme import sender_headers
+from wfcore.rules.webhooks.stats import utc_date
+from wfcore.rules.webhooks.webhook import (
+    MAX_REASON,
+    keeps_payload,
+    may_be_replayed,
+    require_triggerable,
+)
+from wfcore.usecases.accounts.authenticate import (
+    Carried,
+    admit_sender,
+    identify_sender,
+    owner_as_sender,
+)
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.executions.starting import GONE, Started, trigger_webhook
+from wfcore.usecases.load import definition_of
+from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks.webhooks import read_webhook
+
+SAMPLE: JsonObject = {"test": True}
+"""What a test delivers where nothing else is said."""
+
+
+async def note_refused_delivery(
+    services: Services,
+    webhook: Webhook,
+    status: int,
+    reason: str,
+    authenticated: bool,
+    payload: JsonObject | None,
+    size: int,
+) -> None:
+    """
+    Count a refused trigger and keep why, for its owner. WH-9, WH-20, WH-21.
+
+    *payload*: what its *size* bytes carried, where they could be read; kept only of a delivery
+    with good credentials.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        kept = authenticated and await _keeps(unit, webhook, size)
+        unit.webhooks.tally(webhook.id, utc_date(now), status, now)
+        unit.webhooks.deliver(
+            Delivery(
+                id=services.ids.new("dlv", now),
+                webhook_id=webhook.id,
+                at=now,
+                kind=DeliveryKind.SENDER,
+                status=status,
+                authenticated=authenticated,
+                reason=reason[:MAX_REASON],
+                payload=payload if kept else None,
+            )
+        )
+        await unit.commit()
+
+
+async def _keeps(unit: Unit, webhook: Webhook, size: int) -> bool:
+    workflow = await unit.workflows.get(webhook.workflow_id)
+    if workflow is None:
+        return False
+    return keeps_payload(await definition_of(unit, workflow.id, workflow.revision), size)
+
+
+async def list_deliveries(
+    services: Services, who: Principal | None, webhook_id: str, page: PageRequest
+) -> Page[Delivery]:
+    """The last deliveries of a webhook of *who* (None: anybody's), newest first. WH-20."""
+    webhook = await read_webhook(services, who, webhook_id)
+    async with services.store.view() as view:
+        found = await view.webhooks.deliveries(webhook.id)
+    rows = tuple(found[page.offset : page.offset + page.size])
+    return Page(rows, len(found), page.page, page.size)
+
+
+async def replay_delivery(
+    services: Services,
+    who: Principal | None,
+    webhook_id: str,
+    delivery_id: str,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    A new execution from what one delivery carried, by the mapping and definition of now. WH-22.
+
+    Raises `NotFound`, `Conflict` (disabled, or nothing of it was kept), `InvalidInput`,
+    `AccountBlocked`, `LimitReached`.
+    """
+    webhook = await read_webhook(services, who, webhook_id)
+    await owner_as_sender(services, webhook)
+    require_triggerable(webhook)
+    async with services.store.view() as view:
+        found = await view.webhooks.deliveries(webhook.id)
+    first = next((one for one in found if one.id == delivery_id), None)
+    if first is None:
+        raise NotFound("Delivery")
+    if not may_be_replayed(first):
+        raise Conflict(GONE)
+    await _note(services, who, webhook, "webhook.replay", origin)
+    kind = DeliveryKind.REPLAY
+    return await trigger_webhook(services, webhook.id, first.payload, kind=kind, replay_of=first)
+
+
+async def deliver_test(
+    services: Services,
+    who: Principal | None,
+    webhook_id: str,
+    payload: JsonObject | None = None,
+    origin: Origin = UNKNOWN,
+) -> Started:
+    """
+    A sample, signed as its sender would, through every check that a delivery meets. WH-23.
+
+    A key's secret is not known here, so in key mode the owner stands for its bearer. Raises what
+    a delivery raises.
+    """
+    webhook = await read_webhook(services, who, webhook_id)
+    sample = SAMPLE if payload is None else payload
+    if webhook.auth_mode is AuthMode.SIGNATURE:
+        now = services.clock.now()
+        body = json.dumps(sample).encode()
+        id = services.ids.new("test", now)
+        signed = sender_headers(webhook.scheme, webhook.secret_key or "", id, now, body)
+        headers = {name: (value,) for name, value in signed.items()}
+        sender = await identify_sender(services, webhook, Carried(), headers, body, origin)
+    else:
+        sender = await owner_as_sender(services, webhook)
+    await admit_sender(services, webhook, sender)
+    await _note(services, who, webhook, "webhook.test", origin)
+    return await trigger_webhook(services, webhook.id, sample, kind=DeliveryKind.TEST)
+
+
+async def _note(
+    services: Services, who: Principal | None, webhook: Webhook, event: str, origin: Origin
+) -> None:
+    async with services.store.unit() as unit:
+        note(services, unit, event, who, webhook.id, origin)
+        await unit.commit()

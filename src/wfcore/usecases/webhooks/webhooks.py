@@ -1,0 +1,223 @@
+"""Managing webhooks: creation, change, deletion, statistics. Spec: webhook management; §11."""
+
+from attrs import evolve, field, frozen
+
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Account, Permission, Principal
+from wfcore.model.json import Json
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import DisabledReason, Scheme, Webhook, WebhookStatus
+from wfcore.ports.store import Unit
+from wfcore.rules.callback import SECRET_LENGTH
+from wfcore.rules.limits import ROTATION_OVERLAP
+from wfcore.rules.webhooks import webhook as rules
+from wfcore.rules.webhooks.scheme import check_secret, made_secret
+from wfcore.rules.webhooks.stats import Stats, stats
+from wfcore.time import DurationMs, EpochMs
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.load import workflow_for
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+
+
+@frozen
+class NewWebhook:
+    """
+    What a new webhook shall be: bound to a key, signed (`secret`, or `makes_secret`: a new one of
+    ours), or open, which only the operator makes.
+    """
+
+    workflow_id: str
+    name: str
+    api_key_id: str | None = None
+    variable_mapping: Json = None
+    secret: str | None = field(default=None, repr=False)
+    scheme: Scheme = Scheme.WFCORE
+    makes_secret: bool = False
+
+
+class Unchanged:
+    """Marks a field that a change leaves as it is (None would be a value)."""
+
+
+UNCHANGED = Unchanged()
+
+
+@frozen
+class Change:
+    """
+    Which fields of a webhook change. `secret` None: a new one of ours; the one before stays good
+    for `overlap` milliseconds.
+    """
+
+    name: str | Unchanged = UNCHANGED
+    api_key_id: str | None | Unchanged = UNCHANGED
+    variable_mapping: Json | Unchanged = UNCHANGED
+    status: WebhookStatus | Unchanged = UNCHANGED
+    scheme: Scheme | Unchanged = UNCHANGED
+    secret: str | None | Unchanged = field(default=UNCHANGED, repr=False)
+    overlap: int | Unchanged = UNCHANGED
+
+
+@retried
+async def create_webhook(
+    services: Services, who: Principal, new: NewWebhook, origin: Origin = UNKNOWN
+) -> Webhook:
+    """
+    A new active webhook of *who*, who must be able to EDIT the workflow. WH-3, WH-4, WH-6, WH-12.
+
+    Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name,
+    secret), `Conflict` (over the plan's number).
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        await workflow_for(unit, who, new.workflow_id, Permission.EDIT)
+        rules.require_plan(who.account.plan)
+        if new.api_key_id is not None:
+            rules.require_own_key(await unit.keys.get(new.api_key_id), who.account, now)
+        webhook = Webhook(
+            id=services.ids.new("wh", now),
+            owner_id=who.account.id,
+            workflow_id=new.workflow_id,
+            name=rules.check_name(new.name),
+            created_at=now,
+            updated_at=now,
+            api_key_id=new.api_key_id,
+            secret_key=_secret(services, new.scheme, new.secret, new.makes_secret),
+            scheme=new.scheme,
+            variable_mapping=rules.check_mapping(new.variable_mapping),
+        )
+        await _claim_room(unit, who.account, webhook.id)
+        unit.webhooks.put(webhook)
+        note(services, unit, "webhook.create", who, webhook.id, origin)
+        await unit.commit()
+    return webhook
+
+
+def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) -> str | None:
+    """The secret that was given, or a new one of ours. Raises `InvalidInput`. SG-7."""
+    if given is not None:
+        return check_secret(scheme, given)
+    return made_secret(scheme, services.tokens.text(SECRET_LENGTH)) if makes else None
+
+
+async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
+    """
+    One more webhook within the plan, or one that is to be active again. The account's record is
+    read first and put unchanged, so that of two units that both saw room only one is stored.
+    """
+    current = await unit.accounts.get(owner.id)
+    if current is None:
+        raise NotFound("Account")
+    all_of_them = await unit.webhooks.all_of_owner(owner.id)
+    rules.require_room(current.plan, rules.older_than(webhook_id, all_of_them))
+    unit.accounts.put(current)
+
+
+async def list_webhooks(
+    services: Services, who: Principal | None, page: PageRequest
+) -> Page[Webhook]:
+    """The webhooks of *who* (None: all), newest first."""
+    async with services.store.view() as view:
+        return await view.webhooks.of_owner(who.account.id if who else None, page)
+
+
+async def read_webhook(services: Services, who: Principal | None, webhook_id: str) -> Webhook:
+    """One webhook; only its owner sees it. Raises `NotFound`."""
+    async with services.store.view() as view:
+        return _own(await view.webhooks.get(webhook_id), who)
+
+
+@retried
+async def update_webhook(
+    services: Services,
+    who: Principal | None,
+    webhook_id: str,
+    change: Change,
+    origin: Origin = UNKNOWN,
+) -> Webhook:
+    """
+    The webhook with *change* applied, all of it or nothing. WH-4, WH-6, WH-7.
+
+    Raises `NotFound`, `InvalidInput`, `Conflict` (a key taken away, no room to enable,
+    the workflow is gone), `Forbidden` (enabling without EDIT or on plan FREE).
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        webhook = _own(await unit.webhooks.get(webhook_id), who)
+        owner = await unit.accounts.get(webhook.owner_id)
+        if owner is None:
+            raise NotFound("Webhook")
+        changed = await _changed(unit, webhook, owner, change, now)
+        changed = _resigned(services, changed, change, now)
+        unit.webhooks.put(evolve(changed, updated_at=now))
+        note(services, unit, "webhook.update", who, webhook_id, origin)
+        await unit.commit()
+    return evolve(changed, updated_at=now)
+
+
+async def _changed(
+    unit: Unit, webhook: Webhook, owner: Account, change: Change, now: EpochMs
+) -> Webhook:
+    if not isinstance(change.name, Unchanged):
+        webhook = evolve(webhook, name=rules.check_name(change.name))
+    if not isinstance(change.variable_mapping, Unchanged):
+        mapping = rules.check_mapping(change.variable_mapping)
+        webhook = evolve(webhook, variable_mapping=mapping)
+    if not isinstance(change.api_key_id, Unchanged):
+        webhook = rules.bound(webhook, change.api_key_id)
+        if change.api_key_id is not None:
+            rules.require_own_key(await unit.keys.get(change.api_key_id), owner, now)
+    if isinstance(change.status, Unchanged) or change.status is webhook.status:
+        return webhook
+    if change.status is WebhookStatus.DISABLED:
+        return rules.disabled(webhook, DisabledReason.MANUAL, now)
+    await workflow_for(unit, Principal(owner), webhook.workflow_id, Permission.EDIT)
+    rules.require_plan(owner.plan)
+    await _claim_room(unit, owner, webhook.id)
+    return rules.enabled(webhook, now)
+
+
+def _resigned(services: Services, webhook: Webhook, change: Change, now: EpochMs) -> Webhook:
+    """The webhook with its scheme and secret changed. Raises `InvalidInput`, `Conflict`."""
+    scheme = webhook.scheme if isinstance(change.scheme, Unchanged) else change.scheme
+    overlap = ROTATION_OVERLAP if isinstance(change.overlap, Unchanged) else change.overlap
+    if isinstance(change.secret, Unchanged):
+        if not isinstance(change.overlap, Unchanged):
+            raise InvalidInput("overlap", "needs a new secret beside it")
+        if isinstance(change.scheme, Unchanged):
+            return webhook
+        return rules.rekeyed(webhook, scheme, None, DurationMs(0), now)
+    secret = _secret(services, scheme, change.secret, makes=True)
+    return rules.rekeyed(webhook, scheme, secret, DurationMs(overlap), now)
+
+
+@retried
+async def delete_webhook(
+    services: Services, who: Principal | None, webhook_id: str, origin: Origin = UNKNOWN
+) -> None:
+    """Delete it with its statistics and deliveries. Raises `NotFound`."""
+    async with services.store.unit() as unit:
+        webhook = _own(await unit.webhooks.get(webhook_id), who)
+        unit.webhooks.delete(webhook)
+        note(services, unit, "webhook.delete", who, webhook_id, origin)
+        await unit.commit()
+
+
+async def webhook_stats(services: Services, who: Principal | None, webhook_id: str) -> Stats:
+    """How often it was triggered and refused. Raises `NotFound`. WH-9."""
+    async with services.store.view() as view:
+        webhook = _own(await view.webhooks.get(webhook_id), who)
+        return stats(await view.webhooks.tallies(webhook.id))
+
+
+async def last_triggered(services: Services, webhook_id: str) -> EpochMs | None:
+    """When it last accepted a trigger."""
+    async with services.store.view() as view:
+        return stats(await view.webhooks.tallies(webhook_id)).last_triggered_at
+
+
+def _own(webhook: Webhook | None, who: Principal | None) -> Webhook:
+    if webhook is None or (who is not None and webhook.owner_id != who.account.id):
+        raise NotFound("Webhook")
+    return webhook

@@ -1,0 +1,1 @@
+"""Workflows: applied, shared, and started by their triggers."""

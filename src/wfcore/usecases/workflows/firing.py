@@ -1,0 +1,235 @@
+"""
+Firing timers: schedules and chains start their workflows. SH-1, CH-1.
+
+A start is one unit with the timer that it consumes: a crash leaves both or neither, and of
+several servers one commits. What starts nothing says why, in the audit log and at the trigger.
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+
+from wfcore.errors import Conflict, InvalidInput
+from wfcore.model.access import Account
+from wfcore.model.execution import TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.page import PageRequest
+from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
+from wfcore.model.workflow import Workflow
+from wfcore.ports.store import Unit
+from wfcore.rules.execution.start import Start
+from wfcore.rules.triggers.schedule import Due, due, planned_ahead, timer_at
+from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
+from wfcore.time import MINUTE, EpochMs, later
+from wfcore.usecases.audit.auditing import note_skipped
+from wfcore.usecases.executions.starting import accepted
+from wfcore.usecases.retry import Report, apart, at_once, retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.stage import hint
+from wfcore.usecases.workflows.triggers import following_of, sees
+
+BATCH = 100
+MOST_AHEAD = 1_000
+"""Among so many timers those of chains are looked for while the time of work is ahead."""
+POSTPONED_BY = MINUTE
+
+
+@frozen
+class Fired:
+    """What came of one due timer: an execution, or the reason why there is none."""
+
+    trigger_id: str
+    workflow_id: str
+    execution_id: str | None = None
+    refusal: Refusal | None = None
+
+
+async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fired]:
+    """
+    Fire what is due, the oldest first; of very many only the first, so that other duties have
+    their turn. Whoever calls again fires the rest.
+    """
+    until, work = services.clock.deadline_now(), services.clock.service_now()
+    async with services.store.view() as view:
+        found = await view.timers.due(until, BATCH)
+        if until < work:
+            ahead = await view.timers.due(work, MOST_AHEAD)
+            found = [*found, *(one for one in ahead if one.cause and one.due_at > until)]
+    ends: list[Fired] = []
+    for timer in found:
+        with apart(report, "timers", timer.id):
+            end = await fire(services, timer.id)
+            ends += [end] if end is not None else []
+    return ends
+
+
+@retried
+async def fire(services: Services, timer_id: str) -> Fired | None:
+    """
+    Consume one timer and start what it stands for. None: somebody else has, or its trigger is
+    gone. A schedule is held against the clock of deadlines, so that one that jumps fires nothing
+    early (SH-8); what follows a completion is work, and goes by the time of work (EX-30).
+    """
+    until = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        timer = await unit.timers.get(timer_id)
+        until = services.clock.service_now() if timer and timer.cause else until
+        if timer is None or timer.due_at > until:
+            return None
+        trigger = await unit.triggers.get(timer.trigger_id)
+        workflow = await unit.workflows.get(trigger.workflow_id) if trigger else None
+        if trigger is None or workflow is None:
+            unit.timers.delete(timer)
+            await unit.commit()
+            return None
+        try:
+            for_instant = await _consumed(services, unit, timer, trigger, until)
+        except InvalidInput:
+            return await _postponed(services, unit, timer, trigger, until)
+        return await _fire(services, unit, timer, trigger, workflow, for_instant)
+
+
+async def _fire(
+    services: Services,
+    unit: Unit,
+    timer: Timer,
+    trigger: Trigger,
+    workflow: Workflow,
+    for_instant: EpochMs | None,
+) -> Fired:
+    now = services.clock.now()
+    owner = await unit.accounts.get(trigger.owner_id)
+    why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
+    if why is None and for_instant is None:
+        why = Refusal.MISSED
+    if why is None:
+        told = _told(timer, trigger, for_instant)
+        start = Start(
+            trigger.owner_id,
+            _source(trigger),
+            chain_depth=timer.depth,
+            trigger_id=trigger.id,
+            told=told,
+        )
+        try:
+            at = services.clock.service_now()
+            outcome = await accepted(services, unit, workflow, start, at)
+        except InvalidInput:
+            why = Refusal.INVALID_INPUT
+        except Conflict:
+            why = Refusal.LIMIT_REACHED
+    if why is not None:
+        return await _refused(services, unit, trigger, why)
+    unit.triggers.put(ran(trigger, now))
+    await unit.commit()
+    hint(services.wakeup, outcome.record.id, outcome.effects)
+    return Fired(trigger.id, workflow.id, outcome.record.id)
+
+
+async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> Fired:
+    """It starts nothing: kept at the trigger, and told where it is news."""
+    if is_news(trigger, why):
+        note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
+    unit.triggers.put(refused(trigger, why, services.clock.now()))
+    await unit.commit()
+    return Fired(trigger.id, trigger.workflow_id, refusal=why)
+
+
+async def _postponed(
+    services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
+) -> Fired:
+    """This server cannot read the schedule; another one may, or this one later."""
+    unit.timers.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
+    return await _refused(services, unit, trigger, Refusal.UNREADABLE)
+
+
+async def _consumed(
+    services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
+) -> EpochMs | None:
+    """
+    The instant that a start would be for; None: it was missed. The timer is gone; a schedule
+    gets its next one in the same unit, whatever comes of this one.
+
+    Raises `InvalidInput` where the schedule cannot be read here; the timer is still there.
+    """
+    spec = trigger.spec
+    if isinstance(spec, Chain):
+        unit.timers.delete(timer)
+        return timer.due_at
+    found = _due(services, spec, timer, until)
+    unit.timers.delete(timer)
+    if found.next_at is not None:
+        following = timer_at(trigger, found.next_at)
+        if await unit.timers.get(following.id) is None:
+            unit.timers.put(following)
+    return found.start_for
+
+
+def _due(services: Services, spec: Schedule, timer: Timer, until: EpochMs) -> Due:
+    policy = services.policy
+    missed = spec.missed or policy.missed
+    find = following_of(services, spec)
+    return due(timer.due_at, until, policy.schedule_grace_ms, missed, find)
+
+
+async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account | None) -> bool:
+    """
+    Whether the chain's owner can still see the workflow whose completion it was. One that was
+    deleted meanwhile has completed all the same.
+    """
+    run = await unit.executions.get(timer.cause) if timer.cause else None
+    watched = await unit.workflows.get(run.workflow_id) if run else None
+    return watched is None or await sees(unit, trigger.owner_id, watched)
+
+
+def _source(trigger: Trigger) -> TriggerSource:
+    if isinstance(trigger.spec, Schedule):
+        return TriggerSource.SCHEDULE
+    return TriggerSource.DELAYED_COMPLETION
+
+
+def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
+    """What the first event says of the start."""
+    cause: JsonObject = {"completedExecutionId": timer.cause} if timer.cause else {}
+    return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
+
+
+async def plan_anew(services: Services, report: Report = at_once) -> int:
+    """
+    Schedules that were planned under a clock far ahead get their next instant by the clock as it
+    is; how many. Else they would not fire before it has come there again. One that fails is told
+    to *report*. SH-9.
+    """
+    if services.calendar is None:
+        return 0
+    now, count = services.clock.deadline_now(), 0
+    page: PageRequest | None = PageRequest(size=BATCH)
+    while page is not None:
+        async with services.store.view() as view:
+            found = await view.triggers.list(page)
+        for trigger in found.rows:
+            if isinstance(trigger.spec, Schedule) and planned_ahead(trigger, now):
+                with apart(report, "triggers", trigger.id):
+                    count += await _plan(services, trigger, trigger.spec, now)
+        page = found.rest
+    return count
+
+
+@retried
+async def _plan(services: Services, trigger: Trigger, spec: Schedule, now: EpochMs) -> bool:
+    try:
+        at = following_of(services, spec)(now)
+    except InvalidInput:
+        return False
+    async with services.store.unit() as unit:
+        due_at = await unit.timers.next_of(trigger.id)
+        if at is None or due_at is None or due_at <= at:
+            return False
+        timer = await unit.timers.get(timer_at(trigger, due_at).id)
+        if timer is None:
+            return False
+        unit.timers.delete(timer)
+        unit.timers.put(timer_at(trigger, at))
+        await unit.commit()
+    services.wakeup.timer()
+    return True

@@ -1,0 +1,187 @@
+"""Workflows: reading by API; applying, sharing and deleting by their authors. Contract §1, §8."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from attrs import evolve, frozen
+
+from wfcore.errors import InvalidDefinition, InvalidInput, NotFound, Unreadable
+from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.json import JsonObject
+from wfcore.model.page import Page, PageRequest
+from wfcore.model.trigger import Shown
+from wfcore.model.webhook import DisabledReason
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.store import View
+from wfcore.rules.auth.access import includes
+from wfcore.rules.definition.packages import needs_of
+from wfcore.rules.named_secrets import missing_secrets
+from wfcore.rules.webhooks.webhook import disabled
+from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.load import definition_of, workflow_for
+from wfcore.usecases.retry import retried
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows.packages import prepare_packages
+from wfcore.usecases.workflows.triggers import arrange, triggers_of
+
+
+@frozen
+class Defined:
+    """A workflow with its current definition, and how its triggers stand."""
+
+    workflow: Workflow
+    definition: Definition
+    triggers: tuple[Shown, ...] = ()
+
+
+async def list_workflows(
+    services: Services, who: Principal | None, page: PageRequest
+) -> Page[Defined]:
+    """The workflows that *who* sees (None: all), by name. AC-3, AC-6."""
+    async with services.store.view() as view:
+        if who is None:
+            found = await view.workflows.list(page)
+        else:
+            found = await view.workflows.visible_to(who.account.id, page)
+        rows: list[Defined] = []
+        for workflow in found.rows:
+            with suppress(Unreadable):  # its definition; the log names it
+                rows.append(await _defined(view, workflow))
+    return Page(tuple(rows), found.total, found.page, found.size, found.next)
+
+
+async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> Defined:
+    """One workflow that *who* sees. Raises `NotFound`."""
+    async with services.store.view() as view:
+        return await _defined(view, await workflow_for(view, who, workflow_id, Permission.VIEW))
+
+
+async def _defined(view: View, workflow: Workflow) -> Defined:
+    definition = await definition_of(view, workflow.id, workflow.revision)
+    triggers = await triggers_of(view, workflow.id) if definition.triggers else ()
+    return Defined(workflow, definition, triggers)
+
+
+async def apply_workflow(
+    services: Services, owner_id: str, definition: Definition, origin: Origin = UNKNOWN
+) -> Workflow:
+    """
+    Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
+
+    The same definition again changes nothing, but that packages which are no longer there, or
+    damaged, are installed again, as their locks say. Running executions keep theirs. Its triggers
+    are in force from then on.
+
+    Raises `NotFound` for the account, `InvalidDefinition` for triggers that the account cannot
+    have, for secrets that it does not have (SC-7), and for packages of a step that cannot be
+    installed (PK-3); nothing is stored then.
+    """
+    if needs_of(definition):
+        async with services.store.view() as view:
+            old = await view.workflows.by_name(owner_id, definition.name)
+            before = await definition_of(view, old.id, old.revision) if old else None
+        definition = await prepare_packages(services, definition, before)
+    return await _apply(services, owner_id, definition, origin)
+
+
+@retried
+async def _apply(
+    services: Services, owner_id: str, definition: Definition, origin: Origin
+) -> Workflow:
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        owner = await unit.accounts.get(owner_id)
+        if owner is None:
+            raise NotFound("Account")
+        if missing := missing_secrets(owner, definition):
+            raise InvalidDefinition(tuple(missing))
+        old = await unit.workflows.by_name(owner_id, definition.name)
+        before = await definition_of(unit, old.id, old.revision) if old else None
+        if old is None:
+            id = services.ids.new("wf", now)
+            workflow = Workflow(id, definition.name, owner_id, 1, now, now)
+        elif before == definition:
+            return old
+        else:
+            workflow = evolve(old, revision=old.revision + 1, updated_at=now)
+        unit.workflows.put(workflow)
+        unit.definitions.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
+        due = await arrange(services, unit, owner, workflow, definition, now)
+        if (before.concurrency if before else None) != definition.concurrency:
+            limit = definition.concurrency
+            unit.lanes.limit(workflow.id, limit.limit if limit is not None else None)
+        about: JsonObject = {"workflowVersion": workflow.revision}
+        note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin, about)
+        await unit.commit()
+    if due:
+        services.wakeup.timer()
+    services.wakeup.runner()
+    return workflow
+
+
+@retried
+async def delete_workflow(services: Services, workflow_id: str, origin: Origin = UNKNOWN) -> None:
+    """
+    Delete it with its triggers; its webhooks are disabled, its executions go on. WH-10, SH-5.
+
+    Raises `NotFound`.
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        workflow = await unit.workflows.get(workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        for webhook in await unit.webhooks.of_workflow(workflow_id):
+            unit.webhooks.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
+        for trigger in await unit.triggers.of_workflow(workflow_id):
+            unit.triggers.delete(trigger)
+        unit.workflows.delete(workflow)
+        note(services, unit, "workflow.delete", None, workflow_id, origin)
+        await unit.commit()
+
+
+@retried
+async def share_workflow(
+    services: Services,
+    workflow_id: str,
+    account_id: str,
+    permission: Permission | None,
+    origin: Origin = UNKNOWN,
+) -> Share | None:
+    """
+    Give an account *permission* on a workflow, or (None) take its share away. AC-2.
+
+    Whoever no longer may edit loses the webhooks it made there. WH-10.
+    Raises `NotFound`, `InvalidInput` (the owner needs no share).
+    """
+    now = services.clock.now()
+    async with services.store.unit() as unit:
+        workflow = await unit.workflows.get(workflow_id)
+        if workflow is None:
+            raise NotFound("Workflow")
+        if workflow.owner_id == account_id:
+            raise InvalidInput("with", "is the workflow's owner, who may do everything already")
+        old = await unit.shares.get(workflow_id, account_id)
+        share = None
+        if permission is None:
+            if old is None:
+                raise NotFound("Share")
+            unit.shares.delete(workflow_id, account_id)
+        else:
+            share = Share(
+                workflow_id, account_id, permission, now, version=old.version if old else 0
+            )
+            unit.shares.put(share)
+        if permission is None or not includes(permission, Permission.EDIT):
+            for webhook in await unit.webhooks.of_workflow(workflow_id):
+                if webhook.owner_id == account_id:
+                    unit.webhooks.put(disabled(webhook, DisabledReason.ACCESS_LOST, now))
+        note(services, unit, "workflow.share", None, workflow_id, origin)
+        await unit.commit()
+    return share
+
+
+async def shares_of(services: Services, workflow_id: str) -> Sequence[Share]:
+    """Who else may do what with a workflow."""
+    async with services.store.view() as view:
+        return await view.shares.of_workflow(workflow_id)

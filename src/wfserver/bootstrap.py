@@ -1,0 +1,90 @@
+"""What the first five minutes need: an account, a key and a sample, where there are none."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import frozen
+
+from wfcore.errors import Unauthenticated
+from wfcore.model.access import Account, Plan, Scope
+from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Workflow
+from wfcore.rules.auth import api_key
+from wfcore.usecases.accounts.accounts import create_account, list_accounts
+from wfcore.usecases.accounts.keys import create_key, find_key, list_keys
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
+from wfserver import sample
+from wfserver.data_folder import write_key
+from wfserver.definition import checked
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE, workflows_named
+
+KEY_FILE = "first.key"
+EMAIL = "you@example.org"
+
+
+@frozen
+class First:
+    """
+    What is there now. `new_key`: the text of a key that was just made; `key_file` None: no
+    key of the account lies in the data folder. `sample` None: the store has other workflows.
+    """
+
+    account: Account
+    new_key: str | None
+    key_file: Path | None
+    sample: Workflow | None
+
+    def __repr__(self) -> str:
+        return f"First({self.account.id})"
+
+
+async def first_things(services: Services, data: Path) -> First:
+    """Make what is missing. A second time nothing is made."""
+    account = await _account(services)
+    file = data / KEY_FILE
+    new_key = None
+    if not await _fits(services, read_key(data)):
+        if any(key.revoked_at is None for key in await list_keys(services, account.id)):
+            return First(account, None, None, await _sample(services, account))
+        issued = await create_key(
+            services, account.id, "first", tuple(Scope), origin=AT_THE_COMMAND_LINE
+        )
+        new_key = issued.text
+        write_key(file, f"{new_key}\n".encode(), replace=True)
+    return First(account, new_key, file, await _sample(services, account))
+
+
+def read_key(data: Path) -> str | None:
+    """The key that the data folder keeps."""
+    with suppress(FileNotFoundError):
+        return (data / KEY_FILE).read_text("utf-8", errors="replace").strip()
+    return None
+
+
+async def _account(services: Services) -> Account:
+    """The oldest account, or a new one that may use webhooks."""
+    total = (await list_accounts(services, PageRequest(1, 1))).total
+    if total:
+        return (await list_accounts(services, PageRequest(total, 1))).rows[0]
+    return await create_account(services, EMAIL, Plan.PRO, origin=AT_THE_COMMAND_LINE)
+
+
+async def _fits(services: Services, text: str | None) -> bool:
+    if text is None:
+        return False
+    try:
+        presented = api_key.parse(text)
+        api_key.check(await find_key(services, presented.id), presented, services.clock.now())
+    except Unauthenticated:
+        return False
+    return True
+
+
+async def _sample(services: Services, account: Account) -> Workflow | None:
+    named = await workflows_named(services, sample.NAME)
+    mine = [found.workflow for found in named if found.workflow.owner_id == account.id]
+    if mine or (await list_workflows(services, None, PageRequest(1, 1))).total:
+        return mine[0] if mine else None
+    definition = checked(sample.text(), "refunds.yaml", runs_here=False)
+    return await apply_workflow(services, account.id, definition, origin=AT_THE_COMMAND_LINE)

@@ -1,0 +1,199 @@
+"""What works on this machine and with this store, and what to do about the rest."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from adapters_runtime.ai.providers import Provider, setting_of
+from adapters_store.sqlite.migrate import migrations
+from wfcore.errors import InvalidInput, WfError
+from wfcore.model.page import PageRequest
+from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
+from wfcore.ports.system import Clock
+from wfcore.time import SECOND
+from wfcore.usecases.services import Services
+from wfcore.usecases.webhooks.webhooks import list_webhooks
+from wfserver import ai
+from wfserver.compose import System
+from wfserver.data_folder import trouble_with
+from wfserver.packages import Environments
+from wfserver.settings import Settings
+from wfserver.terminal.failures import Failed, explain
+from wfserver.terminal.invocation import Session
+
+_LITTLE_DISK = 1 << 30
+_NO_DISK = 64 << 20
+_PAGE = 200
+_FEW = 3
+
+
+@frozen
+class Check:
+    """One answer. *essential*: nothing works without it."""
+
+    name: str
+    ok: bool
+    detail: str
+    cure: str | None = None
+    essential: bool = False
+
+
+def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
+    """All checks but those of languages and isolation; *online*: providers are asked, too."""
+    data = session.settings().data
+    found = [_program(), _folder(data), _disk(data)]
+    found += _store(session, data) if found[1].ok else []
+    if not found[1].essential:
+        found.append(_packages(session.settings()))
+    providers = session.settings().providers
+    found.append(_providers(session, data, providers))
+    return [*found, *(_asked(one) for one in providers.values() if online)]
+
+
+def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) -> Check:
+    detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
+    wanted = _wanted(session, data)
+    missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
+    clear = [one for one in providers.values() if one.in_the_clear]
+    if missing:
+        used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)
+        cure = ", ".join(f"set {setting_of(name)}" for name, _ in missing)
+        return Check("providers", False, f"{detail}; not configured: {used}", cure)
+    if clear:
+        return Check("providers", False, detail, f"use https for {clear[0].name}")
+    return Check("providers", True, detail)
+
+
+def _wanted(session: Session, data: Path) -> Mapping[str, Sequence[str]]:
+    """Which workflows use which provider; nothing where the store cannot be read."""
+    if session.settings().store is None and not data.exists():
+        return {}
+    try:
+        return session.work_in(ai.wanted)
+    except (WfError, Failed, OSError):
+        return {}
+
+
+def _asked(provider: Provider) -> Check:
+    fine, detail = ai.asked(provider)
+    cure = None if fine else f"check {provider.setting} and the base URL"
+    return Check(f"provider {provider.name}", fine, detail, cure)
+
+
+def _program() -> Check:
+    from importlib.metadata import version
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    return Check("wfcore", True, f"{version('wfcore')} on Python {python}")
+
+
+def _folder(data: Path) -> Check:
+    if not os.path.lexists(data):
+        return Check("data", True, f"{data} is not there yet; wfcore up makes it")
+    trouble = trouble_with(data)
+    if trouble is not None:
+        return Check("data", False, trouble.what, trouble.cure, essential=True)
+    if data.stat().st_mode & 0o077:
+        cure = f"chmod 700 {data}"
+        return Check("data", False, f"{data} can be read by other users", cure)
+    return Check("data", True, str(data))
+
+
+def _packages(settings: Settings) -> Check:
+    """What steps may bring along, and what is kept of it."""
+    kept = Environments(settings).here
+    usage, tools = kept.usage(), asyncio.run(kept.tools())
+    there = ", ".join(tool.version for tool in tools if tool.version)
+    missing = "; ".join(tool.cure for tool in tools if not tool.version)
+    detail = f"{there or 'no installer'}; {usage.count} kept, {usage.bytes / (1 << 20):.1f} MiB"
+    return Check("packages", not missing, detail, missing or None)
+
+
+def _disk(data: Path) -> Check:
+    there = next(folder for folder in (data, *data.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    detail = f"{free / (1 << 30):.1f} GiB free"
+    cure = None if free >= _LITTLE_DISK else "make room; steps and artifacts need it"
+    return Check("disk", cure is None, detail, cure, essential=free < _NO_DISK)
+
+
+def _store(session: Session, data: Path) -> list[Check]:
+    if session.settings().store is None and not data.exists():
+        return [Check("store", True, "not made yet")]
+    try:
+        return session.work_in(_open_store)
+    except (WfError, Failed, OSError) as error:
+        return [Check("store", False, explain(error), _cure(error), essential=True)]
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, InvalidInput):
+        return "correct the URL"
+    return "wfcore restore fills an empty data folder from a backup"
+
+
+async def _open_store(system: System) -> list[Check]:
+    """Opening has read the schema; `ping` writes something durably."""
+    await system.services.store.ping()
+    schema = migrations()[-1][0]
+    kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
+    store = Check("store", True, f"{system.location}: {kind}")
+    records = await _records(system)
+    return [store, _clock(system.services.clock), await _webhooks(system.services), records]
+
+
+def _clock(clock: Clock) -> Check:
+    """Whether the wall clock jumped, and what is held because of it. AP-4, EX-30."""
+    wall, deadlines, work = clock.now(), clock.deadline_now(), clock.service_now()
+    found = []
+    if abs(deadlines - wall) > SECOND:
+        by = (wall - deadlines) // SECOND
+        found.append(f"it jumped by {by:+d} s; for five minutes approvals expire as if it had not")
+    if work - deadlines > SECOND:
+        ahead = (work - deadlines) // SECOND
+        found.append(f"it was set back; work goes by a time that is {ahead} s ahead of it")
+    cure = "let an NTP service keep the clock" if found else None
+    return Check("clock", not found, "; ".join(found) or "no jump", cure)
+
+
+async def _records(system: System) -> Check:
+    """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
+    services = system.services
+    now = services.clock.service_now()
+    async with services.store.view() as view:
+        await view.executions.abandoned(now, _PAGE)
+        await view.executions.grace_over(now, _PAGE)
+        await view.approvals.due(now, _PAGE)
+        await view.approvals.reminders_due(now, _PAGE)
+        await view.timers.due(now, _PAGE)
+        await view.callbacks.due(now, _PAGE)
+    unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
+    if not unreadable:
+        return Check("records", True, "what is due can be read")
+    named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
+    cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
+    return Check("records", False, f"cannot be read, and are left alone: {named}", cure)
+
+
+async def _webhooks(services: Services) -> Check:
+    listed: list[Webhook] = []
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        found = await list_webhooks(services, None, page)
+        listed += found.rows
+        page = found.rest
+    active = [one for one in listed if one.status is WebhookStatus.ACTIVE]
+    bare = [one.id for one in active if one.auth_mode is AuthMode.NONE]
+    if not bare:
+        return Check("webhooks", True, f"{len(active)} active")
+    return Check(
+        "webhooks",
+        False,
+        f"OPEN TO ALL, without key or secret: {', '.join(bare)}",
+        "wfcore webhook delete ID, then create it with --key",
+    )

@@ -1,0 +1,183 @@
+"""One workflow here and now: the real dispatcher and runner over a store in memory."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.model.access import Plan, Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.artifact import Artifact
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.json import Json
+from wfcore.model.workflow import CodeStep, Definition
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.quorum import items_hash
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.time import DurationMs
+from wfcore.usecases.accounts.accounts import create_account
+from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
+from wfcore.usecases.artifacts import list_artifacts
+from wfcore.usecases.executions.executions import cancel_execution, read_events
+from wfcore.usecases.executions.starting import start_execution
+from wfcore.usecases.named_secrets import set_secret
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows.workflows import apply_workflow
+from wfserver.compose import System, open_system
+from wfserver.serving.engine import engine, new_runner
+from wfserver.settings import Settings
+
+_LOOK_MS = 50
+_OWNER = "you@localhost"
+
+ARTIFACTS = Path("wfcore-artifacts")
+"""Where artifacts are kept unless the watcher says otherwise: here, in a folder for each run."""
+
+
+@frozen
+class Decision:
+    """What somebody decided, and the comment."""
+
+    what: Approve | Reject
+    comment: str | None = None
+
+
+@frozen
+class Watcher:
+    """
+    Who looks on: is told each event, asked at each approval (None: nobody is there to decide),
+    and given the artifacts, in the folder *artifacts*, which is made when there are some.
+    """
+
+    tell: Callable[[Event], None]
+    decide: Callable[[Approval], Decision | None]
+    artifacts: Path | None = None
+
+
+@frozen
+class Ran:
+    """An execution that has ended, and the files that it left."""
+
+    execution: Execution
+    artifacts: tuple[Path, ...]
+
+
+def for_a_run(settings: Settings, folder: Path) -> Settings:
+    """
+    The settings for one run, with *folder* for what is transient.
+
+    Packages of steps are kept for the next time: where the server keeps them, or where there is
+    no data folder yet, among the caches of this user.
+    """
+    if settings.packages or settings.data.is_dir():  # only that store knows what is in use
+        kept = settings.packages_folder
+        return evolve(settings, data=folder, packages=kept, prune_packages=False)
+    return evolve(settings, data=folder, packages=_users_packages())
+
+
+def _users_packages() -> Path:
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "wfcore" / "packages"
+
+
+async def run_here(
+    settings: Settings, definition: Definition, inputs: Mapping[str, Json], watcher: Watcher
+) -> Ran:
+    """
+    Run *definition* to its end; what the data folder of *settings* keeps is transient.
+
+    Its triggers are left out: it is started here and now. Where nobody can decide an approval,
+    the execution is cancelled. Raises `InvalidInput`, `InvalidDefinition` (packages of a step
+    cannot be installed).
+    """
+    settings = evolve(settings, store="memory:", drain_ms=DurationMs(0))
+    async with open_system(settings) as system:
+        services = system.services
+        owner = Principal(await create_account(services, _OWNER, Plan.PRO))
+        for name, value in _named_secrets(definition).items():
+            await set_secret(services, owner.account.id, name, value)
+        alone = evolve(definition, triggers=())
+        workflow = await apply_workflow(services, owner.account.id, alone)
+        started = await start_execution(
+            services,
+            owner,
+            workflow.id,
+            inputs,
+            source=TriggerSource.MANUAL,
+            monitored=True,
+        )
+        async with engine(system, new_runner(system)):
+            run = await _watch(services, started.execution_id, watcher)
+        return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
+
+
+def _named_secrets(definition: Definition) -> Mapping[str, str]:
+    """Those that steps list, from `WF_SECRET_<NAME>` of this process: there is no account here."""
+    steps = (step for step in definition.walk() if isinstance(step, CodeStep))
+    given = {
+        name: os.environ.get(f"WF_SECRET_{name}", "") for step in steps for name in step.secrets
+    }
+    for name in sorted(given):
+        if not given[name]:
+            raise InvalidInput("secrets", f"set WF_SECRET_{name} in the environment")
+    return given
+
+
+async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
+    last = 0
+    while True:
+        run, events = await read_events(services, None, id, last)
+        for event in events:
+            watcher.tell(event)
+            last = event.number
+        if events:
+            continue
+        if run.status in EXECUTION.final:
+            return run
+        if run.status is ExecutionStatus.AWAITING_APPROVAL:
+            await _decide(services, id, watcher)
+        else:
+            await services.wakeup.rest(id, _LOOK_MS)
+
+
+async def _decide(services: Services, id: str, watcher: Watcher) -> None:
+    for approval in await approvals_of(services, None, id):
+        if approval.status is ApprovalStatus.PENDING:
+            decision = watcher.decide(approval)
+            if decision is None:
+                await cancel_execution(services, None, id)
+                return
+            asked = Decide(
+                approval.id,
+                decision.what,
+                DecisionSource.CONSOLE,
+                decision.comment,
+                items_hash(approval),
+                alone=True,
+            )
+            await decide_approval(services, None, asked)
+
+
+async def _keep_artifacts(system: System, id: str, folder: Path | None) -> tuple[Path, ...]:
+    """Copy the artifacts to *folder*, each under the last part of its name; none is replaced."""
+    kept = []
+    for artifact in await list_artifacts(system.services, None, id):
+        kept.append(_new_file(folder or ARTIFACTS / id, artifact))
+        with kept[-1].open("xb") as copy:
+            async for chunk in system.services.files.read(artifact.storage_key, 0, artifact.size):
+                copy.write(chunk)
+    return tuple(kept)
+
+
+def _new_file(folder: Path, artifact: Artifact) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    name = Path(artifact.name).name
+    target = folder / name
+    number = 2
+    while target.exists() or target.is_symlink():
+        target = folder / f"{number}-{name}"
+        number += 1
+    return target

@@ -1,0 +1,48 @@
+"""Serving as a command: a free port first, then the server, its address noted while it runs."""
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wfserver.serving.pidfile import presence
+from wfserver.terminal.failures import Failed
+
+if TYPE_CHECKING:
+    from wfserver.serving.serve import ServerInfo
+    from wfserver.settings import Settings
+
+
+def require_free_port(settings: "Settings") -> None:
+    """Raises `Failed`, with what to do, where nothing could listen."""
+    host, port = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise _explained(error, host, port) from None
+
+
+def serve(settings: "Settings", on_ready: "Callable[[ServerInfo], None]") -> None:
+    """Serve until SIGTERM or SIGINT. Raises `Failed` where the port is taken."""
+    from wfserver import logs
+    from wfserver.serving.serve import run
+
+    logs.set_up(os.environ.get("WFCORE_LOG", "info"))
+    require_free_port(settings)
+    with presence(settings.data) as note:
+
+        def ready(info: "ServerInfo") -> None:
+            note.here(info.url)
+            on_ready(info)
+
+        run(settings, ready)
+
+
+def _explained(error: OSError, host: str, port: int) -> Failed:
+    if error.errno == errno.EADDRINUSE:
+        return Failed(f"port {port} of {host} is taken; free it, or choose one with --port")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Failed(f"this user may not listen on port {port}; choose one above 1023 with --port")
+    return Failed(f"cannot listen on {host}:{port}: {error.strerror}; choose another with --host")

@@ -1,0 +1,78 @@
+"""Finding what the operator names: accounts and workflows by id or by what people call them."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from wfcore.errors import InvalidInput, NotFound
+from wfcore.model.access import Account, Principal
+from wfcore.model.page import PageRequest
+from wfcore.usecases.accounts.accounts import find_account
+from wfcore.usecases.audit.auditing import Origin
+from wfcore.usecases.services import Services
+from wfcore.usecases.workflows.workflows import Defined, list_workflows, read_workflow
+
+AT_THE_COMMAND_LINE = Origin(path="command line")
+"""The origin in the audit log."""
+_PAGE = 200
+
+
+async def account(services: Services, id_or_email: str, option: str = "--account") -> Account:
+    """The account. Raises `InvalidInput` naming *option* and what was looked for."""
+    try:
+        return await find_account(services, id_or_email)
+    except NotFound:
+        fix = f"no account has the id or email {id_or_email!r}; wfcore account list shows them"
+        raise InvalidInput(option, fix) from None
+
+
+async def emails(services: Services, account_ids: Iterable[str]) -> Mapping[str, str]:
+    """The email of each account that is there."""
+    found = {}
+    for id in set(account_ids):
+        with suppress(NotFound):
+            found[id] = (await find_account(services, id)).email
+    return found
+
+
+async def workflow_names(services: Services, workflow_ids: Iterable[str]) -> Mapping[str, str]:
+    """The name of each workflow that is there."""
+    found = {}
+    for id in set(workflow_ids):
+        with suppress(NotFound):
+            found[id] = (await read_workflow(services, None, id)).workflow.name
+    return found
+
+
+async def owner_of(services: Services, account_id: str) -> Principal:
+    """The account as one who asks, like at the console: without a key."""
+    return Principal(await find_account(services, account_id))
+
+
+async def workflow(services: Services, id_or_name: str) -> Defined:
+    """
+    The workflow of that id, or the only one of that name.
+
+    Raises `InvalidInput` where there is none, or more than one of that name.
+    """
+    try:
+        return await read_workflow(services, None, id_or_name)
+    except NotFound:
+        named = await workflows_named(services, id_or_name)
+    if not named:
+        fix = f"none has the id or name {id_or_name!r}; wfcore workflow list shows them"
+        raise InvalidInput("workflow", fix)
+    if len(named) > 1:
+        ids = ", ".join(found.workflow.id for found in named)
+        raise InvalidInput("workflow", f"several are named {id_or_name!r}; give an id: {ids}")
+    return named[0]
+
+
+async def workflows_named(services: Services, name: str) -> list[Defined]:
+    """All workflows of that name, of whatever owner."""
+    found: list[Defined] = []
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        listed = await list_workflows(services, None, page)
+        found += [one for one in listed.rows if one.workflow.name == name]
+        page = listed.rest
+    return found

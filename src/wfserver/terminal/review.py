@@ -1,0 +1,160 @@
+"""An approval at the terminal: its rows as tables, and the question what to do with them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+from attrs import frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.model.approval import Approval, Group
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.workflow import Column, ColumnType
+from wfserver.terminal.output import clean, shortened
+from wfserver.terminal.row_editor import Draft, Editor, columns_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CELL = 60
+PAGE = 20
+"""Rows that are shown at once while somebody decides."""
+
+_HELP = """\
+y            approve these rows
+n            no
+e            edit the rows, or leave some out
+r            show all rows
+c TEXT       a comment for the history"""
+
+
+@frozen
+class Verdict:
+    """What somebody decided; `edited` is None where the rows stay as they are."""
+
+    approved: bool
+    edited: Mapping[str, Json] | None = None
+    comment: str | None = None
+
+
+def put_groups(approval: Approval, out: "Console", most: int | None = None) -> None:
+    """Each group of rows as a table, of at most *most* rows."""
+    for group in approval.groups:
+        put_rows(group, dict(enumerate(group.items, 1)), out, most)
+
+
+def put_rows(
+    group: Group,
+    rows: Mapping[int, JsonObject],
+    out: "Console",
+    most: int | None = None,
+    total: int | None = None,
+) -> None:
+    """*rows*, of *total* ones of *group*, each under its number, as a table of at most *most*."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    part = f"{len(rows):,} of " if total not in (None, len(rows)) else ""
+    title = f"{clean(group.title)} ({part}{total or len(rows):,})"
+    table = Table(title=Text(title, "bold"), box=box.SIMPLE_HEAD, title_justify="left")
+    columns = _shown_columns(group)
+    if group.row_key is None:
+        table.add_column("#", justify="right")
+    for column in columns:
+        name = clean(column.title) + (" *" if column.editable else "")
+        table.add_column(Text(name), justify="right" if _is_number(column) else "left")
+    for number, row in list(rows.items())[:most]:
+        cells = [Text(_cell(row.get(column.key))) for column in columns]
+        table.add_row(*([Text(str(number))] if group.row_key is None else []), *cells)
+    out.print(table)
+    if most is not None and len(rows) > most:
+        next_one = list(rows)[most]
+        out.print(f"  {most} of {len(rows):,} rows; rows {next_one}, while editing, goes on")
+
+
+def _shown_columns(group: Group) -> list[Column]:
+    columns = list(columns_of(group))
+    if group.row_key is not None and group.row_key not in [one.key for one in columns]:
+        columns.insert(0, Column(group.row_key, group.row_key, editable=False))
+    return columns
+
+
+def _is_number(column: Column) -> bool:
+    return column.type is ColumnType.NUMBER
+
+
+def _cell(value: Json) -> str:
+    return "" if value is None else shortened(value, _CELL)
+
+
+def ask(approval: Approval, question: str, out: "Console", draft: Draft | None = None) -> Verdict:
+    """
+    Yes, no, or edit first; *draft* is gone on with. Rows that break a rule are not approved.
+
+    Raises `click.Abort` at the end of input.
+    """
+    draft = draft or Draft(approval)
+    while True:
+        answer = _prompt(f"{question} [y]es, [n]o, [e]dit, [c]omment, [?]: ", out).strip()
+        word, _, rest = answer.partition(" ")
+        match word.lower():
+            case "y" | "yes":
+                if _is_right(draft, out):
+                    return Verdict(True, draft.edited, draft.comment)
+            case "n" | "no":
+                return Verdict(False, None, draft.comment)
+            case "e" | "edit":
+                edit(draft, out)
+            case "r" | "rows":
+                for group in approval.groups:
+                    put_rows(group, draft.rows(group), out)
+            case "c" | "comment":
+                draft.comment = rest.strip() or _prompt("comment: ", out).strip() or None
+            case _:
+                out.print(_HELP)
+
+
+def _is_right(draft: Draft, out: "Console") -> bool:
+    try:
+        draft.check()
+    except InvalidInput as wrong:
+        out.print(f"  {clean(wrong)}", style="red")
+        return False
+    return True
+
+
+def edit(draft: Draft, out: "Console") -> None:
+    """Let somebody change each group of rows, until an empty line."""
+    if not draft.approval.groups:
+        out.print("  there are no rows to edit")
+    for group in draft.approval.groups:
+        out.print("KEY COLUMN VALUE changes a value, drop KEY leaves a row out, help tells more")
+        editor, at = Editor(draft, group), 0
+        while line := _prompt(f"{clean(group.title)}> ", out).strip():
+            if line == "rows":  # the next page
+                line = f"rows {at + 1}"
+            at = _obeyed(editor, draft, group, line, out)
+
+
+def _obeyed(editor: Editor, draft: Draft, group: Group, line: str, out: "Console") -> int:
+    """Do what *line* says and show what came of it; the number of the last row shown."""
+    try:
+        reply = editor.obey(line)
+    except ValueError as error:
+        out.print(f"  {clean(error)}")
+        return 0
+    if reply.text:
+        out.print(f"  {clean(reply.text)}" if "\n" not in reply.text else reply.text)
+    if not reply.rows:
+        return 0
+    rows = draft.rows(group)
+    put_rows(group, {number: rows[number] for number in reply.rows}, out, PAGE, len(rows))
+    return 0 if len(reply.rows) <= PAGE else reply.rows[PAGE - 1]
+
+
+def _prompt(words: str, out: "Console") -> str:
+    answer: str = click.prompt(
+        words, default="", show_default=False, prompt_suffix="", err=out.stderr
+    )
+    return answer
