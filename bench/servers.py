@@ -72,7 +72,7 @@ def _await_answer(process: "subprocess.Popen[bytes]", url: str, deadline: float)
 
 
 async def _serve_http_alone(data: str, port: int) -> None:
-    """The application without dispatcher and sweeper: what is accepted stays PENDING."""
+    """The application without worker and scheduler: what is accepted stays PENDING."""
     import uvicorn
 
     from adapters_http.app import create_app

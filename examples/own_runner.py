@@ -14,7 +14,7 @@ from typing import TypeAlias
 from attrs import define, frozen
 
 from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 from wfcore import (
     AiJob,
     CodeStep,
@@ -141,7 +141,7 @@ async def main() -> None:
     with TemporaryDirectory() as folder:
         services = await assembled(Path(folder))
         assert isinstance(services.wakeup, Wakeups)
-        dispatcher = Dispatcher(
+        dispatcher = Worker(
             services, FunctionRunner({"charge": charge}), services.wakeup, "worker_1"
         )
         working = asyncio.create_task(dispatcher.run())

@@ -13,155 +13,162 @@ from starlette.types import Receive
 
 from adapters_http.body import payload_of, read_body
 from adapters_http.credentials import (
-    carried,
-    carried_in_headers,
+    credentials_of,
+    header_credentials,
     refuse_cross_site,
     session_token,
 )
 from adapters_http.json import parse_object, refuse_repeated_keys
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from adapters_http.route import Auth, Route
 from wfcore.errors import AccountBlocked, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
 from wfcore.usecases.accounts import authenticate
-from wfcore.usecases.accounts.authenticate import Carried
+from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.accounts.sessions import session_of
 from wfcore.usecases.audit.auditing import note_denial
 from wfcore.wire.converter import structured
 
-Door: TypeAlias = Callable[[Ask, Route, Receive], Awaitable[None]]
+Authenticator: TypeAlias = Callable[[Request, Route, Receive], Awaitable[None]]
 
 
-async def _read(ask: Ask, route: Route, receive: Receive) -> None:
-    ask.raw = await read_body(receive, Headers(scope=ask.scope), route.body_limit)
+async def _read(request: Request, route: Route, receive: Receive) -> None:
+    request.raw = await read_body(receive, Headers(scope=request.scope), route.body_limit)
 
 
 LARGE = 65_536
 """Bytes of a body from which it is understood aside of the event loop: about a millisecond."""
 
 
-async def _understand(ask: Ask, route: Route) -> None:
+async def _understand(request: Request, route: Route) -> None:
     if route.body is None:
         return
-    if len(ask.raw) <= LARGE:
-        _parse(ask, route, route.body)
+    if len(request.raw) <= LARGE:
+        _parse(request, route, route.body)
     else:
-        await ask.services.offload(partial(_parse, ask, route, route.body))
+        await request.services.offload(partial(_parse, request, route, route.body))
 
 
-def _parse(ask: Ask, route: Route, shape: type[Any]) -> None:
-    ask.json = parse_object(ask.raw)
+def _parse(request: Request, route: Route, shape: type[Any]) -> None:
+    request.json = parse_object(request.raw)
     if route.keys_once:
-        refuse_repeated_keys(ask.raw, ask.json)
-    ask.body = structured(shape, ask.json)
+        refuse_repeated_keys(request.raw, request.json)
+    request.body = structured(shape, request.json)
 
 
-async def _read_and_understand(ask: Ask, route: Route, receive: Receive) -> None:
+async def _read_and_understand(request: Request, route: Route, receive: Receive) -> None:
     if route.body is not None:
-        await _read(ask, route, receive)
-        await _understand(ask, route)
+        await _read(request, route, receive)
+        await _understand(request, route)
 
 
-async def _admit(ask: Ask, route: Route) -> None:
+async def _admit(request: Request, route: Route) -> None:
     assert route.scope is not None
-    keys = carried(ask)
-    visitor = None if route.html else await _visitor(ask, keys)
+    keys = credentials_of(request)
+    visitor = None if route.html else await _visitor(request, keys)
     if visitor is not None:
-        admitted = await authenticate.admit_visitor(ask.services, visitor, route.scope, ask.origin)
+        admitted = await authenticate.admit_visitor(
+            request.services, visitor, route.scope, request.origin
+        )
     else:
-        admitted = await authenticate.admit(ask.services, keys, route.scope, ask.origin)
-    ask.who, ask.quota = admitted.who, admitted.quota
+        admitted = await authenticate.admit(request.services, keys, route.scope, request.origin)
+    request.who, request.quota = admitted.who, admitted.quota
 
 
-async def _visitor(ask: Ask, keys: Carried) -> Visitor | None:
+async def _visitor(request: Request, keys: Credentials) -> Visitor | None:
     """
     Whom the application around this one vouches for, where no key of ours is carried. AU-10.
 
     What lets a visitor in may be a cookie, which a browser sends from any page: changes from
     other sites are refused. Links that decide are opened by key alone.
     """
-    login = ask.context.config.login
+    login = request.context.config.login
     if login is None or keys.is_ours:
         return None
-    visitor = await login(ask.scope)
+    visitor = await login(request.scope)
     if visitor is not None:
-        refuse_cross_site(ask)
+        refuse_cross_site(request)
     return visitor
 
 
-async def _by_key(ask: Ask, route: Route, receive: Receive) -> None:
-    await _admit(ask, route)
+async def _by_key(request: Request, route: Route, receive: Receive) -> None:
+    await _admit(request, route)
     if route.body is not None:
-        await _read_and_understand(ask, route, receive)
+        await _read_and_understand(request, route, receive)
 
 
-async def _by_key_after_body(ask: Ask, route: Route, receive: Receive) -> None:
-    await _read(ask, route, receive)
-    await _admit(ask, route)
-    await _understand(ask, route)
+async def _by_key_after_body(request: Request, route: Route, receive: Receive) -> None:
+    await _read(request, route, receive)
+    await _admit(request, route)
+    await _understand(request, route)
 
 
-async def _by_webhook(ask: Ask, route: Route, receive: Receive) -> None:
+async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
     """Exists, size, credentials, rate, active, JSON object. WH-13."""
-    webhook = await authenticate.find_webhook(ask.services, ask.params["id"])
-    ask.webhook = webhook
-    await _read(ask, route, receive)
+    webhook = await authenticate.find_webhook(request.services, request.params["id"])
+    request.webhook = webhook
+    await _read(request, route, receive)
     sender = await authenticate.identify_sender(
-        ask.services, webhook, carried(ask), ask.all_headers, ask.raw, ask.origin
+        request.services,
+        webhook,
+        credentials_of(request),
+        request.all_headers,
+        request.raw,
+        request.origin,
     )
-    ask.authenticated = True
-    ask.quota = await authenticate.admit_sender(ask.services, webhook, sender)
-    ask.json = payload_of(ask, webhook)
+    request.authenticated = True
+    request.quota = await authenticate.admit_sender(request.services, webhook, sender)
+    request.json = payload_of(request, webhook)
 
 
-async def _by_session(ask: Ask, route: Route, receive: Receive) -> None:
-    refuse_cross_site(ask)
+async def _by_session(request: Request, route: Route, receive: Receive) -> None:
+    refuse_cross_site(request)
     try:
-        ask.who = await _signed_in(ask)
+        request.who = await _signed_in(request)
     except (Unauthenticated, AccountBlocked) as refusal:
-        await note_denial(ask.services, "console.request", refusal, ask.origin)
+        await note_denial(request.services, "console.request", refusal, request.origin)
         raise
-    await _read_and_understand(ask, route, receive)
+    await _read_and_understand(request, route, receive)
 
 
-async def _signed_in(ask: Ask) -> Principal:
-    visitor = await _visitor(ask, carried(ask))
+async def _signed_in(request: Request) -> Principal:
+    visitor = await _visitor(request, credentials_of(request))
     if visitor is not None:
-        return await authenticate.recognise(ask.services, visitor, None)
-    return await session_of(ask.services, session_token(ask))
+        return await authenticate.recognise(request.services, visitor, None)
+    return await session_of(request.services, session_token(request))
 
 
-async def _to_login(ask: Ask, route: Route, receive: Receive) -> None:
-    refuse_cross_site(ask)
-    await _read_and_understand(ask, route, receive)
+async def _to_login(request: Request, route: Route, receive: Receive) -> None:
+    refuse_cross_site(request)
+    await _read_and_understand(request, route, receive)
 
 
-async def _to_download(ask: Ask, route: Route, receive: Receive) -> None:
+async def _to_download(request: Request, route: Route, receive: Receive) -> None:
     """Only those without a signature; the handler looks at the others' signature."""
-    if ask.query("signature") is None:
-        ask.who = await _reader(ask)
+    if request.query("signature") is None:
+        request.who = await _reader(request)
 
 
-async def _reader(ask: Ask) -> Principal:
-    token = session_token(ask)
-    by_header = carried_in_headers(ask)
+async def _reader(request: Request) -> Principal:
+    token = session_token(request)
+    by_header = header_credentials(request)
     try:
-        visitor = await _visitor(ask, by_header)
+        visitor = await _visitor(request, by_header)
         if visitor is not None:
-            return await authenticate.recognise(ask.services, visitor, Scope.ARTIFACT_READ)
+            return await authenticate.recognise(request.services, visitor, Scope.ARTIFACT_READ)
         if token and not (by_header.authorization or by_header.x_api_key):
-            return await session_of(ask.services, token)
-        return await authenticate.authenticate(ask.services, by_header, Scope.ARTIFACT_READ)
+            return await session_of(request.services, token)
+        return await authenticate.authenticate(request.services, by_header, Scope.ARTIFACT_READ)
     except (Unauthenticated, AccountBlocked) as refusal:
-        await note_denial(ask.services, "artifact.download", refusal, ask.origin)
+        await note_denial(request.services, "artifact.download", refusal, request.origin)
         raise
 
 
-async def _open(ask: Ask, route: Route, receive: Receive) -> None:
+async def _open(request: Request, route: Route, receive: Receive) -> None:
     """Nobody is asked, nothing is read."""
 
 
-DOORS: Mapping[Auth, Door] = {
+AUTHENTICATORS: Mapping[Auth, Authenticator] = {
     Auth.OPEN: _open,
     Auth.KEY: _by_key,
     Auth.KEY_AFTER_BODY: _by_key_after_body,

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 
 from adapters_http.json import parse_object
 from adapters_http.params import idempotency
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.errors import InvalidInput, TooLarge
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, Webhook
@@ -93,21 +93,21 @@ def scheme_of(webhook: Webhook) -> Scheme:
     return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
 
 
-def is_form(ask: Ask, webhook: Webhook) -> bool:
+def is_form(request: Request, webhook: Webhook) -> bool:
     """Whether a body is a form, which GitHub and Slack send. SG-8."""
-    media = (ask.header(b"content-type") or "").partition(";")[0].strip().lower()
+    media = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
     return scheme_of(webhook) in _FORMS and media == FORM
 
 
-def payload_of(ask: Ask, webhook: Webhook) -> JsonObject:
+def payload_of(request: Request, webhook: Webhook) -> JsonObject:
     """
     The object in the body: JSON, or a form; the JSON in a form's field `payload` stands for all
     of it. SG-8. Raises `InvalidInput`.
     """
-    if not is_form(ask, webhook):
-        return parse_object(ask.raw)
+    if not is_form(request, webhook):
+        return parse_object(request.raw)
     try:
-        text = ask.raw.decode("ascii")
+        text = request.raw.decode("ascii")
         fields = parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError:
         raise InvalidInput(
@@ -117,10 +117,10 @@ def payload_of(ask: Ask, webhook: Webhook) -> JsonObject:
     return parse_object(form["payload"].encode()) if "payload" in form else form
 
 
-def once(ask: Ask, webhook: Webhook) -> Idempotency | None:
+def once(request: Request, webhook: Webhook) -> Idempotency | None:
     """
     The id of a delivery: the sender's own where its scheme has one, which an `Idempotency-Key`
     beside it cannot change; else that. SG-6. Raises `InvalidInput`.
     """
-    found = sender_id(scheme_of(webhook), ask.all_headers, ask.raw, ask.json)
-    return idempotency(ask) if found is None else Idempotency(found.id, found.fingerprint)
+    found = sender_id(scheme_of(webhook), request.all_headers, request.raw, request.json)
+    return idempotency(request) if found is None else Idempotency(found.id, found.fingerprint)

@@ -22,14 +22,14 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
-from adapters_http.auth import DOORS
+from adapters_http.auth import AUTHENTICATORS
 from adapters_http.body import payload_of
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
 from adapters_http.json import dump_json
 from adapters_http.lookup import Lookup
 from adapters_http.params import require_known_host, require_known_query, require_serving
 from adapters_http.proxies import Proxies
-from adapters_http.request import Ask, Context
+from adapters_http.request import Context, Request
 from adapters_http.route import Route
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
@@ -65,10 +65,10 @@ class Pipeline:
             return
         began = perf_counter()
         seen = self._proxies.seen_through(scope)
-        ask = Ask(self._context, seen, self._request_id(scope))
-        route, status = await _exchange(self._lookup, ask, receive, send)
+        request = Request(self._context, seen, self._request_id(scope))
+        route, status = await _dispatch(self._lookup, request, receive, send)
         label = route.path if route is not None else "unknown"
-        self._context.metrics.observe_request(label, ask.method, status, perf_counter() - began)
+        self._context.metrics.observe_request(label, request.method, status, perf_counter() - began)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own id where it is a sane one, else a new one."""
@@ -80,33 +80,38 @@ class Pipeline:
         return f"req_{self._prefix}{next(self._count):08x}"
 
 
-async def _exchange(
-    lookup: Lookup, ask: Ask, receive: Receive, send: Send
+async def _dispatch(
+    lookup: Lookup, request: Request, receive: Receive, send: Send
 ) -> tuple[Route | None, int]:
     """Answer one request, whatever happens; the row and the status, for the metrics."""
     route = None
     try:
-        route = _match(lookup, ask)
-        require_known_host(ask, route)
+        route = _match(lookup, request)
+        require_known_host(request, route)
         if route.starts:
-            require_serving(ask)
-        await DOORS[route.auth](ask, route, receive)
-        require_known_query(ask, route)
-        answer = await route.handler(ask)
-        await ask.context.pace.turn()
+            require_serving(request)
+        await AUTHENTICATORS[route.auth](request, route, receive)
+        require_known_query(request, route)
+        answer = await route.handler(request)
+        await request.context.pace.turn()
         body = _encoded(answer)
-        ask.context.pace.made(len(body))
+        request.context.pace.made(len(body))
     except ClientDisconnect:
         return route, _GONE
     except asyncio.CancelledError:
-        if not ask.context.config.ending:
+        if not request.context.config.ending:
             raise
-        return route, await _refuse(ask, route, NotReady("The server is stopping"), send)
+        return route, await _refuse(request, route, NotReady("The server is stopping"), send)
     except Exception as error:
-        return route, await _refuse(ask, route, error, send)
+        return route, await _refuse(request, route, error, send)
     if isinstance(answer, Response):
-        return route, await _respond(ask, answer, receive, send)
-    await _send(send, route.status, [_JSON, *_common(ask), *_quota(ask.quota), *ask.headers], body)
+        return route, await _respond(request, answer, receive, send)
+    await _send(
+        send,
+        route.status,
+        [_JSON, *_common(request), *_quota(request.quota), *request.headers],
+        body,
+    )
     return route, route.status
 
 
@@ -117,14 +122,14 @@ def _encoded(answer: object) -> bytes:
     return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
-def _match(lookup: Lookup, ask: Ask) -> Route:
+def _match(lookup: Lookup, request: Request) -> Route:
     """The row of a request, its parameters set. Raises `NoSuchPath`, `WrongMethod`."""
-    methods, values = lookup.find(_own_path(ask.scope))
-    route = methods.get(ask.method)
+    methods, values = lookup.find(_own_path(request.scope))
+    route = methods.get(request.method)
     if route is None:
         raise WrongMethod(tuple(sorted(methods))) if methods else NoSuchPath()
     if values:
-        ask.params = dict(zip(route.names, values, strict=True))
+        request.params = dict(zip(route.names, values, strict=True))
     return route
 
 
@@ -144,49 +149,55 @@ def _own_path(scope: Scope) -> str:
     return path
 
 
-async def _refuse(ask: Ask, route: Route | None, error: Exception, send: Send) -> int:
+async def _refuse(request: Request, route: Route | None, error: Exception, send: Send) -> int:
     refused = refusal(error, route.also if route is not None else {})
     if refused is None:
-        _report(ask, route, error)
+        _report(request, route, error)
         refused = defect()
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
-    await _note_trigger(ask, refused.status, detail)
+    await _note_trigger(request, refused.status, detail)
     if route is not None and route.html:
-        await _page(ask, refused, send)
+        await _page(request, refused, send)
     else:
-        headers = [_JSON, *_common(ask), *_quota(ask.quota), *refused.headers]
+        headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
         await _send(send, refused.status, headers, refused.body)
     return refused.status
 
 
-async def _note_trigger(ask: Ask, status: int, reason: str) -> None:
+async def _note_trigger(request: Request, status: int, reason: str) -> None:
     """A refused trigger counts in its webhook's statistics, and its owner is told why. WH-9."""
-    webhook = ask.webhook
+    webhook = request.webhook
     if webhook is None or status == 404:
         return
     payload = None
-    if ask.authenticated:
+    if request.authenticated:
         with suppress(InvalidInput):
-            payload = payload_of(ask, webhook)
+            payload = payload_of(request, webhook)
     with suppress(StoreUnavailable):
         await note_refused_delivery(
-            ask.services, webhook, status, reason, ask.authenticated, payload, len(ask.raw)
+            request.services,
+            webhook,
+            status,
+            reason,
+            request.authenticated,
+            payload,
+            len(request.raw),
         )
 
 
-async def _page(ask: Ask, refused: Refusal, send: Send) -> None:
+async def _page(request: Request, refused: Refusal, send: Send) -> None:
     html, nonce = pages.error_page(refused.status, refused.says)
     headers = [
         (name.lower().encode(), value.encode()) for name, value in pages.PAGE_HEADERS(nonce).items()
     ]
     headers += [
         (b"content-type", b"text/html; charset=utf-8"),
-        (b"x-request-id", ask.request_id.encode()),
+        (b"x-request-id", request.request_id.encode()),
     ]
     await _send(send, refused.status, headers + refused.headers, html.encode())
 
 
-async def _respond(ask: Ask, response: Response, receive: Receive, send: Send) -> int:
+async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:
     """
     Send a response that is no JSON.
 
@@ -194,7 +205,7 @@ async def _respond(ask: Ask, response: Response, receive: Receive, send: Send) -
     so that the client sees that something is missing.
     """
     headers = MutableHeaders(raw=response.raw_headers)
-    for name, value in (*_common(ask), *_quota(ask.quota), *ask.headers):
+    for name, value in (*_common(request), *_quota(request.quota), *request.headers):
         headers.setdefault(name.decode(), value.decode())
     begun = False
 
@@ -204,22 +215,22 @@ async def _respond(ask: Ask, response: Response, receive: Receive, send: Send) -
         await send(message)
 
     try:
-        await response(ask.scope, receive, noting)
+        await response(request.scope, receive, noting)
     except ClientDisconnect:
         return _GONE
     except asyncio.CancelledError:
-        if not ask.context.config.ending:
+        if not request.context.config.ending:
             raise
         return _GONE
     except Exception as error:
         if not begun:
-            return await _refuse(ask, None, error, send)
-        _report(ask, None, error)
+            return await _refuse(request, None, error, send)
+        _report(request, None, error)
     return response.status_code
 
 
-def _common(ask: Ask) -> tuple[tuple[bytes, bytes], ...]:
-    return (b"x-request-id", ask.request_id.encode()), _NO_STORE, _NO_SNIFF
+def _common(request: Request) -> tuple[tuple[bytes, bytes], ...]:
+    return (b"x-request-id", request.request_id.encode()), _NO_STORE, _NO_SNIFF
 
 
 def _quota(quota: Quota | None) -> tuple[tuple[bytes, bytes], ...]:
@@ -239,12 +250,12 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], bod
     await send({"type": "http.response.body", "body": body})
 
 
-def _report(ask: Ask, route: Route | None, error: Exception) -> None:
+def _report(request: Request, route: Route | None, error: Exception) -> None:
     """Log a defect by type and place. Not its message: that might quote what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
     about = {
-        "request_id": ask.request_id,
+        "request_id": request.request_id,
         "route": f"{route.method} {route.path}" if route is not None else None,
         "error": type(error).__name__,
         "at": places,

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from adapters_http.config import Stage
 from adapters_http.proxies import host_name
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from adapters_http.route import Auth, Route
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.execution import Execution
@@ -25,16 +25,16 @@ LONGEST_WAIT_S = 60
 LONGEST_IDEMPOTENCY_KEY = 255
 
 
-def require_known_query(ask: Ask, route: Route) -> None:
+def require_known_query(request: Request, route: Route) -> None:
     """
     Raises `InvalidInput` for a query parameter that the row does not declare, unless the row is
     tolerant, and for a declared one that stands twice: which of the two was meant? PG-3.
     """
-    if not ask.scope["query_string"]:
+    if not request.scope["query_string"]:
         return
     known = {one.name: one for one in route.query}
     seen = set[str]()
-    for name in ask.query_names:
+    for name in request.query_names:
         if name in known:
             if name in seen and not known[name].repeats:
                 raise InvalidInput(name, "stands twice; say it once")
@@ -47,45 +47,47 @@ def require_known_query(ask: Ask, route: Route) -> None:
 _NONE_KNOWN = "unknown query parameter; there are none here"
 
 
-def require_known_host(ask: Ask, route: Route) -> None:
+def require_known_host(request: Request, route: Route) -> None:
     """
     Raises `InvalidInput` where *ask* is for a host that this application is not. Probes and
     collectors of metrics come by address: they are answered under any name.
     """
-    allowed = ask.context.config.allowed_hosts
+    allowed = request.context.config.allowed_hosts
     if allowed is None or route.path in _FOR_PROBES:
         return
-    if [host_name(host) in allowed for host in ask.header_values(b"host")] != [True]:
+    if [host_name(host) in allowed for host in request.header_values(b"host")] != [True]:
         raise InvalidInput("Host", "not a name of this server; WFCORE_ALLOWED_HOSTS has the others")
 
 
 _FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
-def page(ask: Ask, sizes: tuple[int, int], list: str = "") -> PageRequest:
+def page(request: Request, sizes: tuple[int, int], list: str = "") -> PageRequest:
     """`page` and `size`, or `after` with a cursor of that *list*. Raises `InvalidInput`."""
-    return page_request(ask.query("page"), ask.query("size"), sizes, ask.query("after"), list)
+    return page_request(
+        request.query("page"), request.query("size"), sizes, request.query("after"), list
+    )
 
 
-def members(ask: Ask, name: str, kind: type[E]) -> tuple[E, ...]:
+def members(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
     """A filter by values of an enum; empty ones count as absent. PG-4. Raises `InvalidInput`."""
     try:
-        return tuple(dict.fromkeys(kind(text) for text in ask.query_values(name) if text))
+        return tuple(dict.fromkeys(kind(text) for text in request.query_values(name) if text))
     except ValueError:
-        several = "; for several repeat it" if "," in "".join(ask.query_values(name)) else ""
+        several = "; for several repeat it" if "," in "".join(request.query_values(name)) else ""
         raise InvalidInput(name, f"must be one of {', '.join(kind)}{several}") from None
 
 
-def span(ask: Ask) -> tuple[EpochMs | None, EpochMs | None]:
+def span(request: Request) -> tuple[EpochMs | None, EpochMs | None]:
     """`from` and `to`, the latter outside. Raises `InvalidInput`."""
-    since, until = _instant(ask, "from"), _instant(ask, "to")
+    since, until = _instant(request, "from"), _instant(request, "to")
     if since is not None and until is not None and until < since:
         raise InvalidInput("to", "must not lie before from")
     return since, until
 
 
-def _instant(ask: Ask, name: str) -> EpochMs | None:
-    text = ask.query(name)
+def _instant(request: Request, name: str) -> EpochMs | None:
+    text = request.query(name)
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= _INSTANT_DIGITS):
@@ -93,25 +95,25 @@ def _instant(ask: Ask, name: str) -> EpochMs | None:
     return EpochMs(int(text))
 
 
-def oldest_first(ask: Ask, field: str) -> bool:
+def oldest_first(request: Request, field: str) -> bool:
     """`sort`: by *field*, or by `-field`, which is how lists are. Raises `InvalidInput`."""
-    text = ask.query("sort")
+    text = request.query("sort")
     if text and text not in (field, f"-{field}"):
         raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
     return text == field
 
 
-def flag(ask: Ask, name: str) -> bool:
+def flag(request: Request, name: str) -> bool:
     """`true` or `false`; absent or empty: false. Raises `InvalidInput`."""
-    text = ask.query(name)
+    text = request.query(name)
     if text and text not in ("true", "false"):
         raise InvalidInput(name, "must be true or false")
     return text == "true"
 
 
-def wait_ms(ask: Ask) -> int | None:
+def wait_ms(request: Request) -> int | None:
     """`wait`, in seconds from 1 to 60; None: not asked for. Raises `InvalidInput`."""
-    text = ask.query("wait")
+    text = request.query("wait")
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= LONGEST_WAIT_S):
@@ -119,35 +121,35 @@ def wait_ms(ask: Ask) -> int | None:
     return int(text) * 1_000
 
 
-def with_outputs(ask: Ask) -> bool:
+def with_outputs(request: Request) -> bool:
     """Whether outputs of steps are wanted: not with `outputs=none`. Raises `InvalidInput`."""
-    text = ask.query("outputs")
+    text = request.query("outputs")
     if text not in (None, "none"):
         raise InvalidInput("outputs", "must be none, or left out")
     return text is None
 
 
-async def rested(ask: Ask, execution_id: str, wait: int) -> Execution:
+async def rested(request: Request, execution_id: str, wait: int) -> Execution:
     """
     The execution as soon as it rests, after *wait* milliseconds, or when this server ends.
 
     Raises `NotFound`.
     """
-    config = ask.context.config
+    config = request.context.config
     return await wait_for_rest(
-        ask.services, ask.who, execution_id, wait, leaving=lambda: config.ending
+        request.services, request.who, execution_id, wait, leaving=lambda: config.ending
     )
 
 
-def require_serving(ask: Ask) -> None:
+def require_serving(request: Request) -> None:
     """Raises `NotReady` while the server is stopping."""
-    if ask.context.config.stage() is not Stage.SERVING:
+    if request.context.config.stage() is not Stage.SERVING:
         raise NotReady("The server is stopping; try again in a moment")
 
 
-def idempotency(ask: Ask) -> Idempotency | None:
+def idempotency(request: Request) -> Idempotency | None:
     """The `Idempotency-Key` with a fingerprint of the body. Raises `InvalidInput`. IK-1."""
-    found = ask.header_values(b"idempotency-key")
+    found = request.header_values(b"idempotency-key")
     if not found:
         return None
     key = found[0]
@@ -156,12 +158,12 @@ def idempotency(ask: Ask) -> Idempotency | None:
         raise InvalidInput(
             "Idempotency-Key", f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters"
         )
-    return Idempotency(key, sha256(ask.raw).hexdigest())
+    return Idempotency(key, sha256(request.raw).hexdigest())
 
 
-def last_event_id(ask: Ask) -> int:
+def last_event_id(request: Request) -> int:
     """The number of the last event that a stream's reader saw. Raises `InvalidInput`."""
-    return event_number("Last-Event-ID", ask.header(b"last-event-id"))
+    return event_number("Last-Event-ID", request.header(b"last-event-id"))
 
 
 def event_number(field: str, text: str | None) -> int:

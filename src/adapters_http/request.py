@@ -36,7 +36,7 @@ class Context:
     pace: Pace = field(factory=Pace)
 
 
-class Ask:
+class Request:
     """
     `who`, `raw`, `json`, `body`, `quota` and `webhook` are filled in by the door on the way.
 

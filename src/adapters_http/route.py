@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 from attrs import Factory, field, frozen
 
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.model.access import Scope
 from wfcore.rules.limits import TRIGGER_BODY
 
-Handler: TypeAlias = Callable[[Ask], Awaitable[Any]]
+Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
 """Gives a shape of `wfcore.wire.shapes`, or a Starlette response where it is no JSON."""
 
 

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.address import is_public
 
 TIMEOUT_S = 15.0
 _HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
 
 
-class HttpCourier:
-    """The `Courier` of a server. *allow_private*: private and loopback addresses, too."""
+class HttpCallbackClient:
+    """The `CallbackClient` of a server. *allow_private*: private and loopback addresses, too."""
 
     def __init__(
         self,
@@ -23,20 +23,20 @@ class HttpCourier:
         self._timeout_s = timeout_s
         self._http = http(_anywhere if allow_private else _public_alone)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """Send *body* once; see `Courier`."""
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
+        """Send *body* once; see `CallbackClient`."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 reply = await self._http.exchange("POST", url, {**headers, **_HEADERS}, body, 0)
         except TimeoutError:
-            return Answer(error=f"no answer within {self._timeout_s:g} s")
+            return CallbackAnswer(error=f"no answer within {self._timeout_s:g} s")
         except HostShort as short:
-            return Answer(postponed=str(short))
+            return CallbackAnswer(postponed=str(short))
         except NotAllowed:
-            return Answer(error="its address is private or a loopback one")
+            return CallbackAnswer(error="its address is private or a loopback one")
         except ExchangeFailed as failure:
-            return Answer(error=f"could not be reached: {type(failure).__name__}")
-        return Answer(reply.status)
+            return CallbackAnswer(error=f"could not be reached: {type(failure).__name__}")
+        return CallbackAnswer(reply.status)
 
 
 def _anywhere(addresses: Sequence[str]) -> Sequence[str]:

@@ -1,5 +1,5 @@
 """
-Gathering what the turns of an event loop bring, so that much of it is done at once.
+Batcher what the turns of an event loop bring, so that much of it is done at once.
 
 A batch of a database costs much for itself and little for what is in it. While a loop is busy each
 of its turns brings more; a turn that brings nothing takes some microseconds.
@@ -18,13 +18,13 @@ LONGEST_S = 0.01
 
 
 @define(eq=False)
-class Gathering(Generic[T]):
+class Batcher(Generic[T]):
     """
     Hands over what was added once *quiet_turns* in a row brought nothing more, at the latest when
     `MOST` are there or the first one has waited for `LONGEST_S`.
     """
 
-    hand_over: Callable[[list[T]], None]
+    deliver: Callable[[list[T]], None]
     quiet_turns: int
     _items: list[T] = field(factory=list)
     _before: int = 0
@@ -53,4 +53,4 @@ class Gathering(Generic[T]):
         """Hand over what is there, now."""
         if self._items:
             items, self._items = self._items, []
-            self.hand_over(items)
+            self.deliver(items)

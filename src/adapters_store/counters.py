@@ -17,7 +17,7 @@ from functools import partial
 from operator import add
 from pathlib import Path
 
-from adapters_store.batcher import Gathering
+from adapters_store.batcher import Batcher
 from adapters_store.sqlite import quota_rows
 from adapters_store.sqlite.connection import (
     DriverError,
@@ -60,7 +60,7 @@ class SqliteCounters:
         self._aside: dict[Key, Count] = {}
         self._used: dict[str, EpochMs] = {}
         self._failed_at: EpochMs | None = None
-        self._gathering = Gathering[Waiting](self._answer, quiet_turns=1)
+        self._gathering = Batcher[Waiting](self._answer, quiet_turns=1)
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteCounters":

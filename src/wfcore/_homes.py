@@ -107,7 +107,7 @@ HOMES = {
     "APPROVAL": "wfcore.rules.approval.machine",
     "Approve": "wfcore.rules.approval.machine",
     "Reject": "wfcore.rules.approval.machine",
-    "Voice": "wfcore.rules.approval.machine",
+    "Decider": "wfcore.rules.approval.machine",
     "decide": "wfcore.rules.approval.machine",
     "advance": "wfcore.rules.execution.fold",
     "EXECUTION": "wfcore.rules.execution.machine",

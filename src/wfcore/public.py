@@ -105,8 +105,8 @@ from wfcore.ports.system import Templates as Templates
 from wfcore.ports.system import Tokens as Tokens
 from wfcore.rules.approval.machine import APPROVAL as APPROVAL
 from wfcore.rules.approval.machine import Approve as Approve
+from wfcore.rules.approval.machine import Decider as Decider
 from wfcore.rules.approval.machine import Reject as Reject
-from wfcore.rules.approval.machine import Voice as Voice
 from wfcore.rules.approval.machine import decide as decide
 from wfcore.rules.auth.rate_limit import verdict as verdict
 from wfcore.rules.auth.rate_limit import windows as windows

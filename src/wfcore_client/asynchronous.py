@@ -20,7 +20,7 @@ from wfcore.wire.explanation import ExplanationView
 from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
-from wfcore_client.backoff import PATIENT, TROUBLE, Patience
+from wfcore_client.backoff import PATIENT, TROUBLE, Backoff
 from wfcore_client.calls import Call, Row
 from wfcore_client.errors import Unreachable
 
@@ -45,10 +45,10 @@ class AsyncClient:
         key: str,
         *,
         timeout_s: float = TIMEOUT_S,
-        patience: Patience = PATIENT,
+        backoff: Backoff = PATIENT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._patience = patience
+        self._patience = backoff
         self._timeout_s = timeout_s
         self._http = httpx.AsyncClient(
             base_url=url,
@@ -58,10 +58,10 @@ class AsyncClient:
         )
 
     @classmethod
-    def in_process(cls, app: Any, key: str, patience: Patience = PATIENT) -> Self:
+    def in_process(cls, app: Any, key: str, backoff: Backoff = PATIENT) -> Self:
         """The same over an ASGI application of this process, without a socket."""
         transport = httpx.ASGITransport(app=app)
-        return cls("http://in-process", key, patience=patience, transport=transport)
+        return cls("http://in-process", key, backoff=backoff, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self

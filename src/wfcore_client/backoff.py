@@ -10,7 +10,7 @@ from wfcore_client.errors import ApiError, RateLimited, ServerTrouble, Unreachab
 
 
 @frozen
-class Patience:
+class Backoff:
     """
     *tries* in all, with pauses that double from *first_s*, half of each by chance.
 
@@ -39,7 +39,7 @@ class Patience:
         return None
 
 
-PATIENT = Patience()
+PATIENT = Backoff()
 """What clients have unless told otherwise."""
 
 TROUBLE = (ApiError, Unreachable)

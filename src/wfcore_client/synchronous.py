@@ -19,7 +19,7 @@ from wfcore.wire.explanation import ExplanationView
 from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
-from wfcore_client.backoff import PATIENT, TROUBLE, Patience
+from wfcore_client.backoff import PATIENT, TROUBLE, Backoff
 from wfcore_client.calls import Call, Row
 from wfcore_client.errors import Unreachable
 
@@ -44,9 +44,9 @@ class Client:
         key: str,
         *,
         timeout_s: float = TIMEOUT_S,
-        patience: Patience = PATIENT,
+        backoff: Backoff = PATIENT,
     ) -> None:
-        self._patience = patience
+        self._patience = backoff
         self._timeout_s = timeout_s
         self._http = httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout_s

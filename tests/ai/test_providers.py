@@ -3,7 +3,7 @@
 import pytest
 
 from adapters_runtime.ai.models import WireModels
-from adapters_runtime.ai.providers import Kind, forget_keys, providers_from, setting_of
+from adapters_runtime.ai.providers import ProviderKind, forget_keys, providers_from, setting_of
 from model_server import KEY
 from wfcore.errors import InvalidInput
 from wfcore.ports.models import ModelRefused, Question
@@ -18,9 +18,9 @@ def test_the_two_that_everybody_knows() -> None:
     """Their own variables are enough; a base URL alone is enough, too. Contract §10."""
     found = providers_from({"OPENAI_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://gate/ant/"})
     openai, anthropic = found["openai"], found["anthropic"]
-    assert (openai.kind, openai.base_url) == (Kind.OPENAI, "https://api.openai.com/v1")
+    assert (openai.kind, openai.base_url) == (ProviderKind.OPENAI, "https://api.openai.com/v1")
     assert (openai.api_key, openai.setting) == (KEY, "OPENAI_API_KEY")
-    assert (anthropic.kind, anthropic.base_url) == (Kind.ANTHROPIC, "http://gate/ant")
+    assert (anthropic.kind, anthropic.base_url) == (ProviderKind.ANTHROPIC, "http://gate/ant")
     assert anthropic.api_key == ""
 
 
@@ -37,7 +37,10 @@ def test_others_by_name() -> None:
         }
     )
     assert set(found) == {"my_gate", "ollama"}
-    assert (found["ollama"].kind, found["my_gate"].kind) == (Kind.OPENAI, Kind.ANTHROPIC)
+    assert (found["ollama"].kind, found["my_gate"].kind) == (
+        ProviderKind.OPENAI,
+        ProviderKind.ANTHROPIC,
+    )
     assert found["my_gate"].api_key == KEY
     assert found["my_gate"].setting == "WFCORE_AI_MY_GATE_API_KEY"
 

@@ -12,7 +12,7 @@ from adapters_runtime.ai.anthropic import Anthropic
 from adapters_runtime.ai.dialect import Manner
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.openai import OpenAi, first_manner
-from adapters_runtime.ai.providers import Kind, Provider
+from adapters_runtime.ai.providers import Provider, ProviderKind
 from adapters_runtime.ai.reduced import reduced
 from adapters_runtime.ai.text import json_bytes
 from ai.conftest import BOTH
@@ -154,7 +154,7 @@ async def test_a_refusal_is_not_argued_with_for_ever(
 )
 def test_who_knows_the_newer_name(url: str, newer: bool) -> None:
     """OpenAI's own hosts are asked with the newer name of the limit at first."""
-    assert first_manner(Provider("p", Kind.OPENAI, url, "P")).completion_tokens is newer
+    assert first_manner(Provider("p", ProviderKind.OPENAI, url, "P")).completion_tokens is newer
 
 
 QUESTIONS = st.builds(

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 USECASES = Path(__file__).parents[2] / "src" / "wfcore" / "usecases"
-THE_DOOR = "accepting.py"
+THE_DOOR = "starting.py"
 
 
 def imported_from(path: Path, module: str) -> set[str]:
@@ -18,10 +18,10 @@ def imported_from(path: Path, module: str) -> set[str]:
 
 
 def test_executions_are_accepted_in_one_place() -> None:
-    """Whoever starts one asks `accepting`: what it stores is in its lane, with room. CC-1, CC-4."""
+    """Whoever starts one asks `enqueue`: what it stores is in its lane, with room. CC-1, CC-4."""
     doors = {
         path.name
-        for path in USECASES.glob("*.py")
+        for path in USECASES.rglob("*.py")
         if "accept" in imported_from(path, "wfcore.rules.execution.start")
     }
     assert doors == {THE_DOOR}

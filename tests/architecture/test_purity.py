@@ -13,7 +13,7 @@ OURS = sorted(
     path for place in ("src", "tests", "bench", "examples") for path in (ROOT / place).rglob("*.py")
 )
 LONGEST = 400
-PURE = ("rules", "effects", "model", "machine", "errors", "instants")
+PURE = ("rules", "effects", "model", "machine", "errors", "time")
 WAITING = ("ports", "memory", "usecases")
 IMPURE = frozenset(
     {

@@ -12,7 +12,7 @@ from wfcore.usecases.upkeep import sweeping
 
 RESPOND = "/api/webhook-trigger/approval"
 NAMES = ("ann", "bob", "cyd")
-DOORS = ("v1", "post", "link")
+AUTHENTICATORS = ("v1", "post", "link")
 
 
 class Door:
@@ -58,7 +58,7 @@ async def test_an_approval_that_asks_for_nothing_more_is_as_specified(world: Wor
     assert (await world.post(f"/api/v1/approvals/{id}/approve")).json()["status"] == "APPROVED"
 
 
-@pytest.mark.parametrize("kind", DOORS)
+@pytest.mark.parametrize("kind", AUTHENTICATORS)
 async def test_two_must_agree(world: World, kind: str):
     """The first yes is 200 and PENDING, the second APPROVED, at each door. AP-15."""
     who = await people(world)
@@ -92,7 +92,7 @@ async def test_nobody_counts_twice(world: World, kind: str, status: int):
     assert (one["status"], one["approvedBy"]) == ("PENDING", ["ann@example.org"])
 
 
-@pytest.mark.parametrize("kind", DOORS)
+@pytest.mark.parametrize("kind", AUTHENTICATORS)
 async def test_one_rejection_is_enough(world: World, kind: str):
     """Also of who has approved, at each door. AP-15, AP-16."""
     who = await people(world)
@@ -109,7 +109,7 @@ async def test_of_racing_approvers_one_completes(world: World):
     """Everybody at every door at once: as many 200 as required, one decision. AP-6, AP-15."""
     who = await people(world)
     _, id = await asked(world)
-    asks = [Door(world, id, kind).decide(who[name]) for kind in DOORS for name in NAMES]
+    asks = [Door(world, id, kind).decide(who[name]) for kind in AUTHENTICATORS for name in NAMES]
     statuses = [answer.status_code for answer in await asyncio.gather(*asks)]
     assert statuses.count(200) == 2
     assert set(statuses) <= {200, 404, 409}
@@ -133,7 +133,7 @@ async def test_an_edit_asks_the_others_again(world: World):
     assert decided["reviewableGroups"][0]["items"] == edited
 
 
-@pytest.mark.parametrize("kind", DOORS)
+@pytest.mark.parametrize("kind", AUTHENTICATORS)
 async def test_an_approve_of_other_rows_than_seen_is_409(world: World, kind: str):
     """`expectedItemsHash` that is not of the rows as they stand decides nothing. AP-19."""
     who = await people(world)
@@ -183,7 +183,7 @@ async def test_a_hash_that_is_none_is_400(world: World, kind: str, body):
     assert (await seen(world, id))["status"] == "PENDING"
 
 
-@pytest.mark.parametrize("kind", DOORS)
+@pytest.mark.parametrize("kind", AUTHENTICATORS)
 async def test_who_started_it_may_not_approve(world: World, kind: str):
     """403 for the starter at each door, named or not; a reject is open. AP-18."""
     who = await people(world)

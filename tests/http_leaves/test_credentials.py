@@ -13,7 +13,7 @@ from adapters_http.credentials import (
     session_token,
 )
 from adapters_http.metrics import Metrics
-from adapters_http.request import Ask, Context
+from adapters_http.request import Context, Request
 from wfcore.errors import Forbidden
 
 URL = "https://flows.example.org"
@@ -22,11 +22,11 @@ NOTHING: Any = None
 """No service is asked."""
 
 
-def asked(*headers: tuple[bytes, bytes], url: str | None = None, **scope: Any) -> Ask:
+def asked(*headers: tuple[bytes, bytes], url: str | None = None, **scope: Any) -> Request:
     """A request with these headers."""
     context = Context(NOTHING, HttpConfig(public_url=url), Metrics(), lambda _: b"")
     about = {"method": "POST", "scheme": "http", "path": "/", "query_string": b"", **scope}
-    return Ask(context, {"type": "http", "headers": list(headers), **about}, "req_1")
+    return Request(context, {"type": "http", "headers": list(headers), **about}, "req_1")
 
 
 def test_all_three_ways_are_carried_apart() -> None:

@@ -7,14 +7,14 @@ from itertools import count
 import pytest
 
 from wfcore.model.workflow import Language, Needs
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.runtime import Job, Say, StepEnd, StepJob
 from wfcore.testing.contracts import (
     CalendarContract,
+    CallbackClientContract,
     CallContract,
     ClockContract,
     CountersContract,
-    CourierContract,
     EnvironmentsContract,
     FilesContract,
     IdsContract,
@@ -180,8 +180,8 @@ class CalledPeer:
     host = "https://example.org"
     url = f"{host}/told?for=me"
 
-    def __init__(self, courier: NotedCourier) -> None:
-        self._courier = courier
+    def __init__(self, callback_client: NotedCourier) -> None:
+        self._courier = callback_client
 
     @property
     def received(self):
@@ -191,17 +191,17 @@ class CalledPeer:
         ]
 
     def answers(self, status: int) -> None:
-        self._courier.answers.append(Answer(status))
+        self._courier.answers.append(CallbackAnswer(status))
 
     def hangs_up(self) -> None:
-        self._courier.answers.append(Answer(error="could not be reached"))
+        self._courier.answers.append(CallbackAnswer(error="could not be reached"))
 
 
-class TestNotedCourier(CourierContract):
+class TestNotedCourier(CallbackClientContract):
     @pytest.fixture
-    def courier(self) -> NotedCourier:
+    def callback_client(self) -> NotedCourier:
         return NotedCourier()
 
     @pytest.fixture
-    def peer(self, courier: NotedCourier) -> CalledPeer:
-        return CalledPeer(courier)
+    def peer(self, callback_client: NotedCourier) -> CalledPeer:
+        return CalledPeer(callback_client)

@@ -15,9 +15,9 @@ from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
     Approve,
+    Decider,
     Expire,
     Reject,
-    Voice,
     Withdraw,
     command,
     decide,
@@ -36,7 +36,7 @@ BECOMES = {
 TOLD = {Approve: "approved", Reject: "rejected", Expire: "expired", Withdraw: "cancelled"}
 decisions = st.sampled_from([Approve(), Reject(), Expire(), Withdraw()])
 voices = st.builds(
-    Voice, st.sampled_from(("acc_1", "acc_2")), st.sampled_from(DecisionSource), texts()
+    Decider, st.sampled_from(("acc_1", "acc_2")), st.sampled_from(DecisionSource), texts()
 )
 
 
@@ -44,27 +44,27 @@ voices = st.builds(
 def test_of_any_decisions_exactly_one_wins(approval, asked):
     """AP-6: the first decision stands for good, every further one is refused."""
     won = []
-    for decision, voice in asked:
+    for decision, decider in asked:
         with suppress(AlreadyDecided):
-            approval = decide(approval, decision, voice, approval.created_at).record
-            won.append((decision, voice))
-    (decision, voice) = won[0]
+            approval = decide(approval, decision, decider, approval.created_at).record
+            won.append((decision, decider))
+    (decision, decider) = won[0]
     assert won == asked[:1]
     assert approval.status is BECOMES[type(decision)]
-    assert (approval.decided_by, approval.decision_source) == (voice.by, voice.source)
-    assert (approval.comment, approval.decided_at) == (voice.comment, approval.created_at)
+    assert (approval.decided_by, approval.decision_source) == (decider.by, decider.source)
+    assert (approval.comment, approval.decided_at) == (decider.comment, approval.created_at)
 
 
 @given(approvals(), st.integers(-5, 5), st.sampled_from([Approve(), Reject()]), voices)
-def test_from_expires_at_on_nobody_decides(approval, by, decision, voice):
+def test_from_expires_at_on_nobody_decides(approval, by, decision, decider):
     """AP-4: one millisecond before it is open, at `expires_at` and after it counts as rejected."""
     now = EpochMs(approval.expires_at + by)
     assert expired(approval, now) is (by >= 0)
     if by < 0:
-        assert decide(approval, decision, voice, now).record.status is BECOMES[type(decision)]
+        assert decide(approval, decision, decider, now).record.status is BECOMES[type(decision)]
     else:
         with pytest.raises(AlreadyDecided):
-            decide(approval, decision, voice, now)
+            decide(approval, decision, decider, now)
 
 
 @given(approvals(), st.integers(0, 10**9))
@@ -84,24 +84,24 @@ def test_a_decided_approval_is_not_expired(approval, decision):
 
 
 @given(approvals(), decisions, voices)
-def test_every_decision_is_in_the_history(approval, decision, voice):
+def test_every_decision_is_in_the_history(approval, decision, decider):
     """AP-12: the history grows by one entry that says who, when, through which door and why."""
-    decided = decide(approval, decision, voice, approval.created_at).record
+    decided = decide(approval, decision, decider, approval.created_at).record
     *earlier, entry = decided.history
     assert tuple(earlier) == approval.history
-    assert (entry.by, entry.source, entry.comment) == (voice.by, voice.source, voice.comment)
+    assert (entry.by, entry.source, entry.comment) == (decider.by, decider.source, decider.comment)
     assert entry.at == approval.created_at
 
 
 @given(approvals(), voices)
-def test_a_plain_approval_releases_the_original_rows(approval, voice):
+def test_a_plain_approval_releases_the_original_rows(approval, decider):
     """AP-7: without `editedItems` the rows go on unchanged, as the step's output."""
-    decided = decide(approval, Approve(), voice, approval.created_at).record
+    decided = decide(approval, Approve(), decider, approval.created_at).record
     assert decided.groups == approval.groups
     assert step_output(decided) == {
         "decision": "approve",
-        "comment": voice.comment,
-        "decidedBy": voice.by,
+        "comment": decider.comment,
+        "decidedBy": decider.by,
         "groups": {name: list(rows) for name, rows in original_rows(approval).items()},
     }
 
@@ -124,19 +124,19 @@ def test_an_edited_approval_releases_exactly_the_rows_given(approval, data):
 
 
 @given(approvals(), decisions, voices | st.just(BY_END), st.none() | st.just("acc_3"))
-def test_a_decision_changes_nothing_but_what_it_decides(approval, decision, voice, account):
+def test_a_decision_changes_nothing_but_what_it_decides(approval, decision, decider, account):
     """AP-1, AP-12: no word, row, deadline or approver of what was asked; a yes is counted."""
-    now, voice = approval.created_at, evolve(voice, account=account)
-    decided = decide(approval, decision, voice, now)
-    entry = HistoryEntry(now, TOLD[type(decision)], voice.by, voice.source, voice.comment)
-    yes = Assent(voice.by or "", account or voice.by or "", now)
+    now, decider = approval.created_at, evolve(decider, account=account)
+    decided = decide(approval, decision, decider, now)
+    entry = HistoryEntry(now, TOLD[type(decision)], decider.by, decider.source, decider.comment)
+    yes = Assent(decider.by or "", account or decider.by or "", now)
     wanted = evolve(
         approval,
         status=BECOMES[type(decision)],
         decided_at=now,
-        decided_by=voice.by,
-        decision_source=voice.source,
-        comment=voice.comment,
+        decided_by=decider.by,
+        decision_source=decider.source,
+        comment=decider.comment,
         history=(*approval.history, entry),
         assents=(yes,) if isinstance(decision, Approve) else (),
     )
@@ -144,13 +144,13 @@ def test_a_decision_changes_nothing_but_what_it_decides(approval, decision, voic
 
 
 @given(approvals(), voices)
-def test_a_yes_that_is_not_the_last_leaves_the_question_open(approval, voice):
+def test_a_yes_that_is_not_the_last_leaves_the_question_open(approval, decider):
     """AP-15: the record has one assent and one line of history more, and nothing else."""
     approval, now = evolve(approval, required_approvals=2), approval.created_at
-    entry = HistoryEntry(now, "approved", voice.by, voice.source, voice.comment)
-    yes = Assent(voice.by, voice.by, now)
+    entry = HistoryEntry(now, "approved", decider.by, decider.source, decider.comment)
+    yes = Assent(decider.by, decider.by, now)
     wanted = evolve(approval, history=(*approval.history, entry), assents=(yes,))
-    assert decide(approval, Approve(), voice, now) == Outcome(wanted)
+    assert decide(approval, Approve(), decider, now) == Outcome(wanted)
 
 
 def test_the_two_verdicts():

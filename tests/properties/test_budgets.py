@@ -15,7 +15,7 @@ from wfcore.model.approval import Approval, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, Definition, OnExceeded, ParallelStep
-from wfcore.rules.approval.machine import Approve, Voice, decide, step_output
+from wfcore.rules.approval.machine import Approve, Decider, decide, step_output
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import Allowance, Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
@@ -157,11 +157,11 @@ class Journey:
     def ends(self, used: Usage) -> None:
         """The call in flight ends well, having used so much."""
         (name,) = self.run.in_flight
-        self.go(facts.Spent(name, used), facts.StepDone(name, "said"))
+        self.go(facts.UsageRecorded(name, used), facts.StepDone(name, "said"))
 
     def approve(self) -> None:
-        voice = Voice("ann@example.org", DecisionSource.API)
-        approval = decide(self.asked[-1], Approve(), voice, NOW).record
+        decider = Decider("ann@example.org", DecisionSource.API)
+        approval = decide(self.asked[-1], Approve(), decider, NOW).record
         output = step_output(approval)
         told = facts.Approved(approval.step_name, approval.id, output, extends=True)
         self._take(advance(self.run, told, NOW))
@@ -261,13 +261,13 @@ def test_the_question_outlives_the_branch_that_asked_first() -> None:
     journey = asked_by_branches()
     (approval,) = journey.asked
     some = advance(journey.run, facts.Claimed(), NOW).record
-    some = advance(some, facts.Stopped(("s1", "s2"), "no"), NOW)
+    some = advance(some, facts.StepsCancelled(("s1", "s2"), "no"), NOW)
     assert not any(isinstance(one, WithdrawApprovals) for one in some.effects)
     granted = facts.Approved("s1", approval.id, None, extends=True)
     after = advance(some.record, granted, NOW).record
     assert after.step_results["s3"].retry_at == NOW
     assert after.step_results["s1"].status is StepStatus.CANCELLED
-    none = advance(some.record, facts.Stopped(("s3",), "no"), NOW)
+    none = advance(some.record, facts.StepsCancelled(("s3",), "no"), NOW)
     assert none.effects == (WithdrawApprovals(none.record.id, (approval.id,)),)
     assert [event.kind for event in none.events] == ["approval.cancelled"]
 
@@ -293,9 +293,9 @@ def test_an_unknown_price_is_no_question_for_people() -> None:
 def test_a_failed_call_is_spent_too() -> None:
     """What failed attempts used counts for the step and against the budget. AI-7, BU-1."""
     journey = Journey(Budget(None, 30))
-    journey.go(facts.Spent("s0", Usage(10, 5, "1")), facts.StepRetrying("s0", "lost", NOW))
+    journey.go(facts.UsageRecorded("s0", Usage(10, 5, "1")), facts.StepRetrying("s0", "lost", NOW))
     assert journey.begun == ["s0", "s0"]
-    journey.go(facts.Spent("s0", Usage(10, 5, "1")), facts.StepRetrying("s0", "lost", NOW))
+    journey.go(facts.UsageRecorded("s0", Usage(10, 5, "1")), facts.StepRetrying("s0", "lost", NOW))
     assert journey.run.status is S.FAILED
     assert journey.run.step_results["s0"].usage == Usage(20, 10, "2")
 

@@ -68,7 +68,7 @@ def test_our_secrets_sign(secret, now):
 
 
 RUNNING = make.execution(status=ExecutionStatus.RUNNING, due_at=None, worker="w", callback_url=URL)
-ENDS = (facts.Finished({"n": 1}), facts.Broke("no", None), facts.CancelAsked())
+ENDS = (facts.Finished({"n": 1}), facts.Failed("no", None), facts.CancelAsked())
 
 
 @given(st.sampled_from(ENDS), st.booleans(), instants(NOW))

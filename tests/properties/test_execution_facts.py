@@ -120,10 +120,12 @@ CASES = {
     "a lease that is given back": Case(
         facts.LeaseReturned(), of(), {"worker": None, "due_at": THEN}, (), (WakeRunner(),)
     ),
-    "a look that is due": Case(facts.Waited(NOW), of(), {"due_at": NOW}),
-    "a rest": Case(facts.Rested(NOW), of(), {"worker": None, "due_at": NOW}, (), (DeadlineSet(),)),
+    "a look that is due": Case(facts.WakeAt(NOW), of(), {"due_at": NOW}),
+    "a rest": Case(
+        facts.Suspended(NOW), of(), {"worker": None, "due_at": NOW}, (), (DeadlineSet(),)
+    ),
     "a pause": Case(
-        facts.Paused("appr_1", "asks", NOW),
+        facts.AwaitingApproval("appr_1", "asks", NOW),
         of(),
         {"status": S.AWAITING_APPROVAL, "worker": None, "due_at": NOW},
         ((K.EXECUTION_AWAITING_APPROVAL, {"step": "asks", "approvalId": "appr_1"}),),
@@ -161,7 +163,7 @@ CASES = {
         END[:-2],
     ),
     "a failure of a step that runs": Case(
-        facts.Broke("no luck", "work", timed_out=True),
+        facts.Failed("no luck", "work", timed_out=True),
         of(),
         {
             **ENDED,
@@ -181,7 +183,7 @@ CASES = {
         tuple(one for one in END if not isinstance(one, StopSteps)),
     ),
     "a failure of a step that has failed": Case(
-        facts.Broke("no", "forgiven"),
+        facts.Failed("no", "forgiven"),
         of(),
         {
             **ENDED,
@@ -204,7 +206,7 @@ CASES = {
         END,
     ),
     "a failure of a step that had not begun": Case(
-        facts.Broke("too many", "new"),
+        facts.Failed("too many", "new"),
         of(step_results={"done": RESULTS["done"]}),
         {
             **ENDED,
@@ -238,7 +240,7 @@ CASES = {
         (WithdrawApprovals("exec_1"), TellParent("exec_0"), CALLBACK, DeadlineSet()),
     ),
     "a failure of the output": Case(
-        facts.Broke("output: boom"),
+        facts.Failed("output: boom"),
         of(parent_id=None, callback_url=None, step_results={"done": RESULTS["done"]}),
         {
             **ENDED,

@@ -22,7 +22,7 @@ from wfcore.rules.execution.actions import (
     Fail,
     Failure,
     Judge,
-    Place,
+    Node,
     Plan,
     Refuse,
     Skip,
@@ -77,15 +77,15 @@ def child(until: EpochMs | None = None, error: str | None = None) -> StepResult:
     return waits(Awaits.CHILD, until, child_id="exec_2", error=error)
 
 
-def at(step: Step, prefix: str = "") -> Place:
-    return Place(step, prefix)
+def at(step: Step, prefix: str = "") -> Node:
+    return Node(step, prefix)
 
 
 def begins(*steps: Step, prefix: str = "") -> Plan:
-    return Plan(tuple(Begin(Place(step, prefix)) for step in steps))
+    return Plan(tuple(Begin(Node(step, prefix)) for step in steps))
 
 
-def breaks(*failure: object, through: tuple[Place, ...] = ()) -> Plan:
+def breaks(*failure: object, through: tuple[Node, ...] = ()) -> Plan:
     return Plan((Break(Failure(*failure, through=through)),))
 
 
@@ -284,7 +284,7 @@ def test_rounds_that_have_not_begun_cost_nothing() -> None:
     def asked(rounds: int) -> int:
         results = Counting({"each": holds([0] * rounds)})
         run = builders.execution(step_results=results)
-        assert len(plan(builders.definition(WIDE), run, NOW, render).moves) == 2
+        assert len(plan(builders.definition(WIDE), run, NOW, render).actions) == 2
         return results.asked
 
     assert asked(1_000) == asked(12)

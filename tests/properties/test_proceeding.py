@@ -47,7 +47,7 @@ SUB = ChildStep("sub", "other", {"n": 1}, timeout_ms=2_500)
 AGAIN = ChildStep("sub", "other", retry=Retry(2, 1_000))
 SLOWLY = "ran into its timeout of 60 s"
 UP = later(NOW, 60_000)
-AT_ONCE = facts.Waited(later(NOW, 5))
+AT_ONCE = facts.WakeAt(later(NOW, 5))
 SKIPPED = code("a", when=NO)
 BROKEN = code("a", when=BOOM)
 
@@ -58,7 +58,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (A,),
         of({"a": RUNS}, due_at=SOON),
         (),
-        [facts.Waited(None)],
+        [facts.WakeAt(None)],
     ),
     "an interrupted attempt is made again": (
         (A,),
@@ -79,7 +79,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepFailed("a", f"when: {BOOMED}", steps=0),
-            facts.Broke(f"when: {BOOMED}", "a"),
+            facts.Failed(f"when: {BOOMED}", "a"),
         ],
     ),
     "a refused step that is tolerated": (
@@ -92,14 +92,14 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (NAP,),
         of(),
         (),
-        [facts.DelayBegun("nap", later(NOW, 5)), facts.Rested(later(NOW, 5))],
+        [facts.DelayBegun("nap", later(NOW, 5)), facts.Suspended(later(NOW, 5))],
     ),
     "branches": (
         (SLOW,),
         of(),
         (),
         [
-            facts.Entered("both", UP),
+            facts.ContainerStarted("both", UP),
             facts.DelayBegun("nap", later(NOW, 5)),
             *begins("a"),
             AT_ONCE,
@@ -111,7 +111,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepSkipped("b"),
-            facts.Entered("each", None, (1, 2)),
+            facts.ContainerStarted("each", None, (1, 2)),
             facts.DelayBegun("nap", later(NOW, 5)),
             *begins("a", "each.0.c"),
             AT_ONCE,
@@ -121,7 +121,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (each(C, timeout_ms=60_000),),
         of(),
         (),
-        [facts.Entered("each", UP, (1, 2)), *begins("each.0.c"), facts.Waited(UP)],
+        [facts.ContainerStarted("each", UP, (1, 2)), *begins("each.0.c"), facts.WakeAt(UP)],
     ),
     "no items": (
         (each(C, items=BOOM),),
@@ -129,7 +129,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepFailed("each", f"items: {BOOMED}", steps=0),
-            facts.Broke(f"items: {BOOMED}", "each"),
+            facts.Failed(f"items: {BOOMED}", "each"),
         ],
     ),
     "items that are none": (
@@ -138,7 +138,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepFailed("each", "items: must give a list", steps=0),
-            facts.Broke("items: must give a list", "each"),
+            facts.Failed("items: must give a list", "each"),
         ],
     ),
     "a child": (
@@ -148,7 +148,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         [
             facts.ChildStarted("sub", "exec_2", later(NOW, 2_500)),
             StartChild("sub", "exec_2", "other", {"n": 1}),
-            facts.Rested(later(NOW, 2_500)),
+            facts.Suspended(later(NOW, 2_500)),
         ],
     ),
     "a child as long as it takes": (
@@ -158,7 +158,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         [
             facts.ChildStarted("sub", "exec_2"),
             StartChild("sub", "exec_2", "other", {"n": 1}),
-            facts.Rested(None),
+            facts.Suspended(None),
         ],
     ),
     "a child of a round": (
@@ -168,7 +168,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         [
             facts.ChildStarted("each.0.sub", "exec_2"),
             StartChild("each.0.sub", "exec_2", "other", {"x": 3}),
-            facts.Rested(None),
+            facts.Suspended(None),
         ],
     ),
     "a child without inputs": (
@@ -177,14 +177,18 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepFailed("sub", f"inputs: {BOOMED}", steps=0),
-            facts.Broke(f"inputs: {BOOMED}", "sub"),
+            facts.Failed(f"inputs: {BOOMED}", "sub"),
         ],
     ),
     "a question": (
         (ASK,),
         of(),
         (),
-        [facts.ApprovalOpened("ask", "appr_2"), asked(ASK, "ask"), facts.Paused("appr_2", "ask")],
+        [
+            facts.ApprovalOpened("ask", "appr_2"),
+            asked(ASK, "ask"),
+            facts.AwaitingApproval("appr_2", "ask"),
+        ],
     ),
     "a question of a round with a timeout": (
         (each(evolve(ASK, message="{{ item }}"), timeout_ms=60_000),),
@@ -193,26 +197,26 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         [
             facts.ApprovalOpened("each.0.ask", "appr_2"),
             asked(ASK, "each.0.ask", "you"),
-            facts.Paused("appr_2", "each.0.ask", UP),
+            facts.AwaitingApproval("appr_2", "each.0.ask", UP),
         ],
     ),
     "a question that cannot be put": (
         (evolve(ASK, message=BOOM),),
         of(),
         (),
-        [facts.StepFailed("ask", BOOMED, steps=0), facts.Broke(BOOMED, "ask")],
+        [facts.StepFailed("ask", BOOMED, steps=0), facts.Failed(BOOMED, "ask")],
     ),
     "a question beside a child": (
         (both(ASK, SUB),),
         of({"both": holds(), "sub": child(until=UP)}),
         (),
-        [facts.ApprovalOpened("ask", "appr_2"), asked(ASK, "ask"), facts.Rested(UP)],
+        [facts.ApprovalOpened("ask", "appr_2"), asked(ASK, "ask"), facts.Suspended(UP)],
     ),
     "a question beside a process": (
         (both(ASK, A),),
         of({"both": holds(None, UP), "a": RUNS}),
         (),
-        [facts.ApprovalOpened("ask", "appr_2"), asked(ASK, "ask"), facts.Waited(UP)],
+        [facts.ApprovalOpened("ask", "appr_2"), asked(ASK, "ask"), facts.WakeAt(UP)],
     ),
     "the end of the last step": (
         (A,),
@@ -250,7 +254,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (facts.StepDone("each.0.b", 5),),
         [
             facts.StepDone("each.0.both", {"of_a": "it", "of_b": 5}, 1),
-            facts.Entered("each.1.both"),
+            facts.ContainerStarted("each.1.both"),
             *begins("each.1.a", "each.1.b"),
         ],
     ),
@@ -259,7 +263,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         of({"both": holds(), "mild": holds(), "a": RUNS, "b": RUNS, "c": RUNS}),
         (facts.StepFailed("b", "no", steps=0),),
         [
-            facts.Stopped(("a",), "Step 'b' failed"),
+            facts.StepsCancelled(("a",), "Step 'b' failed"),
             facts.StepFailed("mild", "Step 'b' failed: no", steps=3),
         ],
     ),
@@ -274,7 +278,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         of({"outer": holds(), "inner": holds(), "a": RUNS, "b": RUNS, "c": RUNS}),
         (facts.StepFailed("b", "no", timed_out=True, steps=0),),
         [
-            facts.Stopped(("a", "c"), "Step 'b' failed"),
+            facts.StepsCancelled(("a", "c"), "Step 'b' failed"),
             facts.StepFailed("inner", "Step 'b' failed: no", True, 0),
             facts.StepFailed("outer", "Step 'b' failed: no", True, 5),
             facts.Finished(None),
@@ -294,7 +298,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         ),
         (facts.StepFailed("each.0.b", "no", steps=0),),
         [
-            facts.Stopped(("each.0.a", "each.1.both", "each.1.b"), "Step 'each.0.b' failed"),
+            facts.StepsCancelled(("each.0.a", "each.1.both", "each.1.b"), "Step 'each.0.b' failed"),
             facts.StepFailed("each.0.both", "Step 'each.0.b' failed: no", steps=0),
             facts.StepFailed("each", "Step 'each.0.b' failed: no", steps=4),
             *begins("c"),
@@ -305,7 +309,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         of({"both": holds(None, NOW), "a": RUNS}),
         (),
         [
-            facts.Stopped(("a",), "Step 'both' failed"),
+            facts.StepsCancelled(("a",), "Step 'both' failed"),
             facts.StepFailed("both", SLOWLY, True, 3),
             *begins("c"),
         ],
@@ -314,7 +318,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (SLOW,),
         of({"both": holds(None, NOW), "a": RUNS}),
         (),
-        [facts.StepFailed("both", SLOWLY, True, 0), facts.Broke(SLOWLY, "both", True)],
+        [facts.StepFailed("both", SLOWLY, True, 0), facts.Failed(SLOWLY, "both", True)],
     ),
     "a timeout further in": (
         (OUTER,),
@@ -323,7 +327,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         [
             facts.StepFailed("inner", SLOWLY, True, 0),
             facts.StepFailed("outer", f"Step 'inner' failed: {SLOWLY}", True, 0),
-            facts.Broke(SLOWLY, "inner", True),
+            facts.Failed(SLOWLY, "inner", True),
         ],
     ),
     "a timeout further in that is tolerated": (
@@ -331,7 +335,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         of({"outer": holds(), "inner": holds(None, NOW), "a": RUNS, "c": DONE}),
         (),
         [
-            facts.Stopped(("a",), "Step 'inner' failed"),
+            facts.StepsCancelled(("a",), "Step 'inner' failed"),
             facts.StepFailed("inner", SLOWLY, True, 0),
             facts.StepFailed("outer", f"Step 'inner' failed: {SLOWLY}", True, 4),
             *begins("d"),
@@ -341,7 +345,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (SUB,),
         of({"sub": child(error="it failed")}),
         (),
-        [facts.StepFailed("sub", "it failed", steps=0), facts.Broke("it failed", "sub")],
+        [facts.StepFailed("sub", "it failed", steps=0), facts.Failed("it failed", "sub")],
     ),
     "a child that took too long": (
         (SUB,),
@@ -349,7 +353,7 @@ SCRIPTS: Mapping[str, tuple[Sequence[Step], Execution, tuple[Fact, ...], Script]
         (),
         [
             facts.StepFailed("sub", "ran into its timeout of 2.5 s", True, 0),
-            facts.Broke("ran into its timeout of 2.5 s", "sub", True),
+            facts.Failed("ran into its timeout of 2.5 s", "sub", True),
         ],
     ),
 }
@@ -366,6 +370,6 @@ def test_an_output_that_cannot_be_computed_is_a_failure() -> None:
     """EX-8: computed when all has ended; where that fails, so does the execution, for no step."""
     output = {"output": YES, "has_output": True}
     follows((A,), of({"a": RUNS}), [facts.Finished(True)], facts.StepDone("a", 5), **output)
-    broke = [facts.Broke(f"output: {BOOMED}")]
+    broke = [facts.Failed(f"output: {BOOMED}")]
     boom = {**output, "output": BOOM}
     follows((A,), of({"a": RUNS}), broke, facts.StepDone("a", 5), **boom)

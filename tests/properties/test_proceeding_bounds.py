@@ -59,7 +59,7 @@ def test_within_the_budget_a_model_is_asked(budget: Budget | None) -> None:
 
 def test_beyond_the_budget_the_step_fails() -> None:
     """BU-1: with the figures, before anything else begins; other steps know no budget."""
-    broke = [facts.StepFailed("ai", GONE, steps=0), facts.Broke(GONE, "ai")]
+    broke = [facts.StepFailed("ai", GONE, steps=0), facts.Failed(GONE, "ai")]
     follows((A, AI), of({"a": SPENT}), broke, budget=FAIL)
     follows((B, AI), of({"a": SPENT}), begins("b"), budget=FAIL)
 
@@ -67,7 +67,9 @@ def test_beyond_the_budget_the_step_fails() -> None:
 def test_beyond_the_budget_people_are_asked() -> None:
     """BU-2: the question goes before what runs; what runs beside it goes on."""
     asks = [facts.BudgetReached("ai", "appr_2"), more()]
-    follows((A, AI), of({"a": SPENT}), [*asks, facts.Paused("appr_2", "ai")], budget=ASKING)
+    follows(
+        (A, AI), of({"a": SPENT}), [*asks, facts.AwaitingApproval("appr_2", "ai")], budget=ASKING
+    )
     beside = of({"both": holds(), "old": SPENT})
     follows((BOTH,), beside, [*asks, *begins("a")], budget=ASKING)
 
@@ -75,7 +77,7 @@ def test_beyond_the_budget_people_are_asked() -> None:
 def test_nobody_is_asked_for_what_no_yes_can_change() -> None:
     """BU-3: a cost that is not known stays so."""
     budget = Budget("1", None, OnExceeded.APPROVE)
-    failed = [facts.StepFailed("ai", UNKNOWN, steps=0), facts.Broke(UNKNOWN, "ai")]
+    failed = [facts.StepFailed("ai", UNKNOWN, steps=0), facts.Failed(UNKNOWN, "ai")]
     follows((A, AI), of({"a": SPENT}), failed, budget=budget)
 
 
@@ -85,7 +87,7 @@ def test_a_child_that_failed_is_tried_again() -> None:
     run = of({"sub": child(error="it failed")})
     again = after_failure(run, sub, "sub", "it failed", NOW)
     assert isinstance(again, facts.StepRetrying)
-    follows((sub,), run, [again, facts.Rested(again.retry_at)])
+    follows((sub,), run, [again, facts.Suspended(again.retry_at)])
 
 
 TOO_MANY = "the execution has 3 step results; it may not have more"
@@ -99,7 +101,7 @@ def test_what_would_be_too_much_is_the_end(name: str, monkeypatch: pytest.Monkey
     new = [code(key, when=when, continue_on_error=True) for key in ("new", "newer")]
     steps = (A, B, both(*new, continue_on_error=True))
     run = of({"a": DONE, "b": DONE, "both": holds()})
-    follows(steps, run, [facts.Broke(TOO_MANY, "new")])
+    follows(steps, run, [facts.Failed(TOO_MANY, "new")])
 
 
 def test_another_attempt_is_not_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +120,8 @@ def test_a_loop_has_at_most_a_thousand_rounds(items: int) -> None:
     """FL-9: counted before the first one begins."""
     loop, many = each(A, items=[0] * items), [0] * items
     error = f"items: gives {items} items; at most 1000"
-    fails = [facts.StepFailed("each", error, steps=0), facts.Broke(error, "each")]
-    begun = [facts.Entered("each", None, many), *begins("each.0.a")]
+    fails = [facts.StepFailed("each", error, steps=0), facts.Failed(error, "each")]
+    begun = [facts.ContainerStarted("each", None, many), *begins("each.0.a")]
     follows((loop,), of(), fails if items > 1_000 else begun)
 
 
@@ -135,7 +137,7 @@ def test_two_questions_have_two_ids() -> None:
             asked(ASK, "ask"),
             facts.ApprovalOpened("other", "appr_3"),
             OpenApproval(evolve(opened, id="appr_3")),
-            facts.Paused("appr_2", "ask"),
+            facts.AwaitingApproval("appr_2", "ask"),
         ],
     )
 

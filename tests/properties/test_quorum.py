@@ -12,7 +12,7 @@ from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import ApprovalStep, Column
 from wfcore.rules.approval.edited_items import standing_rows
-from wfcore.rules.approval.machine import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, step_output
 from wfcore.rules.approval.quorum import (
     due_reminders,
     has_assented,
@@ -32,8 +32,8 @@ ROWS = ({"id": 1, "amount": 10}, {"id": 2, "amount": 20})
 COLUMNS = (Column("id", "Order", editable=False), Column("amount", "Amount"))
 
 
-def voice(account: str, **more: object) -> Voice:
-    return Voice(f"{account}@example.org", DecisionSource.API, "c", account, **more)  # type: ignore[arg-type]
+def decider(account: str, **more: object) -> Decider:
+    return Decider(f"{account}@example.org", DecisionSource.API, "c", account, **more)  # type: ignore[arg-type]
 
 
 def asked(required: int, **fields: object):
@@ -48,7 +48,7 @@ def test_exactly_the_last_required_yes_approves(approval, required, people):
     for count, who in enumerate(people[:required], 1):
         assert approval.status is S.PENDING
         assert approval.decided_at is approval.decided_by is None
-        approval = decide(approval, Approve(), voice(who), NOW).record
+        approval = decide(approval, Approve(), decider(who), NOW).record
         assert len(approval.assents) == count
     assert approval.status is S.APPROVED
     assert approval.decided_by == f"{people[required - 1]}@example.org"
@@ -71,7 +71,7 @@ def test_what_is_released_is_what_everybody_who_counts_agreed_to(required, deeds
     for who, edit in deeds:
         with suppress(AlreadyDecided):
             edited = None if edit is None else {"rows": edit}
-            approval = decide(approval, Approve(edited), voice(who), NOW).record
+            approval = decide(approval, Approve(edited), decider(who), NOW).record
             agreed_to[who] = standing_rows(approval)
     accounts = [one.account for one in approval.assents]
     assert len(set(accounts)) == len(accounts) <= required
@@ -84,10 +84,10 @@ def test_what_is_released_is_what_everybody_who_counts_agreed_to(required, deeds
 @given(st.integers(2, 4), st.sampled_from(PEOPLE))
 def test_the_same_yes_twice_is_refused_and_changes_nothing(required, who):
     """A repeat, plain or with the rows as they stand, is no second approver. AP-16."""
-    approval = decide(asked(required), Approve(), voice(who), NOW).record
+    approval = decide(asked(required), Approve(), decider(who), NOW).record
     for again in (Approve(), Approve({"rows": [dict(row) for row in ROWS]})):
         with pytest.raises(AlreadyDecided, match="already"):
-            decide(approval, again, voice(who), NOW)
+            decide(approval, again, decider(who), NOW)
     assert has_assented(approval, who)
 
 
@@ -96,39 +96,39 @@ def test_one_rejection_decides(required, before, who):
     """Whoever rejects, also after a yes of his own, ends it. AP-3, AP-15."""
     approval = asked(required)
     for one in PEOPLE[: min(before, required - 1)]:
-        approval = decide(approval, Approve(), voice(one), NOW).record
-    decided = decide(approval, Reject(), voice(who), NOW).record
+        approval = decide(approval, Approve(), decider(one), NOW).record
+    decided = decide(approval, Reject(), decider(who), NOW).record
     assert decided.status is S.REJECTED
     assert decided.assents == approval.assents
 
 
 def test_a_changed_row_begins_the_count_anew():
     """The editor's yes is the only one left; the others may say yes to the new rows. AP-17."""
-    approval = decide(asked(3), Approve(), voice("acc_1"), NOW).record
-    approval = decide(approval, Approve({"rows": [ROWS[1]]}), voice("acc_2"), NOW).record
+    approval = decide(asked(3), Approve(), decider("acc_1"), NOW).record
+    approval = decide(approval, Approve({"rows": [ROWS[1]]}), decider("acc_2"), NOW).record
     assert [one.account for one in approval.assents] == ["acc_2"]
     assert standing_rows(approval) == {"rows": (ROWS[1],)}
-    approval = decide(approval, Approve(), voice("acc_1"), NOW).record
-    approval = decide(approval, Approve(), voice("acc_3"), NOW).record
+    approval = decide(approval, Approve(), decider("acc_1"), NOW).record
+    approval = decide(approval, Approve(), decider("acc_3"), NOW).record
     assert (approval.status, standing_rows(approval)) == (S.APPROVED, {"rows": (ROWS[1],)})
 
 
 def test_an_editor_may_edit_again():
     """Who has said yes may change the rows after all: his yes moves to the new ones. AP-17."""
-    approval = decide(asked(2), Approve({"rows": []}), voice("acc_1"), NOW).record
-    approval = decide(approval, Approve({"rows": [ROWS[0]]}), voice("acc_1"), NOW).record
+    approval = decide(asked(2), Approve({"rows": []}), decider("acc_1"), NOW).record
+    approval = decide(approval, Approve({"rows": [ROWS[0]]}), decider("acc_1"), NOW).record
     assert (approval.status, len(approval.assents)) == (S.PENDING, 1)
     assert standing_rows(approval) == {"rows": (ROWS[0],)}
 
 
 def test_a_row_left_out_can_be_taken_back():
     """Edits are checked against the rows that were asked about, not the last edit. AP-9, AP-17."""
-    approval = decide(asked(2), Approve({"rows": [ROWS[0]]}), voice("acc_1"), NOW).record
+    approval = decide(asked(2), Approve({"rows": [ROWS[0]]}), decider("acc_1"), NOW).record
     back = [dict(row) for row in ROWS]
-    approval = decide(approval, Approve({"rows": back}), voice("acc_2"), NOW).record
+    approval = decide(approval, Approve({"rows": back}), decider("acc_2"), NOW).record
     assert standing_rows(approval) == {"rows": tuple(back)}
     with pytest.raises(InvalidInput):
-        decide(approval, Approve({"rows": [{"id": 3}]}), voice("acc_1"), NOW)
+        decide(approval, Approve({"rows": [{"id": 3}]}), decider("acc_1"), NOW)
 
 
 def test_a_read_only_column_stays_as_it_was_asked_about():
@@ -136,16 +136,16 @@ def test_a_read_only_column_stays_as_it_was_asked_about():
     group = Group("rows", "Rows", COLUMNS, ({"id": "a", "amount": "1"},), "amount")
     approval = make.approval(groups=(group,), required_approvals=3)
     with pytest.raises(InvalidInput, match="read-only"):
-        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), voice("acc_1"), NOW)
-    approval = decide(approval, Approve({"rows": []}), voice("acc_1"), NOW).record
+        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), decider("acc_1"), NOW)
+    approval = decide(approval, Approve({"rows": []}), decider("acc_1"), NOW).record
     with pytest.raises(InvalidInput, match="read-only"):
-        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), voice("acc_2"), NOW)
+        decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), decider("acc_2"), NOW)
 
 
 def test_alone_is_enough():
     """The operator's word alone approves, also where his yes counts already. AP-15."""
-    approval = decide(asked(4), Approve(), voice("operator"), NOW).record
-    decided = decide(approval, Approve(), voice("operator", alone=True), NOW).record
+    approval = decide(asked(4), Approve(), decider("operator"), NOW).record
+    decided = decide(approval, Approve(), decider("operator", alone=True), NOW).record
     assert decided.status is S.APPROVED
     assert [one.account for one in decided.assents] == ["operator"]
 
@@ -237,6 +237,6 @@ def test_the_hash_is_one_that_can_be_kept():
 def test_what_is_decided_is_not_reminded_of():
     """A decided approval has no reminder left. AP-20."""
     approval = make.approval(reminders=(EpochMs(NOW + 1),))
-    decided = decide(approval, Approve(), voice("acc_1"), NOW).record
+    decided = decide(approval, Approve(), decider("acc_1"), NOW).record
     assert decided.remind_at is None
     assert due_reminders(decided, EpochMs(NOW + 9)) == ()

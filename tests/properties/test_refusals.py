@@ -271,7 +271,7 @@ def checked(secret: str, **fields: Any) -> Any:
     )
 
 
-DOORS: list[Case] = [
+AUTHENTICATORS: list[Case] = [
     (lambda: parse("wfk_no"), Unauthenticated(AuthReason.MALFORMED)),
     (
         lambda: check(None, Presented("key_7", "new"), NOW),
@@ -373,7 +373,7 @@ def test_what_a_webhook_refuses(deed, refusal):
     refuses(deed, refusal)
 
 
-@pytest.mark.parametrize(("deed", "refusal"), DOORS)
+@pytest.mark.parametrize(("deed", "refusal"), AUTHENTICATORS)
 def test_who_is_not_let_in(deed, refusal):
     """AU-3, AU-4, AC-1, AC-3, SE-1, SE-2, RL-3: with whom it was, as far as that is known."""
     refuses(deed, refusal)

@@ -95,12 +95,14 @@ CASES = {
         (started(),),
     ),
     "a loop": Case(
-        facts.Entered("work", SOON, ["a", "b"]),
+        facts.ContainerStarted("work", SOON, ["a", "b"]),
         None,
         evolve(FRESH, awaits=Awaits.STEPS, until=SOON, items=["a", "b"]),
         (started(),),
     ),
-    "branches": Case(facts.Entered("work"), None, evolve(FRESH, awaits=Awaits.STEPS), (started(),)),
+    "branches": Case(
+        facts.ContainerStarted("work"), None, evolve(FRESH, awaits=Awaits.STEPS), (started(),)
+    ),
     "a delay": Case(
         facts.DelayBegun("work", SOON),
         None,
@@ -156,10 +158,16 @@ CASES = {
         (told(K.STEP_COMPLETED, duration=5_000),),
     ),
     "a first consumption": Case(
-        facts.Spent("work", SPENT), evolve(RUNNING, usage=None), evolve(RUNNING, usage=SPENT)
+        facts.UsageRecorded("work", SPENT),
+        evolve(RUNNING, usage=None),
+        evolve(RUNNING, usage=SPENT),
     ),
-    "more consumption": Case(facts.Spent("work", SPENT), RUNNING, evolve(RUNNING, usage=SUM)),
-    "refused files": Case(facts.Refused("work", FILES), RUNNING, evolve(RUNNING, refused=FILES)),
+    "more consumption": Case(
+        facts.UsageRecorded("work", SPENT), RUNNING, evolve(RUNNING, usage=SUM)
+    ),
+    "refused files": Case(
+        facts.FilesRefused("work", FILES), RUNNING, evolve(RUNNING, refused=FILES)
+    ),
     "a failed attempt": Case(
         facts.StepRetrying("work", "no luck", SOON),
         RUNNING,
@@ -233,14 +241,14 @@ CASES = {
         (told(K.STEP_FAILED, error="no luck"),),
     ),
     "a stopped question": Case(
-        facts.Stopped(("work",), "Step 'x' failed"),
+        facts.StepsCancelled(("work",), "Step 'x' failed"),
         ASKS,
         over(ASKS, StepStatus.CANCELLED, "Step 'x' failed"),
         (told(K.APPROVAL_CANCELLED, approvalId="appr_1"),),
         (WithdrawApprovals("exec_1", ("appr_1",)),),
     ),
     "a stopped child": Case(
-        facts.Stopped(("work",), "Step 'x' failed"),
+        facts.StepsCancelled(("work",), "Step 'x' failed"),
         CHILD,
         over(CHILD, StepStatus.CANCELLED, "Step 'x' failed"),
         (),
@@ -326,7 +334,7 @@ def test_what_is_stopped_is_stopped_together() -> None:
     """FL-4: each step ends as it would alone; the questions are withdrawn in one."""
     ask = evolve(ASKS, approval_id="appr_2")
     run = of(ASKS, step_results={"a": ASKS, "b": CHILD, "c": RUNNING, "d": ask, "e": DELAY})
-    stopped = advance(run, facts.Stopped(("a", "b", "c", "d"), "why"), THEN)
+    stopped = advance(run, facts.StepsCancelled(("a", "b", "c", "d"), "why"), THEN)
     for name, was in list(run.step_results.items())[:4]:
         assert stopped.record.step_results[name] == over(was, StepStatus.CANCELLED, "why")
     assert stopped.record.step_results["e"] == DELAY
@@ -361,15 +369,15 @@ UNDER_WAY = {
 }
 POSSIBLE = (
     (facts.StepBegun("work"), FIRST | NEXT),
-    (facts.Entered("work"), FIRST),
+    (facts.ContainerStarted("work"), FIRST),
     (facts.DelayBegun("work", SOON), FIRST),
     (facts.ChildStarted("work", "exec_3"), FIRST | NEXT),
     (facts.ChildEnded("work", "exec_2"), {"waiting for a child"}),
     (facts.ChildEnded("work", "exec_3"), set()),
     (facts.StepSkipped("work"), FIRST),
     (facts.StepDone("work"), UNDER_WAY),
-    (facts.Spent("work", SPENT), UNDER_WAY),
-    (facts.Refused("work", FILES), UNDER_WAY),
+    (facts.UsageRecorded("work", SPENT), UNDER_WAY),
+    (facts.FilesRefused("work", FILES), UNDER_WAY),
     (facts.StepRetrying("work", "no", SOON), UNDER_WAY),
     (facts.StepPostponed("work", "no room", SOON), {"in flight"}),
     (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | NEXT),

@@ -301,7 +301,7 @@ def what_was_skipped_is_entered(monkeypatch):
         skipped = result is not None and result.status is StepStatus.SKIPPED
         if skipped and isinstance(at.step, ParallelStep):
             way = self._inside(at, result)
-            done = bool(self.moves) and isinstance(self.moves[-1], Complete)
+            done = bool(self.actions) and isinstance(self.actions[-1], Complete)
             return plan._Way.ENDED if done else way
         return plan._Way.ENDED if skipped else step_of(self, at, result)
 

@@ -18,7 +18,7 @@ from wfcore.model.trigger import (
 from wfcore.rules.triggers.chain import MAX_DEPTH
 from wfcore.rules.triggers.schedule import timer_at
 from wfcore.rules.triggers.trigger import (
-    Change,
+    TriggerChange,
     Wanted,
     applied,
     is_news,
@@ -41,7 +41,7 @@ def test_what_begins_belongs_to_its_workflow() -> None:
     workflow = builders.workflow(id="wf_7", owner_id="acc_7")
     wanted = [Wanted(DAILY), Wanted(BEHIND, "name:Import")]
     ids = iter(("trg_1", "trg_2"))
-    assert applied(workflow, wanted, [], lambda: next(ids), NOW) == Change(
+    assert applied(workflow, wanted, [], lambda: next(ids), NOW) == TriggerChange(
         begun=(
             Trigger("trg_1", "wf_7", "acc_7", DAILY, NOW, None),
             Trigger("trg_2", "wf_7", "acc_7", BEHIND, NOW, "name:Import"),
@@ -54,7 +54,7 @@ def test_a_chain_is_known_by_what_it_waits_for() -> None:
     stored = builders.trigger(spec=BEHIND, watches="key_1", runs=1)
     named = Chain("wf_1", 5, 2)
     kept = applied(builders.workflow(), [Wanted(named, "key_1")], [stored], lambda: "new", NOW)
-    assert kept == Change(kept=(evolve(stored, spec=named),))
+    assert kept == TriggerChange(kept=(evolve(stored, spec=named),))
     other = applied(builders.workflow(), [Wanted(BEHIND, "key_2")], [stored], lambda: "new", NOW)
     assert ([one.watches for one in other.begun], other.gone) == (["key_2"], (stored,))
 

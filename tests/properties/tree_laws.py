@@ -139,8 +139,8 @@ def completed_exactly_when_nothing_is_left(walk: Walk) -> None:
             return False
         if result.status is not StepStatus.COMPLETED:
             return True
-        lanes = tree.lanes_of(key, run)
-        return all(over(prefix + one.name, run) for prefix, steps in lanes for one in steps)
+        branches_of = tree.lanes_of(key, run)
+        return all(over(prefix + one.name, run) for prefix, steps in branches_of for one in steps)
 
     for stage in walk.stages:
         left = [one.name for one in walk.definition.steps if not over(one.name, stage.after)]

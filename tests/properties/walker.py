@@ -30,10 +30,10 @@ from wfcore.rules.approval.machine import (
     BY_END,
     BY_TIMEOUT,
     Approve,
+    Decider,
     Decision,
     Expire,
     Reject,
-    Voice,
     Withdraw,
     decide,
     step_output,
@@ -221,10 +221,10 @@ class Walk:
         key = self.choose(self.run.in_flight)
         return self._proceed(*self._spent(key), facts.StepDone(key, {"of": key}))
 
-    def _spent(self, key: str) -> tuple[facts.Spent, ...]:
+    def _spent(self, key: str) -> tuple[facts.UsageRecorded, ...]:
         """What the attempt in flight used, where it is one that asks a model."""
         asked = isinstance(self.definition.step(name_of(key)), AiStep)
-        return (facts.Spent(key, USED),) if asked else ()
+        return (facts.UsageRecorded(key, USED),) if asked else ()
 
     def _postpone(self):
         """The machine could not start it; once in a while, so that walks come to an end."""
@@ -269,12 +269,12 @@ class Walk:
         return self._child_done("it failed")
 
     def _approve(self):
-        approval = self._decide(Approve(), Voice("acc_1", DecisionSource.API))
+        approval = self._decide(Approve(), Decider("acc_1", DecisionSource.API))
         output, extends = step_output(approval), approval.purpose is Purpose.BUDGET
         return self._advance(facts.Approved(approval.step_name, approval.id, output, extends))
 
     def _reject(self):
-        approval = self._decide(Reject(), Voice("acc_1", DecisionSource.LINK))
+        approval = self._decide(Reject(), Decider("acc_1", DecisionSource.LINK))
         return self._advance(facts.Rejected(approval.step_name, approval.id))
 
     def _expire(self):
@@ -282,12 +282,12 @@ class Walk:
         approval = self._decide(Expire(), BY_TIMEOUT, in_time=False)
         return self._advance(facts.Rejected(approval.step_name, approval.id, timed_out=True))
 
-    def _decide(self, decision: Decision, voice: Voice, in_time: bool = True) -> Approval:
+    def _decide(self, decision: Decision, decider: Decider, in_time: bool = True) -> Approval:
         """People decide before it expires; the first one to expire does so."""
         ends = {id: self.approvals[id].expires_at for id in self.open}
         id = self.choose(self.open) if in_time else min(ends, key=ends.__getitem__)
         self.now = EpochMs(min(self.now, ends[id] - 1)) if in_time else self.now
-        approval = decide(self.approvals[id], decision, voice, self.now).record
+        approval = decide(self.approvals[id], decision, decider, self.now).record
         self.approvals[id] = approval
         return approval
 

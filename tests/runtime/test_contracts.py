@@ -8,9 +8,9 @@ import pytest
 
 from adapters_runtime import system
 from adapters_runtime.calendar import CronCalendar
-from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.callback_client import HttpCallbackClient
 from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
@@ -19,14 +19,14 @@ from wfcore.ports.runtime import JobRunner
 from wfcore.rules.clock_jumps import HOLD_MS
 from wfcore.testing.contracts import (
     CalendarContract,
+    CallbackClientContract,
     ClockContract,
-    CourierContract,
-    DispatcherContract,
     IdsContract,
     PasswordsContract,
     TemplatesContract,
     TokensContract,
     WakeupContract,
+    WorkerContract,
 )
 from wfcore.time import MINUTE, EpochMs
 from wfcore.usecases.services import Services
@@ -110,14 +110,14 @@ class TestWakeups(WakeupContract):
         assert told == [("stop", "exec_1"), ("look", "exec_2")]
 
 
-class TestDispatcher(DispatcherContract):
+class TestDispatcher(WorkerContract):
     @pytest.fixture
     def wakeup(self) -> Wakeups:
         return Wakeups()
 
     @pytest.fixture
-    def dispatch(self, wakeup: Wakeups) -> Callable[[Services, JobRunner, str], Dispatcher]:
-        return lambda services, runner, worker: Dispatcher(services, runner, wakeup, worker)
+    def dispatch(self, wakeup: Wakeups) -> Callable[[Services, JobRunner, str], Worker]:
+        return lambda services, runner, worker: Worker(services, runner, wakeup, worker)
 
 
 class ReceivingPeer:
@@ -138,7 +138,7 @@ class ReceivingPeer:
         self._receiver.answers.append(-1)
 
 
-class TestHttpCourier(CourierContract):
+class TestHttpCourier(CallbackClientContract):
     @pytest.fixture
     def peer(self) -> Iterator[ReceivingPeer]:
         with a_receiver() as receiver:
@@ -146,8 +146,8 @@ class TestHttpCourier(CourierContract):
             yield ReceivingPeer(receiver)
 
     @pytest.fixture
-    def courier(self) -> HttpCourier:
-        return HttpCourier(allow_private=True, timeout_s=20)
+    def callback_client(self) -> HttpCallbackClient:
+        return HttpCallbackClient(allow_private=True, timeout_s=20)
 
 
 class TurnedMachine:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.callback_client import HttpCallbackClient
 from receiver import Receiver, a_receiver
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 
 HEADERS = {"webhook-id": "msg_1"}
 
@@ -19,14 +19,16 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def courier() -> HttpCourier:
-    return HttpCourier(allow_private=True, timeout_s=10)
+def callback_client() -> HttpCallbackClient:
+    return HttpCallbackClient(allow_private=True, timeout_s=10)
 
 
-async def test_the_body_arrives_as_it_is(courier: HttpCourier, receiver: Receiver) -> None:
+async def test_the_body_arrives_as_it_is(
+    callback_client: HttpCallbackClient, receiver: Receiver
+) -> None:
     """Body, headers and query arrive unchanged, under the name that the address has."""
     url = receiver.url.replace("127.0.0.1", "localhost")
-    assert await courier.post(url, HEADERS, b'{"a":1}') == Answer(204)
+    assert await callback_client.post(url, HEADERS, b'{"a":1}') == CallbackAnswer(204)
     (got,) = receiver.received
     assert (got.path, got.body) == ("/told?for=me", b'{"a":1}')
     headers = {name.lower(): value for name, value in got.headers.items()}
@@ -35,31 +37,33 @@ async def test_the_body_arrives_as_it_is(courier: HttpCourier, receiver: Receive
     assert headers["host"] == f"localhost:{receiver.port}"
 
 
-async def test_redirects_are_answers(courier: HttpCourier, receiver: Receiver) -> None:
+async def test_redirects_are_answers(
+    callback_client: HttpCallbackClient, receiver: Receiver
+) -> None:
     """A redirect is not followed, wherever it points."""
     with a_receiver() as other:
         receiver.location = other.url
         receiver.answers = [307]
-        assert await courier.post(receiver.url, HEADERS, b"{}") == Answer(307)
+        assert await callback_client.post(receiver.url, HEADERS, b"{}") == CallbackAnswer(307)
         assert other.received == []
 
 
 async def test_private_addresses_are_not_called(receiver: Receiver) -> None:
     """A name that resolves to a private address is not connected to. CB-4."""
-    courier = HttpCourier()
+    callback_client = HttpCallbackClient()
     url = receiver.url.replace("127.0.0.1", "localhost")
-    answer = await courier.post(url, HEADERS, b"{}")
+    answer = await callback_client.post(url, HEADERS, b"{}")
     assert answer.status is None
     assert "private" in str(answer.error)
     assert receiver.received == []
 
 
-async def test_nobody_there(courier: HttpCourier) -> None:
+async def test_nobody_there(callback_client: HttpCallbackClient) -> None:
     """A refused connection is an answer without a status, in words without the address."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        answer = await courier.post(f"http://127.0.0.1:{port}/secret", HEADERS, b"{}")
+        answer = await callback_client.post(f"http://127.0.0.1:{port}/secret", HEADERS, b"{}")
     assert answer.status is None
     assert "secret" not in str(answer.error)
 
@@ -67,6 +71,6 @@ async def test_nobody_there(courier: HttpCourier) -> None:
 async def test_no_answer(receiver: Receiver) -> None:
     """A receiver that never answers is given up after the time for it."""
     receiver.answers = [0]
-    courier = HttpCourier(allow_private=True, timeout_s=0.2)
-    answer = await courier.post(receiver.url, HEADERS, b"{}")
-    assert answer == Answer(error="no answer within 0.2 s")
+    callback_client = HttpCallbackClient(allow_private=True, timeout_s=0.2)
+    answer = await callback_client.post(receiver.url, HEADERS, b"{}")
+    assert answer == CallbackAnswer(error="no answer within 0.2 s")

@@ -1,4 +1,4 @@
-"""What the dispatcher does beyond its contract: lost answers, drains, and defects of ours."""
+"""What the worker does beyond its contract: lost answers, drains, and defects of ours."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from adapters_runtime.engine import worker as dispatcher
 from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 from adapters_runtime.system import SystemClock, SystemIds
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
@@ -82,7 +82,7 @@ class Scene:
 
     services: Services
     runner: HeldRunner
-    dispatcher: Dispatcher
+    dispatcher: Worker
     wakeups: Wakeups
     loop: asyncio.Task[None]
 
@@ -141,7 +141,7 @@ async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> As
     )
     runner = HeldRunner()
     runner.dying.set()
-    dispatcher = Dispatcher(services, runner, wakeups, "w1")
+    dispatcher = Worker(services, runner, wakeups, "w1")
     scene = Scene(services, runner, dispatcher, wakeups, asyncio.create_task(dispatcher.run()))
     try:
         yield scene
@@ -364,13 +364,13 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
     """Who takes nothing although work is due and most of the places are free is in trouble."""
     async with a_scene(tmp_path) as scene:
         clock = ManualClock()
-        idle = Dispatcher(
+        idle = Worker(
             evolve(scene.services, clock=clock, policy=Policy(places=4)),
             scene.runner,
             Wakeups(),
             "w2",
         )
-        assert idle.trouble(5) == "the dispatcher does not run"
+        assert idle.trouble(5) == "the worker does not run"
         idle.loop.running = True
         assert idle.trouble(5) is None
         idle.loop.oldest_due = EpochMs(clock.service_now() - late_s * 1_000)
@@ -379,7 +379,7 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
         for fence in range(held):
             lease = running.Lease("w2", "exec_1", fence)
             idle._held[lease] = dispatcher._Held(lease, over)
-        leaves = "the dispatcher leaves executions that were due 9 s ago"
+        leaves = "the worker leaves executions that were due 9 s ago"
         assert idle.trouble(5) == (leaves if told else None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapters_runtime.sandbox.isolation import seccomp
-from adapters_runtime.sandbox.isolation.seccomp import Filter
+from adapters_runtime.sandbox.isolation.seccomp import SyscallFilter
 from adapters_runtime.sandbox.isolation.syscall_numbers import AUDIT_ARCH, MACHINES, number_of
 
 ALLOWED, KILLED, NOTIFIED = 0x7FFF0000, 0x80000000, 0x7FC00000
@@ -40,7 +40,7 @@ def machine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def said(filter: Filter, machine: str, name: str, *arguments: int) -> int:
+def said(filter: SyscallFilter, machine: str, name: str, *arguments: int) -> int:
     number = number_of(name, machine)
     assert number is not None
     return verdict(filter.code(machine), AUDIT_ARCH[machine], number, arguments)
@@ -48,7 +48,7 @@ def said(filter: Filter, machine: str, name: str, *arguments: int) -> int:
 
 def test_what_is_refused_to_all(machine: str) -> None:
     """Mounting, tracing, keys, bpf and the like; new namespaces; what cannot be looked into."""
-    usual = Filter(seccomp.OWN_NETWORK)
+    usual = SyscallFilter(seccomp.OWN_NETWORK)
     for name in ("mount", "ptrace", "keyctl", "bpf", "setns", "unshare", "mq_open", "shmget"):
         assert said(usual, machine, name) == refused(1), name
     for name in ("clone3", "io_uring_setup", "memfd_create"):
@@ -59,7 +59,7 @@ def test_what_is_refused_to_all(machine: str) -> None:
 
 def test_what_programs_need(machine: str) -> None:
     """Forks, threads, ordinary sockets and terminals' questions pass."""
-    usual = Filter(seccomp.OWN_NETWORK)
+    usual = SyscallFilter(seccomp.OWN_NETWORK)
     assert said(usual, machine, "clone", SIGCHLD) == ALLOWED
     assert said(usual, machine, "clone", VFORK | SIGCHLD) == ALLOWED
     assert said(usual, machine, "ioctl", 0, 0x5401) == ALLOWED
@@ -80,7 +80,7 @@ def test_what_programs_need(machine: str) -> None:
 )
 def test_families_of_sockets(machine: str, sockets: tuple[int, ...], families: set[int]) -> None:
     """Only the families that a step is to have, and of the kernel's own only routes."""
-    made = Filter(sockets)
+    made = SyscallFilter(sockets)
     found = {family for family in range(64) if said(made, machine, "socket", family) == ALLOWED}
     assert found == families
     assert said(made, machine, "socket", 16, 3, 15) != ALLOWED
@@ -89,7 +89,7 @@ def test_families_of_sockets(machine: str, sockets: tuple[int, ...], families: s
 
 def test_a_watched_network(machine: str) -> None:
     """Each `connect` is asked about, and no other call connects."""
-    watched = Filter(seccomp.SHARED_NETWORK, watched=True)
+    watched = SyscallFilter(seccomp.SHARED_NETWORK, watched=True)
     assert said(watched, machine, "connect") == NOTIFIED
     at_once = 0x20000000
     assert said(watched, machine, "sendto", 0, 0, 0, at_once) == refused(95)
@@ -100,7 +100,7 @@ def test_a_watched_network(machine: str) -> None:
 
 def test_the_servers_own_user(machine: str) -> None:
     """What Landlock does not see is refused, but for oneself; modes are left as they are."""
-    same = Filter(seccomp.NO_SOCKETS, same_files=True, same_user=True)
+    same = SyscallFilter(seccomp.NO_SOCKETS, same_files=True, same_user=True)
     assert said(same, machine, "fchmodat") == refused(0)
     assert said(same, machine, "fchownat") == refused(95)
     assert said(same, machine, "inotify_add_watch") == refused(1)
@@ -111,7 +111,7 @@ def test_the_servers_own_user(machine: str) -> None:
 
 def test_other_machines_calls_end_the_process(machine: str) -> None:
     """Numbers mean something else in another machine's or another mode's calls."""
-    code = Filter(seccomp.OWN_NETWORK).code(machine)
+    code = SyscallFilter(seccomp.OWN_NETWORK).code(machine)
     for arch in (0x40000003, *(AUDIT_ARCH[other] for other in MACHINES if other != machine)):
         assert verdict(code, arch, 1) == KILLED
     if machine == "x86_64":
@@ -120,5 +120,5 @@ def test_other_machines_calls_end_the_process(machine: str) -> None:
 
 def test_unknown_calls_pass(machine: str) -> None:
     """It is a list of what is refused: new calls of the kernel's are not broken by it."""
-    code = Filter(seccomp.OWN_NETWORK).code(machine)
+    code = SyscallFilter(seccomp.OWN_NETWORK).code(machine)
     assert verdict(code, AUDIT_ARCH[machine], 9_999) == ALLOWED

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
+from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
 from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder, remove_tree
 from adapters_runtime.sandbox.workdir import fill, make
 
-LEVEL = Process(Terms(PROCESS))
+LEVEL = Process(SandboxConfig(PROCESS))
 
 
 def _deep(folder: Path) -> None:
@@ -93,10 +93,10 @@ from pathlib import Path
 from adapters_runtime.sandbox.step_folders import Folders
 from adapters_runtime.sandbox.workdir import make
 from adapters_runtime.sandbox.isolation.levels import Process
-from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
+from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
 folders = Folders(Path({str(tmp_path)!r}))
 folder = folders.next()
-make(Process(Terms(PROCESS)), folder.path)
+make(Process(SandboxConfig(PROCESS)), folder.path)
 print(folder.path)
 """
     left = subprocess.check_output([sys.executable, "-c", script], text=True).strip()

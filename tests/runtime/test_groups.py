@@ -10,14 +10,14 @@ import pytest
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation import cgroups
 from adapters_runtime.sandbox.isolation.cgroups import Groups, Hierarchy, Uncounted
-from adapters_runtime.sandbox.isolation.config import Terms
+from adapters_runtime.sandbox.isolation.config import SandboxConfig
 from wfcore.testing.contracts.steps import job, silent
 
 
 @pytest.fixture
 def found() -> Groups:
     try:
-        return cgroups.find(Terms("process"), 1 << 27)
+        return cgroups.find(SandboxConfig("process"), 1 << 27)
     except Uncounted as reason:
         pytest.skip(f"no control groups here: {reason}")
 
@@ -45,11 +45,11 @@ def test_what_a_killed_spawner_left_goes_with_the_next(found: Groups) -> None:
     """Groups are named for their spawner; those of dead ones are removed."""
     pid = os.fork()
     if pid == 0:
-        cgroups.find(Terms("process"), 1 << 27).make(3)
+        cgroups.find(SandboxConfig("process"), 1 << 27).make(3)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     assert f"{cgroups.STEP}{pid}-3" in set(_left())
-    cgroups.find(Terms("process"), 1 << 27)
+    cgroups.find(SandboxConfig("process"), 1 << 27)
     assert f"{cgroups.STEP}{pid}-3" not in set(_left())
 
 

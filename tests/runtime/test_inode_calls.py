@@ -18,7 +18,7 @@ import pytest
 PROGRAM = """
 import ctypes, json, os, struct, sys
 from adapters_runtime.sandbox.isolation import seccomp as filters
-from adapters_runtime.sandbox.isolation.seccomp import Filter
+from adapters_runtime.sandbox.isolation.seccomp import SyscallFilter
 from adapters_runtime.sandbox.isolation.syscall_numbers import machine, number_of
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_NO_NEW_PRIVS, prctl
 
@@ -26,7 +26,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 HERE, EMPTY, NO_LINKS = -100, 0x1000, 0x100
 folder, held = sys.argv[1], sys.argv[2] == "held"
 if held:
-    ready = Filter(filters.NO_SOCKETS, same_files=True, same_user=True).ready()
+    ready = SyscallFilter(filters.NO_SOCKETS, same_files=True, same_user=True).ready()
     prctl(PR_SET_NO_NEW_PRIVS)
     ready.install()
 

@@ -12,7 +12,7 @@ from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.usecases.upkeep.sweeping import Unswept
 
 LONG_S = 30
-NAME = "sweeper"
+NAME = "scheduler"
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ async def test_a_round_that_fails_is_tried_again(caplog: pytest.LogCaptureFixtur
 
     async with at_work(one) as loop:
         await until(lambda: len(rounds) > 3)
-        assert (loop.up, loop.trouble(LONG_S)) == (False, "the sweeper is down (RuntimeError)")
+        assert (loop.up, loop.trouble(LONG_S)) == (False, "the scheduler is down (RuntimeError)")
         broken.clear()
         await until(lambda: loop.up)
         assert loop.trouble(LONG_S) is None
@@ -104,9 +104,9 @@ async def test_a_round_that_does_not_end_is_seen() -> None:
     async with at_work(one) as loop:
         await until(lambda: loop.running)
         assert loop.trouble(LONG_S) is None
-        await until(lambda: loop.trouble(0) == "the sweeper is stuck")
+        await until(lambda: loop.trouble(0) == "the scheduler is stuck")
         never.set()
-    assert loop.trouble(LONG_S) == "the sweeper does not run"
+    assert loop.trouble(LONG_S) == "the scheduler does not run"
 
 
 @pytest.mark.parametrize("turns", range(4))

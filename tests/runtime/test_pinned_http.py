@@ -13,11 +13,11 @@ import pytest
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.callback_client import HttpCallbackClient
 from adapters_runtime.pinned_http import NotConnected, NotResolved, PinnedHttp, resolve
 from model_server import a_model_server
 from receiver import a_receiver
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.models import ModelBusy, ModelRefused, Question
 
 NAME = "elsewhere.example"
@@ -57,15 +57,21 @@ class Recorder(httpx2.AsyncBaseTransport):
         return httpx2.Response(self.status)
 
 
-def courier(names: Names, recorder: Recorder, allow_private: bool = False) -> HttpCourier:
-    return HttpCourier(allow_private, http=partial(PinnedHttp, resolver=names, transport=recorder))
+def callback_client(
+    names: Names, recorder: Recorder, allow_private: bool = False
+) -> HttpCallbackClient:
+    return HttpCallbackClient(
+        allow_private, http=partial(PinnedHttp, resolver=names, transport=recorder)
+    )
 
 
 async def test_a_public_address_is_called_by_its_name() -> None:
     """The connection goes to the address that was checked, in the name of the host. CB-4."""
     recorder = Recorder()
     url = f"https://{NAME}/told?for=me"
-    assert await courier(Names(["93.184.216.34"]), recorder).post(url, {}, b"{}") == Answer(204)
+    assert await callback_client(Names(["93.184.216.34"]), recorder).post(
+        url, {}, b"{}"
+    ) == CallbackAnswer(204)
     (request,) = recorder.requests
     assert recorder.went_to == ["93.184.216.34"]
     assert request.headers["host"] == NAME
@@ -77,7 +83,7 @@ async def test_one_private_address_is_enough(private: str) -> None:
     """Of several addresses of a name every one must be public, or none is called. CB-4."""
     recorder = Recorder()
     for found in ([private], ["93.184.216.34", private], [private, "93.184.216.34"]):
-        answer = await courier(Names(found), recorder).post(f"http://{NAME}/", {}, b"{}")
+        answer = await callback_client(Names(found), recorder).post(f"http://{NAME}/", {}, b"{}")
         assert "private" in str(answer.error)
     assert recorder.went_to == []
 
@@ -86,7 +92,7 @@ async def test_the_name_is_resolved_once() -> None:
     """What was checked is what is connected to: a second look-up never happens. CB-4."""
     recorder = Recorder()
     names = Names(["93.184.216.34"], ["127.0.0.1"])
-    await courier(names, recorder).post(f"http://{NAME}/", {}, b"{}")
+    await callback_client(names, recorder).post(f"http://{NAME}/", {}, b"{}")
     assert (names.asked, recorder.went_to) == ([NAME], ["93.184.216.34"])
 
 
@@ -94,8 +100,10 @@ async def test_the_real_connection_goes_to_the_resolved_address() -> None:
     """A name that only the resolver knows is reached at the address that it gave, over a socket."""
     with a_receiver() as receiver:
         http = partial(PinnedHttp, resolver=Names(["127.0.0.1"]))
-        sender = HttpCourier(allow_private=True, http=http)
-        assert await sender.post(f"http://{NAME}:{receiver.port}/x", {}, b"{}") == Answer(204)
+        sender = HttpCallbackClient(allow_private=True, http=http)
+        assert await sender.post(f"http://{NAME}:{receiver.port}/x", {}, b"{}") == CallbackAnswer(
+            204
+        )
         (got,) = receiver.received
     assert got.path == "/x"
 
@@ -104,7 +112,9 @@ async def test_the_next_address() -> None:
     """Where nobody listens at one address the next one is tried, and nobody is called twice."""
     recorder = Recorder("93.184.216.34")
     names = Names(["93.184.216.34", "93.184.216.35", "93.184.216.36"])
-    assert await courier(names, recorder).post(f"http://{NAME}/", {}, b"{}") == Answer(204)
+    assert await callback_client(names, recorder).post(
+        f"http://{NAME}/", {}, b"{}"
+    ) == CallbackAnswer(204)
     assert recorder.went_to == ["93.184.216.34", "93.184.216.35"]
 
 

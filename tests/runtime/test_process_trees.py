@@ -14,7 +14,7 @@ import pytest
 
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox import client
-from adapters_runtime.sandbox.isolation.config import PROCESS, Terms
+from adapters_runtime.sandbox.isolation.config import PROCESS, SandboxConfig
 from wfcore.model.workflow import Language
 from wfcore.testing.contracts.steps import Lines, alive, job, silent, until
 
@@ -163,7 +163,7 @@ async def test_killed_spawner(runner: CodeStepRunner) -> None:
 
 @pytest.fixture
 async def spawner() -> AsyncIterator[client.Spawner]:
-    spawner = client.Spawner(Terms(PROCESS))
+    spawner = client.Spawner(SandboxConfig(PROCESS))
     yield spawner
     await spawner.close()
 

@@ -16,17 +16,17 @@ import pytest
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.callback_client import HttpCallbackClient
 from adapters_runtime.code.outputs import fault_of
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.client import Order, Spawner
-from adapters_runtime.sandbox.isolation.config import NAMESPACE, PLACE, PROCESS, Terms
+from adapters_runtime.sandbox.isolation.config import NAMESPACE, PROCESS, STEP_DIR, SandboxConfig
 from adapters_runtime.sandbox.isolation_level import Isolation
 from adapters_runtime.sandbox.shortage import SEEN_FOR_S, Shortages
 from adapters_runtime.sandbox.step_folders import StepFolder
 from receiver import a_receiver
 from wfcore.model.workflow import Language
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.models import NotAsked, Question
 from wfcore.testing.contracts.steps import job, silent
 from wfcore.testing.fakes_running import DictFiles
@@ -140,7 +140,7 @@ async def test_what_cannot_be_confined_is_told_from_what_passes(tmp_path: Path) 
     try:
         for base, lasting in ((tmp_path / "file", True), (tmp_path / "missing", False)):
             (tmp_path / "file").touch()
-            spawners.append(Spawner(Terms(NAMESPACE, base=str(base), disk=1 << 20)))
+            spawners.append(Spawner(SandboxConfig(NAMESPACE, base=str(base), disk=1 << 20)))
             ended = await spawners[-1].run(order(), silent)
             end = fault_of(ended, 5, 5)
             assert end is not None
@@ -152,7 +152,7 @@ async def test_what_cannot_be_confined_is_told_from_what_passes(tmp_path: Path) 
 
 
 def order() -> Order:
-    place = StepFolder.at(PLACE)
+    place = StepFolder.at(STEP_DIR)
     return Order(
         argv=["/bin/sh", "-c", ":"], env={}, folder=place.path, cwd=place.work, limits={},
         timeout_s=5, stdout_bytes=10, stderr_bytes=10, output_bytes=10, memory=1 << 28,
@@ -163,12 +163,14 @@ async def test_calls_without_descriptors_are_not_made() -> None:
     """A callback and a question that find no descriptor were not sent, and say so. EX-27."""
     providers = providers_from({"WFCORE_AI_LOCAL_BASE_URL": "http://127.0.0.1:9/v1"})
     with a_receiver() as receiver, a_receiver() as model:
-        courier, models = HttpCourier(allow_private=True), WireModels(providers)
-        assert await courier.post(receiver.url, {}, b"{}") == Answer(204)  # now it is imported
+        callback_client, models = HttpCallbackClient(allow_private=True), WireModels(providers)
+        assert await callback_client.post(receiver.url, {}, b"{}") == CallbackAnswer(
+            204
+        )  # now it is imported
         await asyncio.to_thread(int)  # and there are threads
         for url in (receiver.url, receiver.url.replace("127.0.0.1", "localhost")):
             with no_descriptor_left():
-                answer = await courier.post(url, {}, b"{}")
+                answer = await callback_client.post(url, {}, b"{}")
             assert (answer.status, answer.error) == (None, None)
             assert str(answer.postponed).startswith("the server has no file descriptors left")
         assert len(receiver.received) == 1

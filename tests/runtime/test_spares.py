@@ -9,11 +9,11 @@ from adapters_runtime.sandbox.pool import (
     MOST_EACH,
     MOST_KINDS,
     QUIET_S,
-    Spares,
+    Pools,
 )
 
 
-def filled(spares: Spares[str, int], made: list[int]) -> None:
+def filled(spares: Pools[str, int], made: list[int]) -> None:
     """Make everything that is missing."""
     while (kind := spares.missing()) is not None:
         made.append(len(made))
@@ -22,7 +22,7 @@ def filled(spares: Spares[str, int], made: list[int]) -> None:
 
 def test_one_is_ready_from_the_start() -> None:
     """Before the first step there is a spare of the usual kind, and of no other."""
-    spares, made = Spares[str, int]("usual"), []
+    spares, made = Pools[str, int]("usual"), []
     filled(spares, made)
     assert spares.take("usual", 1.0) == 0
     assert spares.take("other", 1.0) is None
@@ -30,7 +30,7 @@ def test_one_is_ready_from_the_start() -> None:
 
 def test_what_is_used_is_made_again() -> None:
     """A kind that was asked for once is held ready from then on."""
-    spares, made = Spares[str, int]("usual"), []
+    spares, made = Pools[str, int]("usual"), []
     spares.take("node", 1.0)
     filled(spares, made)
     assert spares.take("node", 2.0) is not None
@@ -38,7 +38,7 @@ def test_what_is_used_is_made_again() -> None:
 
 def test_the_first_made_goes_first() -> None:
     """Of several spares a step gets the one that had the most time to become ready."""
-    spares = Spares[str, int]("usual")
+    spares = Pools[str, int]("usual")
     for spare in (1, 2, 3):
         spares.add("usual", spare)
     assert [spares.take("usual", 1.0) for _ in range(4)] == [1, 2, 3, None]
@@ -46,7 +46,7 @@ def test_the_first_made_goes_first() -> None:
 
 def test_what_is_large_goes_sooner() -> None:
     """One spare is enough for steps one by one; large ones are soon given up."""
-    spares, made = Spares[str, int]("usual", is_large=lambda kind: kind == "node"), []
+    spares, made = Pools[str, int]("usual", is_large=lambda kind: kind == "node"), []
     for kind in ("node", "lua"):
         spares.take(kind, 1.0)
     filled(spares, made)
@@ -58,8 +58,8 @@ def test_what_is_large_goes_sooner() -> None:
 
 
 def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:
-    """Spares that run out become more, up to a few; after a while there is one, then none."""
-    spares, made = Spares[str, int]("usual"), []
+    """Pools that run out become more, up to a few; after a while there is one, then none."""
+    spares, made = Pools[str, int]("usual"), []
     for _ in range(20):
         spares.take("node", 100.0)
     filled(spares, made)
@@ -79,7 +79,7 @@ def test_a_rush_gets_more_and_quiet_takes_them_back() -> None:
 def test_no_spare_is_given_twice(steps: list[tuple[str, float, bool, bool]]) -> None:
     """Whatever happens, a spare leaves the pools once, the pools stay small, and one look is due
     while something may become surplus."""
-    spares, made = Spares[str, int]("a"), []
+    spares, made = Pools[str, int]("a"), []
     gone: list[int] = []
     now = 0.0
     for kind, passed, fills, looks in steps:
@@ -98,7 +98,7 @@ def test_no_spare_is_given_twice(steps: list[tuple[str, float, bool, bool]]) -> 
 
 def test_a_dead_spare_is_forgotten() -> None:
     """One that somebody killed is not given to a step, and is replaced."""
-    spares, made = Spares[str, int]("a"), []
+    spares, made = Pools[str, int]("a"), []
     filled(spares, made)
     spares.forget(0)
     assert spares.missing() == "a"

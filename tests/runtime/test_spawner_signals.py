@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import os, signal, socket
 from adapters_runtime.sandbox import spawner
-from adapters_runtime.sandbox.isolation.config import Kind
+from adapters_runtime.sandbox.isolation.config import Profile
 
 class Level:
     clone_flags = 0
@@ -21,7 +21,7 @@ spawner.supervise = supervise
 signal.signal(signal.SIGCHLD, lambda *_: None)
 ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
 spawner_here = spawner._Spawner(theirs, Level())
-spawner_here._fork(Kind())
+spawner_here._fork(Profile())
 ours.close()
 spawner_here.run()
 """

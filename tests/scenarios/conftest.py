@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scenarios.site import Caller, Site
+from scenarios.site import CallbackLoop, Site
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +15,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture
-def ann(site: Site) -> Caller:
+def ann(site: Site) -> CallbackLoop:
     """Somebody with a key for everything, and nothing else yet."""
     return site.caller()
 
 
 @pytest.fixture
-def bob(site: Site) -> Caller:
+def bob(site: Site) -> CallbackLoop:
     """Somebody else."""
     return site.caller()

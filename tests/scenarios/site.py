@@ -87,10 +87,10 @@ class Site:
         wanted = scopes or tuple(Scope)
         return self.do(lambda services: keys.create_key(services, account.id, "key", wanted))
 
-    def caller(self, plan: Plan = Plan.ENTERPRISE) -> "Caller":
+    def caller(self, plan: Plan = Plan.ENTERPRISE) -> "CallbackLoop":
         """Somebody new with a key for everything."""
         account = self.account(plan)
-        return Caller(self, account, self.key(account))
+        return CallbackLoop(self, account, self.key(account))
 
     def set_account(self, account: Account, **changes: Any) -> None:
         self.do(lambda services: accounts.set_account(services, account.id, **changes))
@@ -106,7 +106,7 @@ class Site:
         return f"{word}{self._count}"
 
 
-class Caller:
+class CallbackLoop:
     """An account that calls the API with one of its keys."""
 
     def __init__(self, site: Site, account: Account, key: IssuedKey) -> None:

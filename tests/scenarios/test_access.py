@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from scenarios.flows import ECHO, REVIEW
-from scenarios.site import Caller, Site
+from scenarios.site import CallbackLoop, Site
 from wfcore.model.access import AccountStatus, Permission, Plan, Scope
 
 UNAUTHORIZED = (401, {"error": "Unauthorized"})
@@ -34,7 +34,12 @@ def command(site: Site, *arguments: str) -> Any:
     ],
 )
 def test_shares(
-    ann: Caller, bob: Caller, permission: Permission | None, read: int, start: int, decide: int
+    ann: CallbackLoop,
+    bob: CallbackLoop,
+    permission: Permission | None,
+    read: int,
+    start: int,
+    decide: int,
 ) -> None:
     """A share lets another account read, start or decide, no more than it says. AC-2 to AC-4."""
     flow = ann.workflow(REVIEW)
@@ -48,7 +53,7 @@ def test_shares(
     assert bob.post(f"/api/v1/approvals/{approval_id}/approve").status_code == decide
 
 
-def test_owner_of_the_workflow(ann: Caller, bob: Caller) -> None:
+def test_owner_of_the_workflow(ann: CallbackLoop, bob: CallbackLoop) -> None:
     """What others start belongs to them and is seen by the workflow's owner too. AC-4."""
     flow = ann.workflow(ECHO)
     ann.site.share(flow, bob.account, Permission.EXECUTE)
@@ -59,7 +64,7 @@ def test_owner_of_the_workflow(ann: Caller, bob: Caller) -> None:
     assert ann.get(f"/api/v1/executions?workflowId={flow}").json()["total"] == 1
 
 
-def test_invisible_is_not_there(ann: Caller, bob: Caller) -> None:
+def test_invisible_is_not_there(ann: CallbackLoop, bob: CallbackLoop) -> None:
     """What one may not see and what is not there are the same answer. AC-3, AR-1."""
     execution_id = ann.start(ann.workflow(ECHO))
     for path in ("/api/v1/executions/{}", "/api/v1/executions/{}/artifacts"):
@@ -68,7 +73,7 @@ def test_invisible_is_not_there(ann: Caller, bob: Caller) -> None:
 
 
 @pytest.mark.parametrize("status", [AccountStatus.DISABLED, AccountStatus.LOCKED])
-def test_blocked_accounts(ann: Caller, status: AccountStatus) -> None:
+def test_blocked_accounts(ann: CallbackLoop, status: AccountStatus) -> None:
     """A disabled or locked account is 403 on the next request, whatever it asks. AC-1."""
     assert ann.get("/api/v1/workflows").status_code == 200
     ann.site.set_account(ann.account, status=status)
@@ -78,7 +83,7 @@ def test_blocked_accounts(ann: Caller, status: AccountStatus) -> None:
     assert ann.get("/api/v1/workflows").status_code == 200
 
 
-def test_revoked_by_another_process(ann: Caller) -> None:
+def test_revoked_by_another_process(ann: CallbackLoop) -> None:
     """A key that another process revoked opens nothing on the very next request. AU-3."""
     assert ann.get("/api/v1/workflows").status_code == 200
     assert command(ann.site, "key", "revoke", ann.key.key.id)["revokedAt"]
@@ -87,7 +92,7 @@ def test_revoked_by_another_process(ann: Caller) -> None:
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_rotated_by_another_process(ann: Caller) -> None:
+def test_rotated_by_another_process(ann: CallbackLoop) -> None:
     """After a rotation both secrets are good, until the overlap ends. AU-7."""
     new = command(ann.site, "key", "rotate", ann.key.key.id, "--overlap", "1h")["apiKey"]
     for text in (new, ann.key.text):
@@ -95,7 +100,7 @@ def test_rotated_by_another_process(ann: Caller) -> None:
         assert ann.get("/api/v1/workflows", headers=bearer).status_code == 200
 
 
-def test_ways_to_carry_the_key(ann: Caller) -> None:
+def test_ways_to_carry_the_key(ann: CallbackLoop) -> None:
     """Bearer, header and query are tried in this order; the first one there counts. AU-1."""
     get, good, bad = ann.site.http.get, ann.key.text, "wfk_nobody_secret"
     path = "/api/v1/workflows"
@@ -107,7 +112,7 @@ def test_ways_to_carry_the_key(ann: Caller) -> None:
     assert get(path, headers=other).status_code == 200
 
 
-def test_scopes(site: Site, ann: Caller) -> None:
+def test_scopes(site: Site, ann: CallbackLoop) -> None:
     """A key opens exactly the endpoints of its scopes; another scope is 401. AU-4, AU-6."""
     paths = {
         Scope.WORKFLOW_READ: "/api/v1/workflows",
@@ -115,7 +120,7 @@ def test_scopes(site: Site, ann: Caller) -> None:
         Scope.APPROVAL_RESPOND: "/api/v1/approvals",
     }
     for scope in paths:
-        caller = Caller(site, ann.account, site.key(ann.account, scope))
+        caller = CallbackLoop(site, ann.account, site.key(ann.account, scope))
         for needed, path in paths.items():
             answer = caller.get(path)
             assert answer.status_code == (200 if needed is scope else 401)
@@ -124,7 +129,7 @@ def test_scopes(site: Site, ann: Caller) -> None:
     assert caller.post(f"/api/v1/executions/{id}/cancel").status_code == 401
 
 
-def test_every_401_is_the_same(site: Site, ann: Caller) -> None:
+def test_every_401_is_the_same(site: Site, ann: CallbackLoop) -> None:
     """Only the audit log knows why a request was refused. AU-6, SC-4."""
     revoked = site.key(ann.account)
     command(site, "key", "revoke", revoked.key.id)

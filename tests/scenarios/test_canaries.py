@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.site import Caller, Site, signed
+from scenarios.site import CallbackLoop, Site, signed
 from wfcore.usecases.named_secrets import set_secret
 
 QUOTED = 'Qu"o\\te/ä'
@@ -112,7 +112,7 @@ def assert_no_canary(files: dict[str, bytes]) -> None:
     assert not found
 
 
-def play(site: Site, ann: Caller) -> str:
+def play(site: Site, ann: CallbackLoop) -> str:
     """Let every canary in, and end everything; the id of the execution that met most of them."""
     owner = ann.account.id
     site.do(lambda services: set_secret(services, owner, "API_TOKEN", CANARIES["named"]))
@@ -144,7 +144,7 @@ def play(site: Site, ann: Caller) -> str:
     return id
 
 
-def test_no_canary_rests_in_clear(site: Site, ann: Caller, tmp_path: Path) -> None:
+def test_no_canary_rests_in_clear(site: Site, ann: CallbackLoop, tmp_path: Path) -> None:
     """
     Database, its log, the server's log, a backup without key: while it runs, and when it has ended.
     """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.flows import ECHO, REFUNDS
-from scenarios.site import Caller
+from scenarios.site import CallbackLoop
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
@@ -13,12 +13,12 @@ from wfcore_client import AsyncClient, BadRequest, Client, Conflict, NotFound, U
 
 
 @pytest.fixture
-def client(ann: Caller):
+def client(ann: CallbackLoop):
     with Client(ann.site.server.url, ann.key.text) as made:
         yield made
 
 
-def test_a_whole_execution(ann: Caller, client: Client, tmp_path: Path) -> None:
+def test_a_whole_execution(ann: CallbackLoop, client: Client, tmp_path: Path) -> None:
     """Start, rest, look, decide with edited rows, follow, fetch the result and the file."""
     started = client.start(ann.workflow(REFUNDS), {"customer": "Ann"})
     assert client.rest(started.execution_id).status is ExecutionStatus.AWAITING_APPROVAL
@@ -36,7 +36,7 @@ def test_a_whole_execution(ann: Caller, client: Client, tmp_path: Path) -> None:
     assert b'"amount":7' in client.download(artifact, tmp_path / "paid").read_bytes()
 
 
-def test_refusals_are_typed(ann: Caller, client: Client) -> None:
+def test_refusals_are_typed(ann: CallbackLoop, client: Client) -> None:
     """Each refusal is an exception of its own with the server's words."""
     workflow_id = ann.workflow(REFUNDS)
     with pytest.raises(NotFound, match="404"):
@@ -50,7 +50,7 @@ def test_refusals_are_typed(ann: Caller, client: Client) -> None:
         stranger.list_workflows()
 
 
-def test_the_same_key_starts_once(ann: Caller, client: Client) -> None:
+def test_the_same_key_starts_once(ann: CallbackLoop, client: Client) -> None:
     """With an idempotency key a start may be sent again, and starts nothing then."""
     workflow_id = ann.workflow(ECHO)
     first, second = (client.start(workflow_id, idempotency_key="once") for _ in range(2))
@@ -58,7 +58,7 @@ def test_the_same_key_starts_once(ann: Caller, client: Client) -> None:
     assert client.list_executions(workflow_id).total == 1
 
 
-async def test_asyncio(ann: Caller) -> None:
+async def test_asyncio(ann: CallbackLoop) -> None:
     """The client for asyncio does the same."""
     workflow_id = ann.workflow(ECHO)
     async with AsyncClient(ann.site.server.url, ann.key.text) as client:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scenarios.site import Caller
+from scenarios.site import CallbackLoop
 from wfcore.model.workflow import Language
 from wfserver.definition import interpreters
 
@@ -46,7 +46,7 @@ COMMAND = (
 
 
 @pytest.mark.parametrize("language", Language)
-def test_language(ann: Caller, language: Language) -> None:
+def test_language(ann: CallbackLoop, language: Language) -> None:
     """A step in this language runs with its variables and leaves output and file. CS-1, DF-5."""
     state = interpreters().find(language)
     if language is not Language.COMMAND and not state.available:

@@ -11,7 +11,7 @@ import pytest
 
 from scenarios.flows import REVIEW, SLOW
 from scenarios.process import ledger, until
-from scenarios.site import Caller, Site
+from scenarios.site import CallbackLoop, Site
 from wfcore.model.access import Plan, Principal
 from wfcore.model.execution import TriggerSource
 from wfcore.testing.contracts.steps import alive
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-def test_what_was_given_stays_good(site: Site, ann: Caller) -> None:
+def test_what_was_given_stays_good(site: Site, ann: CallbackLoop) -> None:
     """Keys, sessions, links, first answers and open questions outlive the server. IK-1, EX-15."""
     flow, session = ann.workflow(REVIEW), ann.sign_in()
     artifact = ann.workflow(
@@ -64,7 +64,7 @@ def test_what_was_given_stays_good(site: Site, ann: Caller) -> None:
     assert ann.result(execution_id)["output"] == "done"
 
 
-def test_sigterm(site: Site, ann: Caller) -> None:
+def test_sigterm(site: Site, ann: CallbackLoop) -> None:
     """A running step may end after SIGTERM; the next server goes on with the next step. EX-15."""
     noted, names = ledger(site.shared), [f"s{number}" for number in range(30)]
     step = f"echo $WF_STEP_NAME >> {noted}; until [ -e {site.shared}/go ]; do sleep 0.05; done"
@@ -87,7 +87,7 @@ def _readiness(site: Site) -> int:
     return httpx.get(f"{site.server.url}/readyz").status_code
 
 
-def test_interrupted(site: Site, ann: Caller) -> None:
+def test_interrupted(site: Site, ann: CallbackLoop) -> None:
     """What an API caller started is never run again: INTERRUPTED, then FAILED. EX-13, EX-14."""
     execution_id = ann.start(ann.workflow(SLOW))
     until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"), 10)
@@ -103,7 +103,7 @@ def test_interrupted(site: Site, ann: Caller) -> None:
     assert kinds.count("step.started") == 1
 
 
-def test_resumed(site: Site, ann: Caller) -> None:
+def test_resumed(site: Site, ann: CallbackLoop) -> None:
     """What somebody started by hand is resumed by the service. EX-12."""
     noted = ledger(site.shared)
     flow = ann.workflow(NOTED.format(folder=site.shared))
@@ -138,7 +138,7 @@ def test_quota_over_a_kill(site: Site) -> None:
     assert 0 < body["retryAfterSeconds"] <= 60
 
 
-def _hundred(site: Site, ann: Caller) -> list[int | None]:
+def _hundred(site: Site, ann: CallbackLoop) -> list[int | None]:
     """The statuses of 100 requests; None where the server was killed before it answered."""
 
     def ask() -> int | None:

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from scenarios.flows import REVIEW
-from scenarios.site import PASSWORD, Caller, Site
+from scenarios.site import PASSWORD, CallbackLoop, Site
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import read_audit
 
@@ -38,7 +38,7 @@ def audit(site: Site) -> str:
     return repr(site.do(lambda services: read_audit(services, EpochMs(0), None, 10_000)))
 
 
-def test_secret_variables(ann: Caller) -> None:
+def test_secret_variables(ann: CallbackLoop) -> None:
     """A secret that a step says aloud is masked in events, errors, results and lists. SC-1."""
     flow = ann.workflow(LEAKY)
     path = f"/api/v1/workflows/{flow}/executions?wait=20"
@@ -62,7 +62,7 @@ def test_secret_variables(ann: Caller) -> None:
     assert TOKEN not in ann.site.server.log.read_text()
 
 
-def test_credentials_are_written_nowhere(site: Site, ann: Caller) -> None:
+def test_credentials_are_written_nowhere(site: Site, ann: CallbackLoop) -> None:
     """No key, secret or password is in logs, audit, errors, or the data folder. SC-4."""
     execution_id, approval_id = ann.paused(ann.workflow(REVIEW))
     hook = ann.webhook(ann.workflow(REVIEW), secret=WEBHOOK_SECRET)

@@ -15,7 +15,7 @@ import pytest
 from scenarios import process as processes
 from scenarios.flows import REVIEW, SLOW
 from scenarios.process import until
-from scenarios.site import Caller, Site, told
+from scenarios.site import CallbackLoop, Site, told
 from wfcore.model.webhook import Webhook
 from wfcore.testing.contracts.steps import alive
 
@@ -32,7 +32,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         yield lambda settings: stack.enter_context(closing(Site(tmp_path / "data", settings)))
 
 
-def running(ann: Caller) -> str:
+def running(ann: CallbackLoop) -> str:
     """An execution whose step runs, for ten minutes if nobody ends it."""
     execution_id = ann.start(ann.workflow(SLOW))
     until(lambda: alive(f"WF_EXECUTION_ID={execution_id}"), 20)
@@ -185,7 +185,7 @@ def test_a_close_that_hangs_is_not_waited_for(tmp_path: Path, how: str) -> None:
 
 def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
     """
-    Where the folder of workers' locks cannot be used, readiness and metrics name the dispatcher,
+    Where the folder of workers' locks cannot be used, readiness and metrics name the worker,
     SIGTERM ends the server, and it begins as soon as the folder can be used.
     """
     data = tmp_path / "data"
@@ -194,9 +194,9 @@ def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
     with closing(Site(data, {"WFCORE_DRAIN": "0s"})) as site:
         until(lambda: readiness(site) == 503, 10)
         body = httpx.get(f"{site.server.url}/readyz").json()
-        assert body == {"error": "the dispatcher is down (StoreUnavailable)"}
+        assert body == {"error": "the worker is down (StoreUnavailable)"}
         assert 'wfcore_loop_up{loop="dispatcher"} 0.0' in metrics(site)
-        assert 'wfcore_loop_up{loop="sweeper"} 1.0' in metrics(site)
+        assert 'wfcore_loop_up{loop="scheduler"} 1.0' in metrics(site)
         ann = site.caller()
         execution_id = ann.start(ann.workflow("steps: [{name: a, kind: delay, duration: 1ms}]"))
         site.server.process.send_signal(signal.SIGTERM)
@@ -237,7 +237,7 @@ def test_a_dispatcher_that_takes_nothing_is_seen(
     ann.start(ann.workflow(SLOW))
     until(lambda: readiness(site) == 503, 20)
     said = httpx.get(f"{site.server.url}/readyz").json()["error"]
-    assert said.startswith("the dispatcher leaves executions that were due ")
+    assert said.startswith("the worker leaves executions that were due ")
 
 
 def test_a_full_server_is_ready(begin: Begin) -> None:

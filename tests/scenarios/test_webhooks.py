@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from scenarios.flows import ECHO
-from scenarios.site import PASSWORD, Caller, Site, signed
+from scenarios.site import PASSWORD, CallbackLoop, Site, signed
 from wfcore.model.access import Plan
 
 SECRET = "a shared secret of the legacy kind"
@@ -16,7 +16,7 @@ SECRET = "a shared secret of the legacy kind"
 class Console:
     """What somebody does at the console, signed in."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: CallbackLoop) -> None:
         self.caller = caller
         self.headers = caller.sign_in()
 
@@ -31,11 +31,11 @@ class Console:
         )
 
 
-def trigger(caller: Caller, webhook_id: str, body: Any = None) -> int:
+def trigger(caller: CallbackLoop, webhook_id: str, body: Any = None) -> int:
     return caller.post(f"/api/webhooks/{webhook_id}/trigger", body).status_code
 
 
-def test_from_creation_to_deletion(ann: Caller) -> None:
+def test_from_creation_to_deletion(ann: CallbackLoop) -> None:
     """A webhook is made, triggers, is changed, counted and deleted at the console. WH-9, WH-2."""
     console = Console(ann)
     hook = console.create(ann.workflow(ECHO), variableMapping={"word": "text"}).json()
@@ -65,7 +65,7 @@ def test_from_creation_to_deletion(ann: Caller) -> None:
     assert trigger(ann, hook["id"]) == 404
 
 
-def test_strangers(ann: Caller, bob: Caller) -> None:
+def test_strangers(ann: CallbackLoop, bob: CallbackLoop) -> None:
     """Only its owner sees a webhook; making one needs EDIT and a key of one's own. WH-6, WH-12."""
     flow = ann.workflow(ECHO)
     hook = Console(ann).create(flow).json()
@@ -78,14 +78,14 @@ def test_strangers(ann: Caller, bob: Caller) -> None:
     assert console.create(bob.workflow(ECHO), apiKeyId=ann.key.key.id).status_code == 400
 
 
-def test_bound_key(ann: Caller, bob: Caller) -> None:
+def test_bound_key(ann: CallbackLoop, bob: CallbackLoop) -> None:
     """Only the bound key triggers; another key of the account or elsewhere is 401. WH-1."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
-    other = Caller(ann.site, ann.account, ann.site.key(ann.account))
+    other = CallbackLoop(ann.site, ann.account, ann.site.key(ann.account))
     assert [trigger(who, hook.id) for who in (ann, other, bob)] == [202, 401, 401]
 
 
-def test_signature_mode(site: Site, ann: Caller) -> None:
+def test_signature_mode(site: Site, ann: CallbackLoop) -> None:
     """A signature of the raw bytes opens, with or without prefix, and nothing else. SG-1, SG-2."""
     hook = ann.webhook(ann.workflow(ECHO), secret=SECRET)
     path = f"/api/webhooks/{hook.id}/trigger"
@@ -101,7 +101,7 @@ def test_signature_mode(site: Site, ann: Caller) -> None:
     assert ann.post(path).status_code == 401
 
 
-def test_one_way_to_key_mode(site: Site, ann: Caller) -> None:
+def test_one_way_to_key_mode(site: Site, ann: CallbackLoop) -> None:
     """A bound webhook takes no signature any more, and stays bound. WH-7, WH-11."""
     hook = ann.webhook(ann.workflow(ECHO), secret=SECRET)
     console = Console(ann)
@@ -114,7 +114,7 @@ def test_one_way_to_key_mode(site: Site, ann: Caller) -> None:
     assert console("PUT", f"/{hook.id}", {"apiKeyId": None}).status_code == 409
 
 
-def test_payloads(ann: Caller) -> None:
+def test_payloads(ann: CallbackLoop) -> None:
     """Only top-level scalars become variables; anything but a JSON object is 400. VM-1, LM-3."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
     path = f"/api/webhooks/{hook.id}/trigger"
@@ -145,7 +145,7 @@ def test_limit_of_the_plan(site: Site) -> None:
     assert console.create(flow).status_code == 200
 
 
-def test_session(site: Site, ann: Caller) -> None:
+def test_session(site: Site, ann: CallbackLoop) -> None:
     """A session is for the console, a key for the API, and neither for the other. AU-8, SE-3."""
     site.set_account(ann.account, password=PASSWORD)
     body = {"email": ann.account.email, "password": PASSWORD}
@@ -165,7 +165,7 @@ def test_session(site: Site, ann: Caller) -> None:
     assert site.http.get("/api/session", headers=session).status_code == 401
 
 
-def test_wrong_passwords(site: Site, ann: Caller) -> None:
+def test_wrong_passwords(site: Site, ann: CallbackLoop) -> None:
     """Ten wrong passwords lock the login, for the right one too. SE-2."""
     site.set_account(ann.account, password=PASSWORD)
     body = {"email": ann.account.email, "password": "not this one"}
@@ -177,7 +177,7 @@ def test_wrong_passwords(site: Site, ann: Caller) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/webhooks/{}/trigger", "/api/webhook-trigger/{}"])
-def test_order_of_checks(ann: Caller, path: str) -> None:
+def test_order_of_checks(ann: CallbackLoop, path: str) -> None:
     """Existence, size, credentials, status, body: the first that fails answers. WH-13."""
     hook = ann.webhook(ann.workflow(ECHO), api_key_id=ann.key.key.id)
     url, large = path.format(hook.id), b"x" * 1_048_577

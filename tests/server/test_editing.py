@@ -29,7 +29,7 @@ def approval(*rows: dict[str, Json], allow_add: bool = False, key: str | None = 
     return make.approval(groups=(group,))
 
 
-class Desk:
+class UnitOfWork:
     """An editor on one group, with what it came to."""
 
     def __init__(self, asked: Approval | None = None) -> None:
@@ -37,7 +37,7 @@ class Desk:
         self.group = self.draft.approval.groups[0]
         self._editor = Editor(self.draft, self.group)
 
-    def type(self, *lines: str) -> "Desk":
+    def type(self, *lines: str) -> "UnitOfWork":
         for line in lines:
             self.reply = self._editor.obey(line)
         return self
@@ -75,7 +75,7 @@ class Desk:
 )
 def test_a_cell_is_changed(line: str, number: int, key: str, value: Json) -> None:
     """Keys and headings may hold blanks, quoted or not; the longest name counts; types are read."""
-    desk = Desk().type(line)
+    desk = UnitOfWork().type(line)
     assert (desk.row(number)[key], list(desk.reply.rows)) == (value, [number])
     assert desk.row(number)["iban"] == f"DE{number}"
     desk.draft.check()
@@ -106,12 +106,12 @@ def test_a_cell_is_changed(line: str, number: int, key: str, value: Json) -> Non
 )
 def test_a_mistake_is_told_at_once(line: str, why: str) -> None:
     """Types, options, required and read-only cells are checked line by line; nothing is changed."""
-    assert why in Desk().refused(line)
+    assert why in UnitOfWork().refused(line)
 
 
 def test_changes_are_taken_back_one_by_one() -> None:
     """`undo` takes back the last change, again the one before; then nothing was edited."""
-    desk = Desk().type("A 1 amount 1", "drop A 1 b", "A 1 amount 2")
+    desk = UnitOfWork().type("A 1 amount 1", "drop A 1 b", "A 1 amount 2")
     assert desk.row(1)["amount"] == 2
     assert len(desk.draft.rows(desk.group)) == 2
     assert desk.type("undo").row(1)["amount"] == 1
@@ -121,14 +121,14 @@ def test_changes_are_taken_back_one_by_one() -> None:
 
 def test_numbers_stay_while_rows_are_dropped() -> None:
     """Without a row key rows go by their numbers, and keep them."""
-    desk = Desk(approval(key=None)).type("drop 1", "2 amount 9")
+    desk = UnitOfWork(approval(key=None)).type("drop 1", "2 amount 9")
     assert desk.row(2)["amount"] == 9
     assert list(desk.draft.rows(desk.group)) == [2, 3]
 
 
 def test_rows_are_added_where_that_is_allowed() -> None:
     """`add KEY` makes a row whose every cell may be filled; a key that is there is refused."""
-    desk = Desk(approval(allow_add=True)).type("add B 7", "B 7 amount 3", "B 7 paid by Dee")
+    desk = UnitOfWork(approval(allow_add=True)).type("add B 7", "B 7 amount 3", "B 7 paid by Dee")
     assert desk.row(4) == {"id": "B 7", "amount": 3, "paid by": "Dee"}
     desk.draft.check()
     assert "there is a row A 1 already" in desk.refused("add A 1")
@@ -138,20 +138,20 @@ def test_rows_are_added_where_that_is_allowed() -> None:
 def test_a_row_key_cannot_be_made_another_row() -> None:
     """A key that may be edited is checked at once by the rule of the approval."""
     keyed = Group("orders", "Orders", (Column("id", "Id"),), ({"id": "a"}, {"id": "b"}), "id")
-    desk = Desk(make.approval(groups=(keyed,)))
+    desk = UnitOfWork(make.approval(groups=(keyed,)))
     assert "Id" in desk.refused("a id c")
 
 
 def test_rows_without_columns_take_any_json() -> None:
     """Where no columns are declared, each name in the rows is one."""
     plain = Group("g", "G", (), ({"a": 1, "b c": None},))
-    desk = Desk(make.approval(groups=(plain,))).type("1 a [2]", "1 b c why not")
+    desk = UnitOfWork(make.approval(groups=(plain,))).type("1 a [2]", "1 b c why not")
     assert desk.row(1) == {"a": [2], "b c": "why not"}
 
 
 def test_comment_find_and_help() -> None:
     """The comment is kept, rows are found by what they hold, and help lists every command."""
-    desk = Desk().type("comment looks fine")
+    desk = UnitOfWork().type("comment looks fine")
     assert desk.draft.comment == "looks fine"
     assert list(desk.type("find cid").reply.rows) == [3]
     assert "no row holds" in desk.type("find xyz").reply.text
@@ -161,6 +161,6 @@ def test_comment_find_and_help() -> None:
 def test_ten_thousand_rows_are_edited_in_pages() -> None:
     """`rows N` begins there; a cell at the end is changed and checked."""
     many = tuple({"id": f"r{n}", "amount": n} for n in range(10_000))
-    desk = Desk(approval(*many)).type("rows 9990")
+    desk = UnitOfWork(approval(*many)).type("rows 9990")
     assert desk.reply.rows[0] == 9_990
     assert desk.type("r9999 amount 1").row(10_000)["amount"] == 1

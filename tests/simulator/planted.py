@@ -21,7 +21,7 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Slots
 from wfcore.rules.execution import children, interruption, machine
 from wfcore.rules.execution.fold import advance
-from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
 from wfcore.usecases import stage
@@ -150,17 +150,17 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
 
     targets: Any = machine.EXECUTION._targets
     cancelled, facts = ExecutionStatus.CANCELLED, machine
-    ends = (facts.StepDone, facts.StepFailed, facts.StepRetrying, facts.Broke, facts.Spent)
+    ends = (facts.StepDone, facts.StepFailed, facts.StepRetrying, facts.Failed, facts.UsageRecorded)
     for fact in (*ends, facts.Claimed):
         patch.setitem(targets, (cancelled, fact), cancelled)
     patch.setattr(running, "_leased", leased)
     patch.setattr(running, "_runs", lambda run, step, *which: True)
-    patch.setattr(Dispatcher, "stop_steps", lambda self, execution_id: None)
+    patch.setattr(Worker, "stop_steps", lambda self, execution_id: None)
 
 
 def place_is_kept(patch: pytest.MonkeyPatch) -> None:
     """An execution that has ended keeps its worker, and the worker one place less."""
-    collect = stage.collect
+    collect = stage.stage
 
     async def keeping(unit: Any, outcome: Any, now: Any) -> Any:
         before = await unit.executions.get(outcome.record.id)
@@ -173,13 +173,13 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_polls(patch: pytest.MonkeyPatch) -> None:
     """A dispatcher that nobody wakes never looks: a lost hint is lost work."""
-    look = Dispatcher._claim_all
+    look = Worker._claim_all
 
-    async def claims(self: Dispatcher) -> int:
+    async def claims(self: Worker) -> int:
         await look(self)
         return 10**9
 
-    patch.setattr(Dispatcher, "_claim_all", claims)
+    patch.setattr(Worker, "_claim_all", claims)
 
 
 def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -194,10 +194,10 @@ def recovery_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 def heartless(patch: pytest.MonkeyPatch) -> None:
     """Leases are never extended: long steps are taken for lost."""
 
-    async def keep(self: Dispatcher) -> None:
+    async def keep(self: Worker) -> None:
         """Do nothing."""
 
-    patch.setattr(Dispatcher, "keep_leases", keep)
+    patch.setattr(Worker, "keep_leases", keep)
 
 
 def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             definition = await sweeping.definition_of(unit, run.workflow_id, run.revision)
             lost_it = interruption.loss(run, definition, now, services.policy.grace_ms)
             outcome = advance(run, lost_it, now)
-            await stage.collect(unit, outcome, now)
+            await stage.stage(unit, outcome, now)
             await unit.commit()
 
     patch.setattr(sweeping, "_recover", sweeping.retried(recover))

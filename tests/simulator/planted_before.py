@@ -12,7 +12,7 @@ import pytest
 from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
 from wfcore.ports.store import Slots
-from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.time import later
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker as running
@@ -27,15 +27,15 @@ def torn_reads(patch: pytest.MonkeyPatch) -> None:
     def apart(kind: str, id: str) -> Iterator[None]:
         yield
 
-    patch.setattr(approvals, "read_together", apart)
-    patch.setattr(expiry, "read_together", apart)
+    patch.setattr(approvals, "stale_if_illegal", apart)
+    patch.setattr(expiry, "stale_if_illegal", apart)
 
 
 def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
     """What is only beginning is not kept alive, however long that takes."""
-    keep_all = Dispatcher.keep_leases
+    keep_all = Worker.keep_leases
 
-    async def keep(self: Dispatcher) -> None:
+    async def keep(self: Worker) -> None:
         beginning = {id: held for id, held in self.held.items() if not held.steps}
         for id in beginning:
             del self.held[id]
@@ -44,7 +44,7 @@ def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
         finally:
             self.held.update(beginning)
 
-    patch.setattr(Dispatcher, "keep_leases", keep)
+    patch.setattr(Worker, "keep_leases", keep)
 
 
 def late_claims_begin(patch: pytest.MonkeyPatch) -> None:

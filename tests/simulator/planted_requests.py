@@ -56,7 +56,7 @@ def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
             unit.approvals.put(evolve(over, version=current.version))
             rejected = machine.Rejected(approval.step_name, approval.id, timed_out=True)
             if run.status is ExecutionStatus.AWAITING_APPROVAL:
-                await stage.collect(unit, advance(run, rejected, now), now)
+                await stage.stage(unit, advance(run, rejected, now), now)
             await unit.commit()
         return True
 
@@ -94,7 +94,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
                 number = current.events + len(told)
                 record = evolve(outcome.record, version=current.version, events=number)
                 again = evolve(outcome, record=record, events=tuple(told))
-                await stage.collect(unit, again, now)
+                await stage.stage(unit, again, now)
                 try:
                     await unit.commit()
                 except Stale:
@@ -106,7 +106,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
 
 def events_get_lost(patch: pytest.MonkeyPatch) -> None:
     """The last event of a cancel is not stored."""
-    collect = stage.collect
+    collect = stage.stage
 
     async def collecting(unit: Any, outcome: Any, now: Any) -> Any:
         return await collect(unit, evolve(outcome, events=outcome.events[:-1]), now)

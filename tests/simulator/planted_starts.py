@@ -21,8 +21,8 @@ def timer_fires_before_it_goes(patch: pytest.MonkeyPatch) -> None:
     fire = firing._fire
 
     async def fires(services: Services, unit: Any, timer: Timer, *more: Any) -> Any:
-        unit._desk.changes.clear()
-        unit._desk.overlay.changes.clear()
+        unit._unit.changes.clear()
+        unit._unit.overlay.changes.clear()
         fired = await fire(services, unit, timer, *more)
         async with services.store.unit() as after:
             after.timers.delete(timer)
@@ -58,10 +58,10 @@ def timer_id_by_chance(patch: pytest.MonkeyPatch) -> None:
     """The next timer of a schedule is stored without asking whether it is there."""
 
     def put(self: Timers, record: Timer) -> None:
-        self.desk.collect(lambda overlay: overlay.set(TIMERS, record.id, record))
+        self.unit.collect(lambda overlay: overlay.set(TIMERS, record.id, record))
 
     def delete(self: Timers, record: Timer) -> None:
-        self.desk.collect(lambda overlay: overlay.set(TIMERS, record.id, None))
+        self.unit.collect(lambda overlay: overlay.set(TIMERS, record.id, None))
 
     patch.setattr(Timers, "put", put)
     patch.setattr(Timers, "delete", delete)

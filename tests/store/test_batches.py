@@ -11,7 +11,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_store.batcher import MOST, Gathering
+from adapters_store.batcher import MOST, Batcher
 from adapters_store.sqlite import writer
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, StoreUnavailable
@@ -224,23 +224,23 @@ async def test_what_fails_alone_writes_nothing(store: SqliteStore) -> None:
 async def test_gathering_waits_while_more_comes_and_no_longer() -> None:
     """What comes in successive turns is handed over together, in order, once a turn is quiet."""
     handed: list[list[int]] = []
-    gathering = Gathering[int](handed.append, quiet_turns=2)
+    batcher = Batcher[int](handed.append, quiet_turns=2)
     for number in range(5):
-        gathering.add(number)
+        batcher.add(number)
         await asyncio.sleep(0)
     assert handed == []
     for _ in range(4):
         await asyncio.sleep(0)
     assert handed == [[0, 1, 2, 3, 4]]
-    gathering.flush()
+    batcher.flush()
     assert len(handed) == 1
 
 
 async def test_gathering_hands_over_when_there_is_enough() -> None:
     """However many turns bring more, at most so many wait."""
     handed: list[list[int]] = []
-    gathering = Gathering[int](handed.append, quiet_turns=1_000)
+    batcher = Batcher[int](handed.append, quiet_turns=1_000)
     for number in range(MOST):
-        gathering.add(number)
+        batcher.add(number)
     await asyncio.sleep(0)
     assert [len(some) for some in handed] == [MOST]

@@ -19,7 +19,7 @@ from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.signature import sign
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
-from wfcore.usecases.accounts.authenticate import Carried
+from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import starting
 from wfcore.usecases.webhooks import webhooks
@@ -28,8 +28,8 @@ from wfcore.usecases.webhooks.webhooks import Change, NewWebhook
 HERE = Origin("/here", "127.0.0.1", "req-1")
 
 
-def bearer(key: str) -> Carried:
-    return Carried(authorization=(f"Bearer {key}",))
+def bearer(key: str) -> Credentials:
+    return Credentials(authorization=(f"Bearer {key}",))
 
 
 async def enter(world: World, key: str, scope: Scope = Scope.WORKFLOW_READ) -> None:
@@ -77,7 +77,7 @@ async def test_a_key_in_a_path_is_not_kept(world: World) -> None:
     key = await world.key((await world.account()).account)
     origin = Origin(f"/api/v1/workflows/{key}")
     with pytest.raises(Unauthenticated):
-        await authenticate.admit(world.services, Carried(), Scope.WORKFLOW_READ, origin)
+        await authenticate.admit(world.services, Credentials(), Scope.WORKFLOW_READ, origin)
     async with world.services.store.view() as view:
         entries = await view.audit.list(EpochMs(0), None, 1_000)
     assert entries[-1].path == "/api/v1/workflows/wfk_***"
@@ -150,7 +150,7 @@ async def test_a_rotated_key_overlaps_for_a_day(world: World) -> None:
 
 
 async def knock_at(
-    world: World, webhook: Webhook, carried: Carried, signature: str | None, body: bytes
+    world: World, webhook: Webhook, carried: Credentials, signature: str | None, body: bytes
 ) -> None:
     headers = {} if signature is None else {"x-webhook-signature": [signature]}
     services = world.services
@@ -166,7 +166,7 @@ async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:
     new = NewWebhook(await world.workflow(ann, code("one")), "hook", issued.key.id)
     webhook = await webhooks.create_webhook(world.services, ann, new)
 
-    async def knock(carried: Carried, signature: str | None = None) -> None:
+    async def knock(carried: Credentials, signature: str | None = None) -> None:
         await knock_at(world, webhook, carried, signature, b"{}")
 
     await knock(bearer(issued.text))
@@ -174,7 +174,7 @@ async def test_a_webhook_opens_for_its_bound_key_alone(world: World) -> None:
         await knock(bearer(other))
     assert await last_reason(world) == "not_bound_key"
     with pytest.raises(Unauthenticated):
-        await knock(Carried(), sign("", b"{}"))
+        await knock(Credentials(), sign("", b"{}"))
 
 
 async def test_a_signed_webhook_opens_for_its_signature_alone(world: World) -> None:
@@ -187,16 +187,16 @@ async def test_a_signed_webhook_opens_for_its_signature_alone(world: World) -> N
     body = b'{"a": 1}'
     good = sign("s3cret", body)
     for header in (good, f"sha256={good}", f"sha256={good.upper()}"):
-        await knock_at(world, webhook, Carried(), header, body)
+        await knock_at(world, webhook, Credentials(), header, body)
     for header in (None, "", "sha256=", good[:-1], sign("s3cret", body + b" ")):
         with pytest.raises(Unauthenticated):
-            await knock_at(world, webhook, Carried(), header, body)
+            await knock_at(world, webhook, Credentials(), header, body)
     issued = await keys.create_key(world.services, ann.account.id, "k", [Scope.WEBHOOK_TRIGGER])
     bound = await webhooks.update_webhook(
         world.services, ann, webhook.id, Change(api_key_id=issued.key.id)
     )
     with pytest.raises(Unauthenticated):
-        await knock_at(world, bound, Carried(), good, body)
+        await knock_at(world, bound, Credentials(), good, body)
     with pytest.raises(Conflict):
         await webhooks.update_webhook(world.services, ann, webhook.id, Change(api_key_id=None))
 

@@ -6,7 +6,7 @@ from attrs import evolve
 from usecases.conftest import World, code
 from wfcore.model.access import Principal, Scope
 from wfcore.model.callback import Callback, CallbackStatus
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions import callbacks
@@ -40,10 +40,10 @@ async def test_an_answer_to_an_older_attempt_is_not_recorded(world: World) -> No
     world.clock.advance(DELAYS[0])
     (newer,) = await take_calls(world.services, 8)
     taken = await stored(world, run_id)
-    for late in (Answer(200), Answer(410), Answer(500)):
+    for late in (CallbackAnswer(200), CallbackAnswer(410), CallbackAnswer(500)):
         assert await settle_call(world.services, older, late) is None
         assert await stored(world, run_id) == taken
-    await settle_call(world.services, newer, Answer(503))
+    await settle_call(world.services, newer, CallbackAnswer(503))
     settled = await stored(world, run_id)
     assert (settled.status, settled.last_error) == (CallbackStatus.PENDING, "answered 503")
 
@@ -92,14 +92,17 @@ async def test_what_was_not_sent_is_no_attempt(world: World) -> None:
     for _ in range(12):
         (call,) = await take_calls(world.services, 8)
         for _ in range(2):
-            await settle_call(world.services, call, Answer(postponed="no descriptors"))
+            await settle_call(world.services, call, CallbackAnswer(postponed="no descriptors"))
         put_off = await stored(world, run_id)
         assert (put_off.attempts, put_off.last_error) == (0, "no descriptors")
         assert not await take_calls(world.services, 8)
         world.clock.advance(DELAYS[0])
     (again,) = await take_calls(world.services, 8)
     begun = await stored(world, run_id)
-    assert (begun.attempts, await settle_call(world.services, call, Answer(500))) == (1, None)
+    assert (begun.attempts, await settle_call(world.services, call, CallbackAnswer(500))) == (
+        1,
+        None,
+    )
     assert await stored(world, run_id) == begun
-    await settle_call(world.services, again, Answer(204))
+    await settle_call(world.services, again, CallbackAnswer(204))
     assert (await stored(world, run_id)).status is CallbackStatus.DELIVERED

@@ -29,7 +29,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.step_jobs import NotRendered, artifact_of, created, job_for
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 RUN = make.execution("e1", variables={"who": "Ann", "n": 3}, monitored=True, fence=4)
 WHO = "{{ variables.who }}"
@@ -91,7 +91,7 @@ def test_every_hint_goes_to_whom_it_is_for() -> None:
     """Each names the execution that it means; steps to start are the caller's."""
     hints, start = NotedHints(), StartStep("one", 1)
     effects = (LogGrew("a"), StopSteps("b"), LookAgain("c"), WakeRunner(), start, DeadlineSet())
-    assert hint(hints, "e1", effects) == (start,)
+    assert notify(hints, "e1", effects) == (start,)
     assert hints.told == [
         ("events", "e1"),
         ("events", "a"),
@@ -112,7 +112,7 @@ async def test_of_children_that_nobody_waits_for_each_that_goes_on_ends() -> Non
         parent = await unit.executions.get("e1")
         assert parent is not None
         children = CancelChildren(("gone", "c1", "done", "c2"))
-        outcome = await collect(unit, Outcome(parent, effects=(children,)), NOW)
+        outcome = await stage(unit, Outcome(parent, effects=(children,)), NOW)
         await unit.commit()
     assert [one.execution_id for one in outcome.effects if isinstance(one, LogGrew)] == ["c1", "c2"]
     async with store.view() as view:

@@ -1,4 +1,4 @@
-"""The loops of the caller and the sweeper: what a round does, and when the next one comes."""
+"""The loops of the caller and the scheduler: what a round does, and when the next one comes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -7,16 +7,21 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime.engine import retention, scheduler
-from adapters_runtime.engine.callback_loop import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, Caller
+from adapters_runtime.engine.callback_loop import (
+    AT_ONCE,
+    LEFT_OVER_S,
+    LONGEST_PAUSE_S,
+    CallbackLoop,
+)
 from adapters_runtime.engine.retention import Retention
-from adapters_runtime.engine.scheduler import INTERVAL_S, Sweeper
+from adapters_runtime.engine.scheduler import INTERVAL_S, Scheduler
 from adapters_runtime.engine.wakeups import Wakeups
 from usecases.conftest import World, review
 from usecases.test_callbacks import owed, stored
 from wfcore.errors import StoreUnavailable
 from wfcore.model.callback import CallbackStatus
 from wfcore.model.trigger import Refusal
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
 from wfcore.time import SECOND
 from wfcore.usecases.approvals import expiry
@@ -35,9 +40,9 @@ class HeldCourier:
     def __init__(self) -> None:
         self.posted: list[Posted] = []
         self.may_answer = asyncio.Semaphore(0)
-        self.answer: Answer | Exception = Answer(200)
+        self.answer: CallbackAnswer | Exception = CallbackAnswer(200)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         self.posted.append((url, headers, body))
         await self.may_answer.acquire()
         if isinstance(self.answer, Exception):
@@ -52,8 +57,8 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def calling(world: World, courier: HeldCourier) -> AsyncIterator[Caller]:
-    caller = Caller(world.services, courier, Wakeups())
+async def calling(world: World, callback_client: HeldCourier) -> AsyncIterator[CallbackLoop]:
+    caller = CallbackLoop(world.services, callback_client, Wakeups())
     task = asyncio.create_task(caller.run())
     try:
         yield caller
@@ -65,27 +70,27 @@ async def calling(world: World, courier: HeldCourier) -> AsyncIterator[Caller]:
 async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World) -> None:
     """While all places are taken the rest waits; each answer settles its own and frees a place."""
     ids = [await owed(world, f"p{n}@example.org") for n in range(AT_ONCE + 1)]
-    courier = HeldCourier()
-    async with calling(world, courier) as caller:
-        await until(lambda: len(courier.posted) == AT_ONCE)
+    callback_client = HeldCourier()
+    async with calling(world, callback_client) as caller:
+        await until(lambda: len(callback_client.posted) == AT_ONCE)
         assert (await caller._round(), len(caller._calls)) == (LONGEST_PAUSE_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
-        courier.may_answer.release()
-        await until(lambda: len(courier.posted) == AT_ONCE + 1)
+        callback_client.may_answer.release()
+        await until(lambda: len(callback_client.posted) == AT_ONCE + 1)
         for _ in range(AT_ONCE):
-            courier.may_answer.release()
+            callback_client.may_answer.release()
         await until(lambda: caller.loop.oldest_due is None)
     settled = [await stored(world, id) for id in ids]
     assert {one.status for one in settled} == {CallbackStatus.DELIVERED}
-    assert {url for url, _, _ in courier.posted} == {"https://example.org/told"}
-    assert all(headers and body for _, headers, body in courier.posted)
+    assert {url for url, _, _ in callback_client.posted} == {"https://example.org/told"}
+    assert all(headers and body for _, headers, body in callback_client.posted)
 
 
 async def test_a_call_that_a_stop_breaks_off_is_due_again(world: World) -> None:
     """Who ends with calls on their way ends them, and the next process tries them later."""
-    run_id, courier = await owed(world), HeldCourier()
-    async with calling(world, courier) as caller:
-        await until(lambda: courier.posted)
+    run_id, callback_client = await owed(world), HeldCourier()
+    async with calling(world, callback_client) as caller:
+        await until(lambda: callback_client.posted)
         (call,) = caller._calls
     assert call.cancelled()
     callback = await stored(world, run_id)
@@ -96,23 +101,26 @@ async def test_a_call_that_a_stop_breaks_off_is_due_again(world: World) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(410), "a callback was given up"),
-        (Answer(postponed="no descriptor was left"), "a callback waits"),
+        (CallbackAnswer(410), "a callback was given up"),
+        (CallbackAnswer(postponed="no descriptor was left"), "a callback waits"),
         (RuntimeError("a defect"), "a callback broke down"),
         (StoreUnavailable("away"), None),
-        (Answer(200), None),
-        (Answer(503), None),
+        (CallbackAnswer(200), None),
+        (CallbackAnswer(503), None),
     ],
 )
 async def test_of_a_call_that_comes_to_nothing_the_log_tells(
-    world: World, caplog: pytest.LogCaptureFixture, answer: Answer | Exception, said: str | None
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    answer: CallbackAnswer | Exception,
+    said: str | None,
 ) -> None:
     """What nobody tries again, and every defect, has a line that names the execution."""
-    run_id, courier = await owed(world), HeldCourier()
-    courier.answer = answer
-    courier.may_answer.release()
-    async with calling(world, courier) as caller:
-        await until(lambda: courier.posted and not caller._calls)
+    run_id, callback_client = await owed(world), HeldCourier()
+    callback_client.answer = answer
+    callback_client.may_answer.release()
+    async with calling(world, callback_client) as caller:
+        await until(lambda: callback_client.posted and not caller._calls)
         assert caller.loop.up
     told = [(line.getMessage(), vars(line)["execution_id"]) for line in caplog.records]
     assert told == ([(said, run_id)] if said else [])
@@ -122,7 +130,7 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At most half a minute; what is due and was not taken is looked at again in a second."""
-    caller = Caller(world.services, HeldCourier(), Wakeups())
+    caller = CallbackLoop(world.services, HeldCourier(), Wakeups())
     assert (await caller._round(), caller.loop.oldest_due) == (LONGEST_PAUSE_S, None)
     run_id = await owed(world)
     await callbacks.take_calls(world.services, 1)
@@ -152,7 +160,7 @@ async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
     async def keep_leases() -> None:
         before.append(world.clock.now())
 
-    loop = Sweeper(world.services, Wakeups(), keep_leases)
+    loop = Scheduler(world.services, Wakeups(), keep_leases)
     assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
     ann = await world.account()
     await world.start(ann, await world.workflow(ann, review(timeout_ms=10 * SECOND)))
@@ -187,7 +195,7 @@ async def test_what_a_sweep_came_to_is_told(
         return fired
 
     monkeypatch.setattr(scheduler, "sweep", sweep)
-    loop = Sweeper(world.services, Wakeups())
+    loop = Scheduler(world.services, Wakeups())
     ann = await world.account()
     await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))
     await world.take()
@@ -203,15 +211,15 @@ async def test_what_a_sweep_came_to_is_told(
     with pytest.raises(RuntimeError, match="a duty"):
         await loop._round()
     left_out = [line for line in caplog.records if line.getMessage() == "left out of a round"]
-    assert {vars(line)["loop"] for line in left_out} == {"sweeper"}
+    assert {vars(line)["loop"] for line in left_out} == {"scheduler"}
 
 
 def test_each_loop_is_told_by_its_name(world: World) -> None:
     """Whoever reads what is wrong knows of which loop."""
-    caller = Caller(world.services, HeldCourier(), Wakeups())
-    loops = (caller.loop, Sweeper(world.services, Wakeups()).loop, Retention(world.services).loop)
+    caller = CallbackLoop(world.services, HeldCourier(), Wakeups())
+    loops = (caller.loop, Scheduler(world.services, Wakeups()).loop, Retention(world.services).loop)
     said = [loop.trouble(LONG_S) for loop in loops]
-    assert said == [f"the {name} does not run" for name in ("caller", "sweeper", "retention")]
+    assert said == [f"the {name} does not run" for name in ("caller", "scheduler", "retention")]
 
 
 async def test_how_many_executions_went_is_told_once(

@@ -107,7 +107,7 @@ async def test_what_cannot_be_settled_can_be_read(
     assert approval is not None
     assert run is not None
     monkeypatch.setattr(expiry, "expire", failing(error))
-    assert await expiry.settle_all(world.services) == 0
+    assert await expiry.expire_all_due(world.services) == 0
     if isinstance(error, StoreUnavailable):
         assert not await expiry.settle(world.services, approval)
-        assert not await expiry.settle_execution(world.services, run)
+        assert not await expiry.expire_due_of(world.services, run)

@@ -121,7 +121,7 @@ async def test_a_schedule_that_cannot_be_read_here_waits(world: World) -> None:
 async def test_very_many_due_timers_leave_room_for_other_duties(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One sweep fires a batch, the next one the rest; the sweeper is told to come again. CH-1."""
+    """One sweep fires a batch, the next one the rest; the scheduler is told to come again. CH-1."""
     monkeypatch.setattr(firing, "BATCH", 2)
     ann = await world.account()
     first = await world.workflow(ann, code("a"), name="first")
@@ -146,11 +146,11 @@ async def test_a_crash_between_firing_and_its_commit_loses_and_doubles_nothing(
         pass
 
     async def crashing(services: object, unit: object, *rest: object) -> object:
-        await accepted(services, unit, *rest)  # type: ignore[arg-type]
+        await enqueue(services, unit, *rest)  # type: ignore[arg-type]
         raise Crash
 
-    accepted = firing.accepted
-    monkeypatch.setattr(firing, "accepted", crashing)
+    enqueue = firing.enqueue
+    monkeypatch.setattr(firing, "enqueue", crashing)
     for _ in range(3):
         with pytest.raises(Crash):
             await sweeping.sweep(world.services)

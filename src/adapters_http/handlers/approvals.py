@@ -2,7 +2,7 @@
 
 from adapters_http.json import dump_json
 from adapters_http.params import flag, members, oldest_first, page, span
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Reject
@@ -20,69 +20,71 @@ from wfcore.wire.views import (
 )
 
 
-async def list_all(ask: Ask) -> ApprovalPage:
+async def list_all(request: Request) -> ApprovalPage:
     """The approvals that the caller may see, newest first, without their rows."""
-    since, until = span(ask)
+    since, until = span(request)
     where = ApprovalFilter(
-        statuses=members(ask, "status", ApprovalStatus),
-        workflow_id=ask.query("workflowId") or None,
-        execution_id=ask.query("executionId") or None,
+        statuses=members(request, "status", ApprovalStatus),
+        workflow_id=request.query("workflowId") or None,
+        execution_id=request.query("executionId") or None,
         since=since,
         until=until,
-        waiting=flag(ask, "waitingForMe"),
-        oldest_first=oldest_first(ask, "createdAt"),
+        waiting=flag(request, "waitingForMe"),
+        oldest_first=oldest_first(request, "createdAt"),
     )
-    wanted = page(ask, APPROVAL_PAGE, APPROVALS)
-    found = await approvals.list_approvals(ask.services, ask.who, wanted, where)
+    wanted = page(request, APPROVAL_PAGE, APPROVALS)
+    found = await approvals.list_approvals(request.services, request.who, wanted, where)
     return approval_page(found)
 
 
-async def read(ask: Ask) -> ApprovalDetail | bytes:
+async def read(request: Request) -> ApprovalDetail | bytes:
     """One approval with rows, columns and history."""
-    found = await approvals.read_approval(ask.services, ask.who, ask.params["id"])
-    return await _detail(ask, found)
+    found = await approvals.read_approval(request.services, request.who, request.params["id"])
+    return await _detail(request, found)
 
 
-async def _detail(ask: Ask, approval: Approval) -> ApprovalDetail | bytes:
+async def _detail(request: Request, approval: Approval) -> ApprovalDetail | bytes:
     """The detail; that of many rows encoded already, aside of the event loop."""
     if not has_many_rows(approval):
         return approval_detail(approval)
-    return await ask.services.offload(lambda: dump_json(plain(approval_detail(approval))))
+    return await request.services.offload(lambda: dump_json(plain(approval_detail(approval))))
 
 
-async def of_execution(ask: Ask) -> ExecutionApprovals:
+async def of_execution(request: Request) -> ExecutionApprovals:
     """All approvals of one execution, without their rows."""
-    id = ask.params["executionId"]
-    return execution_approvals(await approvals.approvals_of(ask.services, ask.who, id))
+    id = request.params["executionId"]
+    return execution_approvals(await approvals.approvals_of(request.services, request.who, id))
 
 
-async def approve(ask: Ask) -> ApprovalDetail | bytes:
+async def approve(request: Request) -> ApprovalDetail | bytes:
     """Release the rows, edited or as they are."""
-    body = ask.body
-    return await _decided(ask, Approve(body.edited_items), body.expected_items_hash)
+    body = request.body
+    return await _decided(request, Approve(body.edited_items), body.expected_items_hash)
 
 
-async def reject(ask: Ask) -> ApprovalDetail | bytes:
+async def reject(request: Request) -> ApprovalDetail | bytes:
     """Stop the execution."""
-    return await _decided(ask, Reject())
+    return await _decided(request, Reject())
 
 
 async def _decided(
-    ask: Ask, decision: Approve | Reject, items_hash: str | None = None
+    request: Request, decision: Approve | Reject, items_hash: str | None = None
 ) -> ApprovalDetail | bytes:
-    asked = Decide(ask.params["id"], decision, DecisionSource.API, ask.body.comment, items_hash)
-    return await _detail(ask, await _decide(ask, asked))
+    asked = Decide(
+        request.params["id"], decision, DecisionSource.API, request.body.comment, items_hash
+    )
+    return await _detail(request, await _decide(request, asked))
 
 
-async def respond(ask: Ask) -> DecisionView:
+async def respond(request: Request) -> DecisionView:
     """The decision of an external system."""
-    decision = Approve() if ask.body.decision is Verdict.APPROVE else Reject()
-    body = ask.body
+    decision = Approve() if request.body.decision is Verdict.APPROVE else Reject()
+    body = request.body
     asked = Decide(
         body.approval_id, decision, DecisionSource.WEBHOOK, body.comment, body.expected_items_hash
     )
-    return decision_view(await _decide(ask, asked), body.decision)
+    return decision_view(await _decide(request, asked), body.decision)
 
 
-async def _decide(ask: Ask, asked: Decide) -> Approval:
-    return await approvals.decide_approval(ask.services, ask.who, asked, ask.origin)
+async def _decide(request: Request, asked: Decide) -> Approval:
+    return await approvals.decide_approval(request.services, request.who, asked, request.origin)

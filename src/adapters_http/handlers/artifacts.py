@@ -5,7 +5,7 @@ from functools import partial
 from starlette.responses import Response
 
 from adapters_http.downloads import download_response
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.model.artifact import Artifact
 from wfcore.time import EpochMs
@@ -16,47 +16,55 @@ from wfcore.wire.shapes import ArtifactList, ArtifactView
 from wfcore.wire.views import artifact_view
 
 
-async def list_all(ask: Ask) -> ArtifactList:
+async def list_all(request: Request) -> ArtifactList:
     """The artifacts of an execution, newest first."""
-    found = await artifacts.list_artifacts(ask.services, ask.who, ask.params["id"])
-    return ArtifactList([_view(ask, one) for one in found], len(found))
+    found = await artifacts.list_artifacts(request.services, request.who, request.params["id"])
+    return ArtifactList([_view(request, one) for one in found], len(found))
 
 
-async def read(ask: Ask) -> ArtifactView:
+async def read(request: Request) -> ArtifactView:
     """One artifact's metadata."""
-    id, artifact_id = ask.params["id"], ask.params["aid"]
-    return _view(ask, await artifacts.read_artifact(ask.services, ask.who, id, artifact_id))
+    id, artifact_id = request.params["id"], request.params["aid"]
+    return _view(
+        request, await artifacts.read_artifact(request.services, request.who, id, artifact_id)
+    )
 
 
-def _view(ask: Ask, artifact: Artifact) -> ArtifactView:
-    link = artifacts.link(ask.services, artifact)
-    execution = f"{ask.base_path}/api/executions/{artifact.execution_id}"
+def _view(request: Request, artifact: Artifact) -> ArtifactView:
+    link = artifacts.link(request.services, artifact)
+    execution = f"{request.base_path}/api/executions/{artifact.execution_id}"
     path = f"{execution}/artifacts/{artifact.id}/download"
     url = f"{path}?expires={link.expires}&signature={link.signature}"
     return artifact_view(artifact, url)
 
 
-async def download(ask: Ask) -> Response:
+async def download(request: Request) -> Response:
     """The content, by a signed link or by the credentials that the door has checked."""
-    artifact = await _wanted(ask)
+    artifact = await _wanted(request)
     return await download_response(
         artifact,
-        ask.header(b"range"),
-        ask.header(b"if-range"),
-        partial(ask.services.files.read, artifact.storage_key),
-        head=ask.method == "HEAD",
+        request.header(b"range"),
+        request.header(b"if-range"),
+        partial(request.services.files.read, artifact.storage_key),
+        head=request.method == "HEAD",
     )
 
 
-async def _wanted(ask: Ask) -> Artifact:
-    id, artifact_id, signature = ask.params["id"], ask.params["aid"], ask.query("signature")
+async def _wanted(request: Request) -> Artifact:
+    id, artifact_id, signature = (
+        request.params["id"],
+        request.params["aid"],
+        request.query("signature"),
+    )
     if signature is None:
-        return await artifacts.read_artifact(ask.services, ask.who, id, artifact_id)
+        return await artifacts.read_artifact(request.services, request.who, id, artifact_id)
     try:
-        link = Link(_expires(ask.query("expires")), signature)
-        return await artifacts.linked_artifact(ask.services, id, artifact_id, link)
+        link = Link(_expires(request.query("expires")), signature)
+        return await artifacts.linked_artifact(request.services, id, artifact_id, link)
     except Unauthenticated as refusal:
-        await note_denial(ask.services, "artifact.download", refusal, ask.origin, artifact_id)
+        await note_denial(
+            request.services, "artifact.download", refusal, request.origin, artifact_id
+        )
         raise
 
 

@@ -7,7 +7,7 @@ from starlette.responses import Response, StreamingResponse
 
 from adapters_http.json import dump_json
 from adapters_http.params import last_event_id
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.errors import WfError
 from wfcore.model.event import Event
 from wfcore.rules.execution.machine import EXECUTION
@@ -21,44 +21,44 @@ LOOK_MS = 1_000
 _MEDIA = "text/event-stream"
 
 
-async def follow(ask: Ask) -> Response:
+async def follow(request: Request) -> Response:
     """
     The events after `Last-Event-ID`, then new ones as they come, until the terminal one.
 
     Who has seen the terminal event gets 204, which tells an `EventSource` to stay away.
     """
-    after = last_event_id(ask)
-    run, events = await read_events(ask.services, ask.who, ask.params["id"], after)
+    after = last_event_id(request)
+    run, events = await read_events(request.services, request.who, request.params["id"], after)
     if run.status in EXECUTION.final and not events:
         return Response(status_code=204)
-    if ask.method == "HEAD":
+    if request.method == "HEAD":
         return Response(media_type=_MEDIA)
-    return StreamingResponse(_lines(ask, after), media_type=_MEDIA, headers=_UNBUFFERED)
+    return StreamingResponse(_lines(request, after), media_type=_MEDIA, headers=_UNBUFFERED)
 
 
 _UNBUFFERED = {"X-Accel-Buffering": "no"}
 
 
-async def _lines(ask: Ask, after: int) -> AsyncIterator[bytes]:
-    loop, id = get_running_loop(), ask.params["id"]
+async def _lines(request: Request, after: int) -> AsyncIterator[bytes]:
+    loop, id = get_running_loop(), request.params["id"]
     yield b"retry: 2000\n\n"
     said = loop.time()
     while True:
         try:
-            run, events = await read_events(ask.services, ask.who, id, after)
+            run, events = await read_events(request.services, request.who, id, after)
         except WfError:
             return  # the reader comes back with Last-Event-ID and is told why
         for event in events:
             yield frame(event)
             after, said = event.number, loop.time()
         ended = run.status in EXECUTION.final and (after >= run.events or not events)
-        if ended or ask.context.config.ending:  # not events: what is left cannot be read
+        if ended or request.context.config.ending:  # not events: what is left cannot be read
             return
         if loop.time() - said >= HEARTBEAT_S:
             yield b": still there\n\n"
             said = loop.time()
         if not events:
-            await ask.services.wakeup.rest(id, LOOK_MS)
+            await request.services.wakeup.rest(id, LOOK_MS)
 
 
 def frame(event: Event) -> bytes:

@@ -15,7 +15,7 @@ from adapters_http.params import (
     wait_ms,
     with_outputs,
 )
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
@@ -36,65 +36,65 @@ from wfcore.wire.views import (
 )
 
 
-async def list_all(ask: Ask) -> ExecutionPage:
+async def list_all(request: Request) -> ExecutionPage:
     """The caller's executions, newest first."""
     found = await executions.list_executions(
-        ask.services,
-        ask.who,
-        page(ask, WORKFLOW_PAGE, EXECUTIONS),
-        _filter(ask),
+        request.services,
+        request.who,
+        page(request, WORKFLOW_PAGE, EXECUTIONS),
+        _filter(request),
     )
-    return execution_page(found, await executions.starter_names(ask.services, found.rows))
+    return execution_page(found, await executions.starter_names(request.services, found.rows))
 
 
-def _filter(ask: Ask) -> ExecutionFilter:
-    since, until = span(ask)
+def _filter(request: Request) -> ExecutionFilter:
+    since, until = span(request)
     return ExecutionFilter(
-        workflow_id=ask.query("workflowId") or None,
-        statuses=members(ask, "status", ExecutionStatus),
-        sources=members(ask, "triggerSource", TriggerSource),
+        workflow_id=request.query("workflowId") or None,
+        statuses=members(request, "status", ExecutionStatus),
+        sources=members(request, "triggerSource", TriggerSource),
         since=since,
         until=until,
-        oldest_first=oldest_first(ask, "startedAt"),
+        oldest_first=oldest_first(request, "startedAt"),
     )
 
 
-async def read(ask: Ask) -> object:
+async def read(request: Request) -> object:
     """The status view; with `wait`, as soon as the execution rests."""
-    wait, outputs = wait_ms(ask), with_outputs(ask)
+    wait, outputs = wait_ms(request), with_outputs(request)
     if wait is None:
-        run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
+        run = await executions.read_execution(request.services, request.who, request.params["id"])
     else:
-        run = await rested(ask, ask.params["id"], wait)
+        run = await rested(request, request.params["id"], wait)
     if not outputs:
-        return _without_outputs(await _status(ask, run))
-    answers, state = ask.context.answers, (run.version, await _redriven_as(ask, run))
+        return _without_outputs(await _status(request, run))
+    answers, state = request.context.answers, (run.version, await _redriven_as(request, run))
     if (known := answers.known(run.id, state)) is not None:
         return known
-    return answers.keep(run.id, state, await _status(ask, run))
+    return answers.keep(run.id, state, await _status(request, run))
 
 
-async def _status(ask: Ask, run: Execution) -> StatusView:
-    names = await executions.starter_names(ask.services, [run])
-    return status_view(run, names, await _redriven_as(ask, run))
+async def _status(request: Request, run: Execution) -> StatusView:
+    names = await executions.starter_names(request.services, [run])
+    return status_view(run, names, await _redriven_as(request, run))
 
 
-async def _redriven_as(ask: Ask, run: Execution) -> str | None:
-    return await executions.redriven_as(ask.services, run)
+async def _redriven_as(request: Request, run: Execution) -> str | None:
+    return await executions.redriven_as(request.services, run)
 
 
-async def definition(ask: Ask) -> DefinitionView:
+async def definition(request: Request) -> DefinitionView:
     """The definition that an execution runs by."""
-    found = await executions.read_definition(ask.services, ask.who, ask.params["id"])
+    found = await executions.read_definition(request.services, request.who, request.params["id"])
     return definition_view(*found)
 
 
-async def result(ask: Ask) -> object:
+async def result(request: Request) -> object:
     """The result of an ended execution; with `wait`, as soon as there is one."""
-    wait, outputs = wait_ms(ask), with_outputs(ask)
+    wait, outputs = wait_ms(request), with_outputs(request)
     if wait is not None:
-        await rested(ask, ask.params["id"], wait)
-    run = await executions.read_result(ask.services, ask.who, ask.params["id"])
+        await rested(request, request.params["id"], wait)
+    run = await executions.read_result(request.services, request.who, request.params["id"])
     return result_view(run) if outputs else _without_outputs(result_view(run))
 
 
@@ -106,32 +106,32 @@ def _without_outputs(view: StatusView | ResultView) -> Any:
     return answer
 
 
-async def step(ask: Ask) -> StepView | Response:
+async def step(request: Request) -> StepView | Response:
     """The result of one step; with `download` its output as a file."""
-    run = await executions.read_execution(ask.services, ask.who, ask.params["id"])
-    found = step_view(run, ask.params["key"])
-    if ask.query("download") is None:
+    run = await executions.read_execution(request.services, request.who, request.params["id"])
+    found = step_view(run, request.params["key"])
+    if request.query("download") is None:
         return found
-    return output_response(ask.params["key"], found.output)
+    return output_response(request.params["key"], found.output)
 
 
-async def logs(ask: Ask) -> LogPage:
+async def logs(request: Request) -> LogPage:
     """Output lines of an execution, whoever started it."""
-    id, step = ask.params["id"], ask.query("step") or None
+    id, step = request.params["id"], request.query("step") or None
     _, found, next = await executions.read_logs(
-        ask.services, ask.who, id, event_number("after", ask.query("after")), step
+        request.services, request.who, id, event_number("after", request.query("after")), step
     )
     return LogPage([log_view(event) for event in found], next)
 
 
-async def explain(ask: Ask) -> ExplanationView:
+async def explain(request: Request) -> ExplanationView:
     """Why nothing is happening, or what happens next."""
-    found = await explain_execution(ask.services, ask.who, ask.params["id"])
+    found = await explain_execution(request.services, request.who, request.params["id"])
     return explanation_view(found.run, found.at, found.lines)
 
 
-async def cancel(ask: Ask) -> StatusView:
+async def cancel(request: Request) -> StatusView:
     """End an execution at once."""
-    id = ask.params["id"]
-    run = await executions.cancel_execution(ask.services, ask.who, id, ask.origin)
-    return await _status(ask, run)
+    id = request.params["id"]
+    run = await executions.cancel_execution(request.services, request.who, id, request.origin)
+    return await _status(request, run)

@@ -4,28 +4,28 @@ from starlette.responses import Response
 
 from adapters_http.metrics import CONTENT_TYPE
 from adapters_http.params import require_serving
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.wire.shapes import HealthView
 
 
-async def healthz(ask: Ask) -> HealthView:
+async def healthz(request: Request) -> HealthView:
     """The process answers."""
-    return HealthView("ok", ask.context.config.version)
+    return HealthView("ok", request.context.config.version)
 
 
-async def readyz(ask: Ask) -> HealthView:
+async def readyz(request: Request) -> HealthView:
     """The store is reachable, nothing is stopping, and whatever else the composition asks for."""
-    require_serving(ask)
-    await (ask.context.config.ready or ask.services.store.ping)()
-    return HealthView("ready", ask.context.config.version)
+    require_serving(request)
+    await (request.context.config.ready or request.services.store.ping)()
+    return HealthView("ready", request.context.config.version)
 
 
-async def metrics(ask: Ask) -> Response:
+async def metrics(request: Request) -> Response:
     """Prometheus text."""
-    gauges = ask.context.config.gauges() if ask.context.config.gauges is not None else {}
-    return Response(ask.context.metrics.render(gauges), media_type=CONTENT_TYPE)
+    gauges = request.context.config.gauges() if request.context.config.gauges is not None else {}
+    return Response(request.context.metrics.render(gauges), media_type=CONTENT_TYPE)
 
 
-async def openapi(ask: Ask) -> Response:
+async def openapi(request: Request) -> Response:
     """The description of this interface."""
-    return Response(ask.context.description(ask.base_path), media_type="application/json")
+    return Response(request.context.description(request.base_path), media_type="application/json")

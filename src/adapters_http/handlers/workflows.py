@@ -1,7 +1,7 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
 from adapters_http.params import idempotency, page, rested, wait_ms
-from adapters_http.request import Ask
+from adapters_http.request import Request
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import starting
@@ -14,51 +14,53 @@ from wfcore.wire.views import WORKFLOWS, shown_of, start_view, workflow_view
 REPLAYED = (b"idempotent-replayed", b"true")
 
 
-async def list_all(ask: Ask) -> WorkflowPage:
+async def list_all(request: Request) -> WorkflowPage:
     """The workflows that the key's owner sees, by name."""
-    wanted = page(ask, WORKFLOW_PAGE, WORKFLOWS)
-    found = await workflows.list_workflows(ask.services, ask.who, wanted)
+    wanted = page(request, WORKFLOW_PAGE, WORKFLOWS)
+    found = await workflows.list_workflows(request.services, request.who, wanted)
     rows = [_view(one) for one in found.rows]
     return WorkflowPage(items=rows, **shown_of(found, WORKFLOWS))
 
 
-async def read(ask: Ask) -> WorkflowView:
+async def read(request: Request) -> WorkflowView:
     """One workflow with its definition."""
-    return _view(await workflows.read_workflow(ask.services, ask.who, ask.params["id"]))
+    return _view(await workflows.read_workflow(request.services, request.who, request.params["id"]))
 
 
 def _view(found: Defined) -> WorkflowView:
     return workflow_view(found.workflow, found.definition, found.triggers)
 
 
-async def start(ask: Ask) -> StartView:
+async def start(request: Request) -> StartView:
     """Accept an execution; with `wait`, answer when it rests."""
-    wait = wait_ms(ask)
+    wait = wait_ms(request)
     started = await starting.start_execution(
-        ask.services,
-        ask.who,
-        ask.params["id"],
-        ask.body.inputs,
-        monitored=ask.body.enable_monitoring,
-        callback_url=ask.body.callback_url,
-        idempotency=idempotency(ask),
-        origin=ask.origin,
+        request.services,
+        request.who,
+        request.params["id"],
+        request.body.inputs,
+        monitored=request.body.enable_monitoring,
+        callback_url=request.body.callback_url,
+        idempotency=idempotency(request),
+        origin=request.origin,
     )
     if started.replayed:
-        ask.headers.append(REPLAYED)
-    return await _started(ask, started, wait)
+        request.headers.append(REPLAYED)
+    return await _started(request, started, wait)
 
 
-async def redrive(ask: Ask) -> StartView:
+async def redrive(request: Request) -> StartView:
     """Accept a new execution that goes on where an old one stopped."""
-    wait = wait_ms(ask)
-    started = await starting.redrive(ask.services, ask.who, ask.params["id"], origin=ask.origin)
-    return await _started(ask, started, wait)
+    wait = wait_ms(request)
+    started = await starting.redrive(
+        request.services, request.who, request.params["id"], origin=request.origin
+    )
+    return await _started(request, started, wait)
 
 
-async def _started(ask: Ask, started: Started, wait: int | None) -> StartView:
+async def _started(request: Request, started: Started, wait: int | None) -> StartView:
     status = ExecutionStatus.PENDING
     if wait is not None:
-        run = await rested(ask, started.execution_id, wait)
+        run = await rested(request, started.execution_id, wait)
         status = run.status
     return start_view(started.execution_id, started.workflow_id, started.started_at, status)

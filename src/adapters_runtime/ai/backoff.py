@@ -9,7 +9,7 @@ _SPREAD = 0.25
 
 
 @frozen
-class Patience:
+class Backoff:
     """`tries` in all; the n-th wait is `first_s * 2 ** (n - 1)`, at most `longest_s`."""
 
     tries: int = 4

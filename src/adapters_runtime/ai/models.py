@@ -8,7 +8,7 @@ from adapters_runtime.ai.anthropic import Anthropic
 from adapters_runtime.ai.dialect import Dialect, Manner, adapted
 from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
 from adapters_runtime.ai.openai import OpenAi, first_manner
-from adapters_runtime.ai.providers import Kind, Provider, setting_of
+from adapters_runtime.ai.providers import Provider, ProviderKind, setting_of
 from adapters_runtime.ai.text import json_bytes
 from adapters_runtime.code.outputs import parse
 from adapters_runtime.pinned_http import (
@@ -41,7 +41,10 @@ MOST_TEXT = 1_048_576
 _REMEMBERED = 1_000
 _BAD_REQUEST = (400, 422)
 
-DIALECTS: Mapping[Kind, Dialect] = {Kind.OPENAI: OpenAi(), Kind.ANTHROPIC: Anthropic()}
+DIALECTS: Mapping[ProviderKind, Dialect] = {
+    ProviderKind.OPENAI: OpenAi(),
+    ProviderKind.ANTHROPIC: Anthropic(),
+}
 
 
 class WireModels:

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from wfcore.errors import InvalidInput
 
 
-class Kind(StrEnum):
+class ProviderKind(StrEnum):
     """The wire protocol."""
 
     OPENAI = "openai"
@@ -29,7 +29,7 @@ class Provider:
     """One provider. `setting` is the name of the variable that its key comes from."""
 
     name: str
-    kind: Kind
+    kind: ProviderKind
     base_url: str
     setting: str
     api_key: str = field(default="", repr=False)
@@ -43,8 +43,8 @@ class Provider:
 
 
 DEFAULTS = {
-    "openai": (Kind.OPENAI, "https://api.openai.com/v1"),
-    "anthropic": (Kind.ANTHROPIC, "https://api.anthropic.com"),
+    "openai": (ProviderKind.OPENAI, "https://api.openai.com/v1"),
+    "anthropic": (ProviderKind.ANTHROPIC, "https://api.anthropic.com"),
 }
 _PREFIX = "WFCORE_AI_"
 _OURS = re.compile(rf"{_PREFIX}([A-Z][A-Z0-9_]*?)_(KIND|BASE_URL|API_KEY)")
@@ -87,17 +87,17 @@ def forget_keys(environment: MutableMapping[str, str]) -> None:
 
 
 def _provider(environment: Mapping[str, str], name: str) -> Provider:
-    default_kind, default_url = DEFAULTS.get(name, (Kind.OPENAI, ""))
+    default_kind, default_url = DEFAULTS.get(name, (ProviderKind.OPENAI, ""))
     ((key_setting, key), (url_setting, url), (kind_setting, kind)) = (
         _set(environment, name, what) for what in ("API_KEY", "BASE_URL", "KIND")
     )
-    if kind and kind not in tuple(Kind):
-        raise InvalidInput(kind_setting, f"must be one of {', '.join(Kind)}")
+    if kind and kind not in tuple(ProviderKind):
+        raise InvalidInput(kind_setting, f"must be one of {', '.join(ProviderKind)}")
     if not url and not default_url:
         raise InvalidInput(url_setting, "is missing; the provider is named by other variables")
     return Provider(
         name,
-        Kind(kind) if kind else default_kind,
+        ProviderKind(kind) if kind else default_kind,
         _checked_url(url_setting, url or default_url),
         key_setting,
         _checked_key(key_setting, key),

@@ -12,7 +12,7 @@ import asyncio
 from attrs import define, evolve
 
 from adapters_runtime.ai import schemas
-from adapters_runtime.ai.backoff import Patience
+from adapters_runtime.ai.backoff import Backoff
 from adapters_runtime.ai.schemas import Misfit
 from wfcore.model.json import Json
 from wfcore.model.usage import Usage
@@ -33,7 +33,7 @@ from wfcore.rules.execution.budget import overrun
 from wfcore.rules.execution.usage import NOTHING, added, as_text
 
 MOST_AT_ONCE = 32
-DEFAULT_PATIENCE = Patience()
+DEFAULT_PATIENCE = Backoff()
 _REPEATED = 20_000
 """Characters of an unfit answer that the model is shown again."""
 
@@ -45,12 +45,12 @@ class AiStepRunner:
         self,
         models: Models,
         prices: Prices,
-        patience: Patience = DEFAULT_PATIENCE,
+        backoff: Backoff = DEFAULT_PATIENCE,
         at_once: int = MOST_AT_ONCE,
     ) -> None:
         self.models = models
         self.prices = prices
-        self.patience = patience
+        self.backoff = backoff
         self.places = asyncio.Semaphore(at_once)
 
     async def run(self, job: AiJob, say: Say) -> StepEnd:
@@ -147,7 +147,7 @@ class _Talk:
         Ask until there is an answer, patience or time is over. AI-3. What this machine lacks is not
         waited for here while nothing was used: then the whole attempt begins later. EX-27.
         """
-        for asked in range(1, self.runner.patience.tries):
+        for asked in range(1, self.runner.backoff.tries):
             try:
                 return await self._ask(question)
             except ModelBusy as busy:
@@ -163,7 +163,7 @@ class _Talk:
     async def _wait(self, asked: int, busy: ModelBusy) -> None:
         job = self.job
         seed = f"{job.execution_id}/{job.step_name}/{job.attempt}"
-        pause = self.runner.patience.pause_s(asked, busy.retry_after_s, seed)
+        pause = self.runner.backoff.pause_s(asked, busy.retry_after_s, seed)
         ends = self.limit.when() if self.limit else None
         if ends is not None and asyncio.get_running_loop().time() + pause >= ends:
             raise ModelBusy(f"{busy}; the step's timeout leaves no time to ask again")

@@ -30,7 +30,14 @@ from adapters_runtime.sandbox.client import (
     Spawner,
     uninterrupted,
 )
-from adapters_runtime.sandbox.isolation.config import NAMESPACE, PLACE, UID, Ahead, Kind, Terms
+from adapters_runtime.sandbox.isolation.config import (
+    NAMESPACE,
+    STEP_DIR,
+    UID,
+    Prestart,
+    Profile,
+    SandboxConfig,
+)
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level, folders_for
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
 from wfcore.errors import StoreUnavailable
@@ -200,7 +207,7 @@ class CodeStepRunner:
         folders = folders_for(level.name, self._root)
         if level.name == UID:
             self._interpreters = Interpreters(self._passed_on["PATH"], public=True)
-        terms = Terms(
+        terms = SandboxConfig(
             level.name,
             base=str(folders.own),
             disk=limits.disk,
@@ -219,7 +226,7 @@ class CodeStepRunner:
 
     async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
         in_view = engine.level.name == NAMESPACE
-        folder = StepFolder.at(PLACE) if in_view else engine.folders.next()
+        folder = StepFolder.at(STEP_DIR) if in_view else engine.folders.next()
         try:
             with _before_anything_runs():
                 order = await self._order(engine, folder, job)
@@ -244,7 +251,7 @@ class CodeStepRunner:
         argv = await self._argv(folder, job)
         modules = await self._modules(engine, job)
         of_process = limits.of_process(engine.level.name)
-        ahead = self._ahead(job.step.language, of_process) if self._warm else None
+        prestart = self._ahead(job.step.language, of_process) if self._warm else None
         return Order(
             argv=argv,
             env=world.variables(folder, job, self._passed_on, modules),
@@ -258,8 +265,8 @@ class CodeStepRunner:
             memory=limits.memory,
             files=world.files(job),
             links=world.links(job, modules),
-            kind=Kind(
-                job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), ahead
+            kind=Profile(
+                job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), prestart
             ),
             inside=self._warm and job.step.language is Language.PYTHON and argv[0] == PROGRAM,
             log=job.log,
@@ -275,13 +282,13 @@ class CodeStepRunner:
             return job
         return evolve(job, step=evolve(step, language=Language.JAVASCRIPT, source=step.javascript))
 
-    def _ahead(self, language: Language, limits: Mapping[str, int]) -> Ahead | None:
+    def _ahead(self, language: Language, limits: Mapping[str, int]) -> Prestart | None:
         """How the language's interpreter is started before there is a job, where it can be."""
         state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
         if recipe is None or recipe.boot is None or state is None or state.path is None:
             return None
         waiting = recipe.waiting(state.path, state.version or "")
-        return Ahead(waiting, tuple(self._passed_on.items()), tuple(limits.items()))
+        return Prestart(waiting, tuple(self._passed_on.items()), tuple(limits.items()))
 
     async def _argv(self, folder: StepFolder, job: StepJob) -> list[str]:
         language = job.step.language

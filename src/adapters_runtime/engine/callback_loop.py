@@ -7,7 +7,7 @@ from adapters_runtime.engine.loops import Loop, Told
 from adapters_runtime.engine.wakeups import Wakeups
 from wfcore.errors import StoreUnavailable
 from wfcore.model.callback import CallbackStatus
-from wfcore.ports.callbacks import Courier
+from wfcore.ports.callbacks import CallbackClient
 from wfcore.usecases.executions.callbacks import Call, next_call, settle_call, take_calls
 from wfcore.usecases.services import Services
 
@@ -19,12 +19,14 @@ LEFT_OVER_S = 1.0
 """How soon to look again at what is due and was not taken."""
 
 
-class Caller:
+class CallbackLoop:
     """Makes the calls that fall due, a few at once, until cancelled."""
 
-    def __init__(self, services: Services, courier: Courier, wakeups: Wakeups) -> None:
+    def __init__(
+        self, services: Services, callback_client: CallbackClient, wakeups: Wakeups
+    ) -> None:
         self._services = services
-        self._courier = courier
+        self._courier = callback_client
         self._told = Told("caller")
         self.loop = Loop("caller", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()

@@ -1,4 +1,4 @@
-"""The sweeper: a loop over what falls due, precise to the instant for known deadlines."""
+"""The scheduler: a loop over what falls due, precise to the instant for known deadlines."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,16 +9,16 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
 from wfcore.usecases.workflows.firing import Fired
 
-log = logging.getLogger("wfcore.sweeper")
+log = logging.getLogger("wfcore.scheduler")
 
 INTERVAL_S = 1.0
 
 
-class Sweeper:
+class Scheduler:
     """
     Sweeps once a second, and at every known deadline.
 
-    *before* runs first each time: a dispatcher of the same process keeps its leases there, so
+    *before* runs first each time: a worker of the same process keeps its leases there, so
     that a process that was held up (a suspended machine, say) does not take them for lost.
     """
 
@@ -29,8 +29,8 @@ class Sweeper:
         before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._services = services
-        self.loop = Loop("sweeper", self._round, wakeups.timer_due)
-        self._told = Told("sweeper")
+        self.loop = Loop("scheduler", self._round, wakeups.timer_due)
+        self._told = Told("scheduler")
         self._before = before
 
     async def run(self) -> None:

@@ -8,7 +8,7 @@ POLL_MS = 500
 
 
 class Wakeups:
-    """The `Wakeup` port for one event loop. Dispatcher, sweeper and caller listen."""
+    """The `Wakeup` port for one event loop. Worker, sweeper and caller listen."""
 
     def __init__(self) -> None:
         self.runner_due = asyncio.Event()

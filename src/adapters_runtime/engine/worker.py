@@ -1,5 +1,5 @@
 """
-The dispatcher: takes due executions, runs their steps, records what came of them.
+The worker: takes due executions, runs their steps, records what came of them.
 
 All decisions are the core's; here are only the tasks that wait for processes. A lease is
 extended as long as this process lives, and whatever was taken away from it is stopped.
@@ -26,7 +26,7 @@ from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
 
 R = TypeVar("R")
-log = logging.getLogger("wfcore.dispatcher")
+log = logging.getLogger("wfcore.worker")
 
 POLL_S = 0.25
 """How long something that another process stored may stay unseen."""
@@ -67,7 +67,7 @@ class _Held:
             self.over.set_result(failure)
 
 
-class Dispatcher:
+class Worker:
     """Runs steps for one process. `worker` must be unique for each start of a process."""
 
     def __init__(
@@ -132,7 +132,7 @@ class Dispatcher:
         idle_s = asyncio.get_running_loop().time() - self._last_taken
         if idle_s <= bound_s or self.running * 2 >= self._services.policy.places:
             return None
-        return f"the dispatcher leaves executions that were due {late_s:.0f} s ago"
+        return f"the worker leaves executions that were due {late_s:.0f} s ago"
 
     async def keep_leases(self) -> None:
         """
@@ -314,5 +314,5 @@ class Dispatcher:
                 await self.keep_leases()
             except StoreUnavailable:
                 continue
-            except Exception:  # the sweeper, which keeps them too, fails with it and is seen
+            except Exception:  # the scheduler, which keeps them too, fails with it and is seen
                 log.exception("leases were not kept")

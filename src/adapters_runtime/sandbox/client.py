@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from attrs import asdict, field, frozen
 
 from adapters_runtime.sandbox import frames, spawner
-from adapters_runtime.sandbox.isolation.config import Kind, Terms, packed
+from adapters_runtime.sandbox.isolation.config import Profile, SandboxConfig, packed
 from adapters_runtime.sandbox.shortage import words
 from wfcore.ports.runtime import Say
 
@@ -87,7 +87,7 @@ class Order:
     memory: int
     files: dict[str, bytes] = field(factory=dict, repr=False)
     links: dict[str, str] = field(factory=dict)
-    kind: Kind = Kind()
+    kind: Profile = Profile()
     inside: bool = False
     log: bool = False
     look: dict[str, Any] | None = None
@@ -148,8 +148,8 @@ class Spawner:
     *environment*: what decides of an interpreter's encodings, as steps have it.
     """
 
-    def __init__(self, terms: Terms, environment: Mapping[str, str] | None = None) -> None:
-        self._terms = terms
+    def __init__(self, config: SandboxConfig, environment: Mapping[str, str] | None = None) -> None:
+        self._terms = config
         self._environment = {"LANG": "C.UTF-8", "HOME": "/", **(environment or {})}
         self._program: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -198,7 +198,7 @@ class Spawner:
             await uninterrupted(asyncio.to_thread(_await_exit, self._program))
             self._program = self._control = None
 
-    async def _begin(self, number: int, kind: Kind) -> "_Watch":
+    async def _begin(self, number: int, kind: Profile) -> "_Watch":
         ours, theirs = socket.socketpair()
         try:
             message = spawner.START + marshal.dumps((number, packed(kind)))

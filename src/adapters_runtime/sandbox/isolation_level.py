@@ -25,10 +25,10 @@ from adapters_runtime.sandbox.isolation.config import (
     LADDER,
     LANDLOCK,
     NAMESPACE,
-    PLACE,
     PROCESS,
+    STEP_DIR,
     UID,
-    Terms,
+    SandboxConfig,
 )
 from adapters_runtime.sandbox.shortage import words
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
@@ -62,7 +62,7 @@ class Isolation:
 
     *forced*: this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
     paths that every step may see, or change. *hidden*: what no step sees. *closed*: the ports
-    that steps with network do not reach (`Terms`).
+    that steps with network do not reach (`SandboxConfig`).
     """
 
     forced: str | None = None
@@ -132,10 +132,10 @@ async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
     level must not be kept for good because of a moment without processes.
     """
     folders = folders_for(name, root)
-    spawner = Spawner(Terms(name, base=str(folders.own), disk=1 << 20))
+    spawner = Spawner(SandboxConfig(name, base=str(folders.own), disk=1 << 20))
     try:
         with _canary(folders.own) as canary:
-            folder = StepFolder.at(PLACE) if name == NAMESPACE else folders.next()
+            folder = StepFolder.at(STEP_DIR) if name == NAMESPACE else folders.next()
             ended = await spawner.run(_probe(folder, canary), _silent)
     except (NotStarted, OSError) as trouble:
         if trouble.errno in _PASSING:

@@ -2,7 +2,7 @@
 Starting one step's own process: everything between fork and exec.
 
 The process is forked and confined before its job is known and waits for it, so that a step does
-not; some interpreters are even started before it (`Ahead`), and a Python step needs no other
+not; some interpreters are even started before it (`Prestart`), and a Python step needs no other
 program at all (`inside`). It gets exactly the environment, folder and limits of the job, a session
 of its own, no standard input, and no way to more privileges. How it is confined, `sandbox.isolation.levels`
 knows.
@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from adapters_runtime.sandbox import probe, python_fork
-from adapters_runtime.sandbox.isolation.config import JOB_FD, Ahead
+from adapters_runtime.sandbox.isolation.config import JOB_FD, Prestart
 from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.isolation.syscalls import fork
 
@@ -107,8 +107,8 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
         for number in (*IGNORED, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         _make_ready(level, line, folder)
-        if level.kind.ahead:
-            _go_ahead(level.kind.ahead, line)
+        if level.kind.prestart:
+            _go_ahead(level.kind.prestart, line)
         if text := _read_all(line):
             job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
             _limit(job["limits"])
@@ -133,7 +133,7 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
         os._exit(127)
 
 
-def _go_ahead(program: Ahead, line: socket.socket) -> NoReturn:
+def _go_ahead(program: Prestart, line: socket.socket) -> NoReturn:
     """Become a program that waits for its job on the line."""
     if line.fileno() == JOB_FD:
         os.set_inheritable(JOB_FD, True)
@@ -156,8 +156,8 @@ def _make_ready(level: Process, line: socket.socket, folder: str) -> None:
         line.recv(1)
 
     listener = level.confine_ahead(ask)
-    if level.kind.ahead:  # now: once we are ready the folder may get another name
-        _limit(dict(level.kind.ahead.limits))
+    if level.kind.prestart:  # now: once we are ready the folder may get another name
+        _limit(dict(level.kind.prestart.limits))
         level.confine(folder)
     if listener is None:
         line.sendall(_READY)

@@ -2,7 +2,7 @@
 How many supervisors to hold ready, of which kind: the pools of the spawner.
 
 Every kind of step in use has a spare; one whose spares are used up faster than they are made gets
-more of them, up to a few. Spares of what was not asked for lately are given up, those that hold a
+more of them, up to a few. Pools of what was not asked for lately are given up, those that hold a
 started interpreter sooner, since that is memory. Pure: the time is an argument. Standard library
 only.
 """
@@ -31,9 +31,9 @@ class _Pool(Generic[S]):
         self.idle_s = idle_s
 
 
-class Spares(Generic[K, S]):
+class Pools(Generic[K, S]):
     """
-    Spares by kind. *always*: the kind that is held ready from the start, and never given up.
+    Pools by kind. *always*: the kind that is held ready from the start, and never given up.
     *is_large*: whether spares of a kind take much memory.
     """
 

@@ -25,11 +25,11 @@ from contextlib import suppress
 from typing import NoReturn
 
 from adapters_runtime.sandbox.isolation import identity
-from adapters_runtime.sandbox.isolation.config import Kind, Terms, unpacked
+from adapters_runtime.sandbox.isolation.config import Profile, SandboxConfig, unpacked
 from adapters_runtime.sandbox.isolation.levels import LEVELS, Process, Refused
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, clone, prctl
 from adapters_runtime.sandbox.launch import IGNORED
-from adapters_runtime.sandbox.pool import Spares
+from adapters_runtime.sandbox.pool import Pools
 from adapters_runtime.sandbox.process_tree import end_children_except
 from adapters_runtime.sandbox.shortage import is_shortage
 from adapters_runtime.sandbox.supervisor import refuse, supervise
@@ -41,10 +41,10 @@ _QUIET_MS = 1
 """The next spare is made while a step begins, when the server does nothing for it."""
 
 
-class _Supervisor:
+class _SupervisorProcess:
     """What the spawner knows of one: its process, the way to it, the step it was given."""
 
-    def __init__(self, pid: int, kind: Kind, place: int, door: socket.socket) -> None:
+    def __init__(self, pid: int, kind: Profile, place: int, door: socket.socket) -> None:
         self.pid = pid
         self.kind = kind
         self.place = place
@@ -64,20 +64,20 @@ class _Supervisor:
             self.channel.close()
 
 
-class _Spawner:
+class _SpawnerLoop:
     def __init__(self, control: socket.socket, level: Process) -> None:
         self._control = control
         self._level = level
         self._self = os.pidfd_open(os.getpid())  # supervisors see by it that we are gone
-        self._supervisors: dict[int, _Supervisor] = {}
+        self._supervisors: dict[int, _SupervisorProcess] = {}
         self._wake, awaken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(awaken, warn_on_full_buffer=False)
         self._poll = select.poll()
         self._poll.register(self._wake, select.POLLIN)
         self._poll.register(control, select.POLLIN)
         self._server_there = True
-        self._spares: Spares[Kind, _Supervisor] = Spares(
-            Kind(), is_large=lambda kind: kind.ahead is not None
+        self._spares: Pools[Profile, _SupervisorProcess] = Pools(
+            Profile(), is_large=lambda kind: kind.prestart is not None
         )
 
     def run(self) -> None:
@@ -119,7 +119,7 @@ class _Spawner:
         for spare in self._spares:
             spare.door.close()
 
-    def _start(self, number: int, kind: Kind, channel: socket.socket) -> None:
+    def _start(self, number: int, kind: Profile, channel: socket.socket) -> None:
         """Give a step to a spare supervisor of its kind, or to a new one."""
         spare = self._spares.take(kind, time.monotonic())
         try:
@@ -144,7 +144,7 @@ class _Spawner:
             with suppress(OSError):
                 self._spares.add(kind, self._fork(kind))
 
-    def _fork(self, kind: Kind) -> _Supervisor:
+    def _fork(self, kind: Profile) -> _SupervisorProcess:
         place = identity.free_place({other.place for other in self._supervisors.values()})
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
@@ -152,10 +152,10 @@ class _Spawner:
             pid = clone(flags) if flags else os.fork()
             if pid == 0:
                 self._become_supervisor(kind, place, theirs)
-        self._supervisors[pid] = _Supervisor(pid, kind, place, ours)
+        self._supervisors[pid] = _SupervisorProcess(pid, kind, place, ours)
         return self._supervisors[pid]
 
-    def _become_supervisor(self, kind: Kind, place: int, door: socket.socket) -> NoReturn:
+    def _become_supervisor(self, kind: Profile, place: int, door: socket.socket) -> NoReturn:
         status = 1
         signal.set_wakeup_fd(-1)  # the spawner's pipe, which is closed here
         try:
@@ -181,7 +181,7 @@ class _Spawner:
             if ended:
                 self._forget(self._supervisors.pop(pid), orphaned=status != 0)
 
-    def _forget(self, supervisor: _Supervisor, orphaned: bool) -> None:
+    def _forget(self, supervisor: _SupervisorProcess, orphaned: bool) -> None:
         self._spares.forget(supervisor)
         if orphaned:
             end_children_except(self._supervisors.keys())
@@ -207,7 +207,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that the wake-up pipe is written
     gc.disable()
     gc.freeze()
-    _Spawner(control, _open_level(control)).run()
+    _SpawnerLoop(control, _open_level(control)).run()
     sys.exit(0)
 
 
@@ -216,12 +216,12 @@ def _open_level(control: socket.socket) -> Process:
     said = control.recv(LONGEST)
     if not said:
         sys.exit(0)  # the server is gone already
-    terms = Terms(*marshal.loads(said))  # noqa: S302 - from the server
-    level = LEVELS[terms.level](terms)
+    config = SandboxConfig(*marshal.loads(said))  # noqa: S302 - from the server
+    level = LEVELS[config.level](config)
     try:
         level.open()
     except OSError as trouble:
         if is_shortage(trouble.errno):
             raise  # the server notices, and starts another spawner with the next step
-        return Refused(terms, trouble)
+        return Refused(config, trouble)
     return level

@@ -22,7 +22,7 @@ from typing import Any
 
 from adapters_runtime.sandbox import frames, memory, workdir
 from adapters_runtime.sandbox.connect_filter import Gate
-from adapters_runtime.sandbox.isolation.config import PLACE, Kind
+from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile
 from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
@@ -34,7 +34,7 @@ _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
 
 
-def supervise(level: Process, kind: Kind, place: int, door: socket.socket, spawner: int) -> None:
+def supervise(level: Process, kind: Profile, place: int, door: socket.socket, spawner: int) -> None:
     """
     Make everything ready, wait for a step to come through *door*, run it, report.
 
@@ -102,9 +102,9 @@ class _Supervisor:
         self._stderr = Stream("stderr", room)
         for stream in (self._stdout, self._stderr):
             level.own(stream.write_end)  # to be opened anew as /dev/stdout
-        self._path = PLACE if level.has_own_files else ""
-        if level.kind.ahead and not self._path:
-            self._path = f"{level.terms.base}/ahead-{os.getpid()}"
+        self._path = STEP_DIR if level.has_own_files else ""
+        if level.kind.prestart and not self._path:
+            self._path = f"{level.config.base}/ahead-{os.getpid()}"
         self._folder = workdir.make(level, self._path) if self._path else -1
         ends = self._stdout.write_end, self._stderr.write_end
         self._launch = Launch(level, *ends, self._path)
@@ -125,7 +125,7 @@ class _Supervisor:
         self._listen(self._stderr.fd, select.POLLIN, self._on_stderr)
         self._listen(spawner, select.POLLIN, self._on_loss)
         if self._launch.listener is not None:
-            Gate(self._launch.listener, level.terms.closed, self._listen, self._poll.unregister)
+            Gate(self._launch.listener, level.config.closed, self._listen, self._poll.unregister)
 
     def run(self, channel: socket.socket) -> None:
         """Read the job from *channel*, run it to its end, report. No job, nothing is run."""
@@ -172,7 +172,7 @@ class _Supervisor:
 
     def _launches(self, job: dict[str, Any]) -> bool:
         try:
-            if self._level.kind.ahead:
+            if self._level.kind.prestart:
                 require_room(job["env"])
                 self._launch.go(_told_ahead(job))
             else:

@@ -18,7 +18,7 @@ from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.sealed import Cells, sealed
 from adapters_store.sqlite.statements import Values, insert
-from adapters_store.sqlite.unit_of_work import Desk
+from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import canonical, chained, entry_text, read_entry
@@ -113,30 +113,30 @@ def _text_of(id: str, body: str) -> str:
 
 @define(eq=False)
 class Audit:
-    desk: Desk
+    unit: UnitOfWork
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         if after_id is None:
             rows = query(FIRST, since, limit, tables="audit")
         else:
             rows = query(NEXT, since, after_id, limit, tables="audit")
-        found = await self.desk.rows(rows)
-        return self.desk.readable("audit", lambda row, _: read(row[1:]), found)
+        found = await self.unit.rows(rows)
+        return self.unit.readable("audit", lambda row, _: read(row[1:]), found)
 
     async def chain(self) -> AuditChain:
-        return _chain((await self.desk.rows(query(CHAIN, tables="audit")))[0])
+        return _chain((await self.unit.rows(query(CHAIN, tables="audit")))[0])
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE number > ? ORDER BY number LIMIT ?"
-        found = await self.desk.rows(query(sql, after, limit, tables="audit"))
-        return [_chained(row, self.desk.sealer) for row in found]
+        found = await self.unit.rows(query(sql, after, limit, tables="audit"))
+        return [_chained(row, self.unit.sealer) for row in found]
 
     async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE execution_id = ? ORDER BY number"
-        found = await self.desk.rows(query(sql, execution_id, tables="audit"))
-        return [_chained(row, self.desk.sealer) for row in found]
+        found = await self.unit.rows(query(sql, execution_id, tables="audit"))
+        return [_chained(row, self.unit.sealer) for row in found]
 
     def append(self, entry: AuditEntry, record: str | None = None) -> None:
         if record is not None:
-            record = sealed(self.desk.sealer, record, "audit", "record", entry.id)
-        self.desk.write("audit", (ADD, (entry_text(entry), record), None))
+            record = sealed(self.unit.sealer, record, "audit", "record", entry.id)
+        self.unit.write("audit", (ADD, (entry_text(entry), record), None))

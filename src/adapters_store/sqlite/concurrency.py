@@ -12,7 +12,7 @@ from attrs import define
 from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.execution_rows import LANE_OPEN
 from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.unit_of_work import Desk
+from adapters_store.sqlite.unit_of_work import UnitOfWork
 
 LANES_IN_A_CLAIM = 200
 
@@ -44,7 +44,7 @@ HAS_ROOM = f"UPDATE pulse SET beats = beats WHERE ({COUNT}) < ?"
 
 @define(eq=False)
 class Lanes:
-    desk: Desk
+    unit: UnitOfWork
 
     async def unfinished(self, lane: str) -> int:
         return await self._count(COUNT, lane)
@@ -53,18 +53,18 @@ class Lanes:
         return await self._count(HELD, lane)
 
     async def _count(self, sql: str, lane: str) -> int:
-        found = await self.desk.few_rows(query(sql, lane, tables="executions"))
+        found = await self.unit.few_rows(query(sql, lane, tables="executions"))
         return int(found[0][0])
 
     def limit(self, workflow_id: str, at_once: int | None) -> None:
         if at_once is None:
-            self.desk.write("lane_limits", (NO_LIMIT, (workflow_id,), None))
+            self.unit.write("lane_limits", (NO_LIMIT, (workflow_id,), None))
         else:
-            self.desk.write("lane_limits", (SET_LIMIT, (workflow_id, at_once), None))
-        self.desk.write("lane_checks", (MARK_ALL, (workflow_id,), None))
+            self.unit.write("lane_limits", (SET_LIMIT, (workflow_id, at_once), None))
+        self.unit.write("lane_checks", (MARK_ALL, (workflow_id,), None))
 
     def require_room(self, lane: str, at_once: int) -> None:
-        self.desk.write("pulse", (HAS_ROOM, (lane, at_once), ("lanes", lane)))
+        self.unit.write("pulse", (HAS_ROOM, (lane, at_once), ("lanes", lane)))
 
 
 def settle_lanes(cursor: Cursor) -> None:

@@ -232,7 +232,7 @@ class Reads:
             return
         self._beat = beat
         for unit in units:
-            for (table, key), (record, size) in unit.drafts.items():
+            for (table, key), (record, size) in unit.pending.items():
                 self.cache.forget(table, key)
                 if size is not None:
                     known = Known(

@@ -14,7 +14,7 @@ from adapters_store.sqlite.queries import Listing, Query, Where, query
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.sealed import Cells, sealed
 from adapters_store.sqlite.statements import insert
-from adapters_store.sqlite.unit_of_work import Desk
+from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
@@ -89,15 +89,15 @@ def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
 
 @define(eq=False)
 class Executions:
-    desk: Desk
+    unit: UnitOfWork
     ended: Ended
 
     async def get(self, id: str) -> Execution | None:
-        return await self.desk.one(FETCH, (id,))
+        return await self.unit.one(FETCH, (id,))
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         found = execution_page(where, page)
-        return await self.desk.page("executions", decode, found, page)
+        return await self.unit.page("executions", decode, found, page)
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"
@@ -105,7 +105,7 @@ class Executions:
 
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
-        workers = [row[0] for row in await self.desk.rows(query(sql, tables="executions"))]
+        workers = [row[0] for row in await self.unit.rows(query(sql, tables="executions"))]
         ended = self.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
@@ -114,32 +114,32 @@ class Executions:
 
     async def next_due(self) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
-        return await _instant(self.desk, sql, "executions")
+        return await _instant(self.unit, sql, "executions")
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"
-        found = await self.desk.rows(query(sql, at, limit, tables="executions"))
+        found = await self.unit.rows(query(sql, at, limit, tables="executions"))
         return [row[0] for row in found]
 
     async def redriven_as(self, id: str) -> str | None:
         sql = """SELECT id FROM executions
             WHERE redrive_of = ? ORDER BY accepted_at DESC, id DESC LIMIT 1"""
-        found = await self.desk.few_rows(query(sql, id, tables="executions"))
+        found = await self.unit.few_rows(query(sql, id, tables="executions"))
         return found[0][0] if found else None
 
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
         found = query(SELECT + where, *values, tables=RUN_TABLES)
-        return await self.desk.some("executions", decode, found, limit)
+        return await self.unit.some("executions", decode, found, limit)
 
     def put(self, record: Execution) -> None:
         key = (record.id,)
         base, rest = self._base(record)
-        writes, size = execution_rows.writes(record, base, self.desk.sealer)
-        self.desk.write("executions", *writes)
+        writes, size = execution_rows.writes(record, base, self.unit.sealer)
+        self.unit.write("executions", *writes)
         if len(writes) > 1:
-            self.desk.changed.add("step_results")
+            self.unit.changed.add("step_results")
         size = Size(size.head, size.rest + rest)
-        self.desk.draft("executions", key, bumped(record), size)
+        self.unit.pend("executions", key, bumped(record), size)
 
     def _base(self, record: Execution) -> tuple[Execution | None, int]:
         """
@@ -147,9 +147,9 @@ class Executions:
         but its head takes up.
         """
         key = (record.id,)
-        base, size = self.desk.drafts.get(("executions", key), (None, None))
+        base, size = self.unit.pending.get(("executions", key), (None, None))
         rest = size.rest if size is not None else 0
-        if base is None and (known := self.desk.reads.cache.get("executions", key)):
+        if base is None and (known := self.unit.reads.cache.get("executions", key)):
             base, rest = known.record, known.size - known.head
         if base is None or base.version != record.version:
             return None, ENTRY_BYTES
@@ -158,20 +158,20 @@ class Executions:
     def require_abandoned(self, record: Execution, now: EpochMs) -> None:
         ended = bool(record.worker and self.ended((record.worker,)))
         values = (record.id, record.worker, now, ended)
-        self.desk.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
+        self.unit.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
 
     def purge(self, *ids: str) -> None:
         for sql in PURGE:
-            self.desk.write("executions", (sql, (text_of(ids),), None))
-        self.desk.changed.update(
+            self.unit.write("executions", (sql, (text_of(ids),), None))
+        self.unit.changed.update(
             ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
         )
         for id in ids:
-            self.desk.draft("executions", (id,), None)
+            self.unit.pend("executions", (id,), None)
 
 
-async def _instant(desk: Desk, sql: str, tables: str) -> EpochMs | None:
-    found = (await desk.rows(query(sql, tables=tables)))[0][0]
+async def _instant(unit: UnitOfWork, sql: str, tables: str) -> EpochMs | None:
+    found = (await unit.rows(query(sql, tables=tables)))[0][0]
     return None if found is None else EpochMs(found)
 
 
@@ -209,83 +209,83 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
 
 @define(eq=False)
 class Approvals:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Approval | None:
-        return await self.desk.one(APPROVALS.one, (id,))
+        return await self.unit.one(APPROVALS.one, (id,))
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
         found = approval_page(where, page)
-        return await self.desk.page(APPROVALS.table, APPROVALS.decode, found, page)
+        return await self.unit.page(APPROVALS.table, APPROVALS.decode, found, page)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
         sql = """SELECT version, body, id FROM approvals WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.desk.records(APPROVALS, query(sql, execution_id, tables="approvals"))
+        return await self.unit.records(APPROVALS, query(sql, execution_id, tables="approvals"))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
         sql = """SELECT version, body, id FROM approvals
             WHERE status = 'PENDING' AND expires_at <= ? ORDER BY expires_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
+        return await self.unit.some("approvals", APPROVALS.decode, found, limit)
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
         sql = """SELECT version, body, id FROM approvals
             WHERE remind_at <= ? ORDER BY remind_at, id"""
         found = query(sql, now, tables="approvals")
-        return await self.desk.some("approvals", APPROVALS.decode, found, limit)
+        return await self.unit.some("approvals", APPROVALS.decode, found, limit)
 
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
             SELECT min(expires_at) AS at FROM approvals WHERE status = 'PENDING'
             UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL)"""
-        return await _instant(self.desk, sql, "approvals")
+        return await _instant(self.unit, sql, "approvals")
 
     def put(self, record: Approval) -> None:
-        self.desk.put(APPROVALS, record)
+        self.unit.put(APPROVALS, record)
         if record.version:
             sql = "DELETE FROM approval_approvers WHERE approval_id = ?"
-            self.desk.write("approval_approvers", (sql, (record.id,), None))
+            self.unit.write("approval_approvers", (sql, (record.id,), None))
         for name in {name.strip().lower() for name in record.approvers if name.strip()}:
             sql = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
-            self.desk.write("approval_approvers", (sql, (name, record.id), None))
+            self.unit.write("approval_approvers", (sql, (name, record.id), None))
 
 
 @define(eq=False)
 class Artifacts:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Artifact | None:
-        return await self.desk.one(ARTIFACTS.one, (id,))
+        return await self.unit.one(ARTIFACTS.one, (id,))
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
-        return await self.desk.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
+        return await self.unit.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
 
     def put(self, record: Artifact) -> None:
-        self.desk.put(ARTIFACTS, record)
+        self.unit.put(ARTIFACTS, record)
 
 
 @define(eq=False)
 class Callbacks:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Callback | None:
-        return await self.desk.one(CALLBACKS.one, (id,))
+        return await self.unit.one(CALLBACKS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         sql = """SELECT version, body, id FROM callbacks
             WHERE due_at <= ? ORDER BY due_at, id"""
         found = query(sql, now, tables="callbacks")
-        return await self.desk.some("callbacks", CALLBACKS.decode, found, limit)
+        return await self.unit.some("callbacks", CALLBACKS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:
         sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
-        return await _instant(self.desk, sql, "callbacks")
+        return await _instant(self.unit, sql, "callbacks")
 
     def put(self, record: Callback) -> None:
-        self.desk.put(CALLBACKS, record)
+        self.unit.put(CALLBACKS, record)
 
 
 def _event(row: Row, cells: Cells) -> Event:
@@ -297,17 +297,17 @@ def _event(row: Row, cells: Cells) -> Event:
 class Events:
     """Events, or output lines, which look the same."""
 
-    desk: Desk
+    unit: UnitOfWork
     table: str = "events"
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         sql = f"""SELECT execution_id, number, at, kind, data, execution_id || '/' || number
             FROM {self.table} WHERE execution_id = ? AND number > ? ORDER BY number"""
         found = query(sql, execution_id, after, tables=self.table)
-        return await self.desk.some(self.table, _event, found, limit)
+        return await self.unit.some(self.table, _event, found, limit)
 
     def append(self, event: Event) -> None:
         about = text_of(event.data) if event.data else "{}"
-        data = sealed(self.desk.sealer, about, self.table, "data", event.execution_id, event.number)
+        data = sealed(self.unit.sealer, about, self.table, "data", event.execution_id, event.number)
         values = (event.execution_id, event.number, event.at, event.kind.value, data)
-        self.desk.write(self.table, (ADD_EVENT[self.table], values, None))
+        self.unit.write(self.table, (ADD_EVENT[self.table], values, None))

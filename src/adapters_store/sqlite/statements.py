@@ -113,12 +113,12 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
 @define(eq=False)
 class Writes:
     """
-    A job for the writer: what one unit writes, in order. `drafts`: its records by table and key
+    A job for the writer: what one unit writes, in order. `pending`: its records by table and key
     (None: deleted), each with its size where it is worth remembering.
     """
 
     writes: Sequence[Write]
-    drafts: Mapping[tuple[str, Values], tuple[Any, Size | None]] = field(factory=dict)
+    pending: Mapping[tuple[str, Values], tuple[Any, Size | None]] = field(factory=dict)
 
     def __call__(self, cursor: Cursor) -> None:
         perform(cursor, self.writes)

@@ -27,7 +27,7 @@ from adapters_store.sqlite.sealed import (
     note_key,
     require_keys,
 )
-from adapters_store.sqlite.unit_of_work import Desk
+from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import StoreUnavailable, Unreadable
@@ -40,10 +40,10 @@ from wfcore.time import EpochMs
 class SqliteUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
-    __slots__ = ("_desk", "_workers")
+    __slots__ = ("_unit", "_workers")
 
-    def __init__(self, desk: Desk, workers: Workers) -> None:
-        self._desk = desk
+    def __init__(self, unit: UnitOfWork, workers: Workers) -> None:
+        self._unit = unit
         self._workers = workers
 
     async def __aenter__(self) -> "SqliteUnit":
@@ -54,83 +54,83 @@ class SqliteUnit:
 
     async def commit(self) -> None:
         """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
-        await self._desk.commit()
+        await self._unit.commit()
 
     @property
     def accounts(self) -> records.Accounts:
-        return records.Accounts(self._desk)
+        return records.Accounts(self._unit)
 
     @property
     def keys(self) -> records.Keys:
-        return records.Keys(self._desk)
+        return records.Keys(self._unit)
 
     @property
     def sessions(self) -> records.Sessions:
-        return records.Sessions(self._desk)
+        return records.Sessions(self._unit)
 
     @property
     def logins(self) -> records.Logins:
-        return records.Logins(self._desk)
+        return records.Logins(self._unit)
 
     @property
     def workflows(self) -> records.Workflows:
-        return records.Workflows(self._desk)
+        return records.Workflows(self._unit)
 
     @property
     def definitions(self) -> records.Definitions:
-        return records.Definitions(self._desk)
+        return records.Definitions(self._unit)
 
     @property
     def shares(self) -> records.Shares:
-        return records.Shares(self._desk)
+        return records.Shares(self._unit)
 
     @property
     def executions(self) -> runs.Executions:
-        return runs.Executions(self._desk, self._workers.ended)
+        return runs.Executions(self._unit, self._workers.ended)
 
     @property
     def approvals(self) -> runs.Approvals:
-        return runs.Approvals(self._desk)
+        return runs.Approvals(self._unit)
 
     @property
     def artifacts(self) -> runs.Artifacts:
-        return runs.Artifacts(self._desk)
+        return runs.Artifacts(self._unit)
 
     @property
     def callbacks(self) -> runs.Callbacks:
-        return runs.Callbacks(self._desk)
+        return runs.Callbacks(self._unit)
 
     @property
     def webhooks(self) -> records.Webhooks:
-        return records.Webhooks(self._desk)
+        return records.Webhooks(self._unit)
 
     @property
     def lanes(self) -> lanes.Lanes:
-        return lanes.Lanes(self._desk)
+        return lanes.Lanes(self._unit)
 
     @property
     def triggers(self) -> starts.Triggers:
-        return starts.Triggers(self._desk)
+        return starts.Triggers(self._unit)
 
     @property
     def timers(self) -> starts.Timers:
-        return starts.Timers(self._desk)
+        return starts.Timers(self._unit)
 
     @property
     def replays(self) -> records.Replays:
-        return records.Replays(self._desk)
+        return records.Replays(self._unit)
 
     @property
     def events(self) -> runs.Events:
-        return runs.Events(self._desk)
+        return runs.Events(self._unit)
 
     @property
     def logs(self) -> runs.Events:
-        return runs.Events(self._desk, "logs")
+        return runs.Events(self._unit, "logs")
 
     @property
     def audit(self) -> audit.Audit:
-        return audit.Audit(self._desk)
+        return audit.Audit(self._unit)
 
 
 class SqliteStore:
@@ -173,11 +173,11 @@ class SqliteStore:
 
     def unit(self) -> SqliteUnit:
         """A unit of work."""
-        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
+        return SqliteUnit(UnitOfWork(self._reads, self._writer), self._workers)
 
     def view(self) -> SqliteUnit:
         """A read-only look."""
-        return SqliteUnit(Desk(self._reads, self._writer), self._workers)
+        return SqliteUnit(UnitOfWork(self._reads, self._writer), self._workers)
 
     async def enlist(self, worker: str) -> None:
         """Hold the worker's lock until this store is closed or the process ends."""

@@ -45,16 +45,16 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
 
 
 @define(eq=False)
-class Desk:
+class UnitOfWork:
     """
-    One unit's view of the database. `drafts` hold what it put (None: deleted), and about how large
+    One unit's view of the database. `pending` hold what it put (None: deleted), and about how large
     that is where it is worth remembering.
     """
 
     reads: Reads
     writer: Writer
     writes: list[Write] = field(factory=list)
-    drafts: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
+    pending: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
     changed: set[str] = field(factory=set)
 
     @property
@@ -64,8 +64,8 @@ class Desk:
 
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*, the unit's own draft first."""
-        if self.drafts and (draft := (fetch.table, key)) in self.drafts:
-            return cast("R | None", self.drafts[draft][0])
+        if self.pending and (draft := (fetch.table, key)) in self.pending:
+            return cast("R | None", self.pending[draft][0])
         return await self.reads.one(fetch, key)
 
     async def rows(self, query: Query) -> list[Row]:
@@ -134,24 +134,24 @@ class Desk:
         self.writes.extend(writes)
         self.changed.add(table)
 
-    def draft(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
+    def pend(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
         """What a read of *key* shows from now on. With a *size*: worth remembering after commit."""
-        self.drafts[table, key] = record, size
+        self.pending[table, key] = record, size
 
     def put(self, kind: Kind[R], record: R) -> None:
         """Collect the compare-and-set of a record that is one row."""
         self.write(kind.table, kind.put(record, self.sealer))
-        self.draft(kind.table, kind.key_of(record), kind.bumped(record))
+        self.pend(kind.table, kind.key_of(record), kind.bumped(record))
 
     def delete(self, kind: Kind[R], key: Key, write: Write) -> None:
         """Collect a deletion."""
         self.write(kind.table, write)
-        self.draft(kind.table, key, None)
+        self.pend(kind.table, key, None)
 
     async def commit(self) -> None:
         """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
         if not self.writes:
             return
-        await self.writer.submit(Writes(self.writes, self.drafts))
-        self.writes, self.drafts = [], {}
+        await self.writer.submit(Writes(self.writes, self.pending))
+        self.writes, self.pending = [], {}
         self.changed.clear()

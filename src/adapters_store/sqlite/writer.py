@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import frozen
 
-from adapters_store.batcher import Gathering
+from adapters_store.batcher import Batcher
 from adapters_store.sqlite.connection import (
     BUSY_S,
     BadJob,
@@ -80,7 +80,7 @@ class Writer:
         self._committed = committed
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[Waiting] | None] = SimpleQueue()
-        self._gathering = Gathering[Waiting](self._queue.put, QUIET_TURNS)
+        self._gathering = Batcher[Waiting](self._queue.put, QUIET_TURNS)
         self._connection: Connection | None = None
         self._locked_since: float | None = None
         self._closed = False

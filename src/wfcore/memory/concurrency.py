@@ -7,30 +7,30 @@ from attrs import frozen
 
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import FINISHED
-from wfcore.memory.tables import EXECUTIONS, LIMITS, Desk
+from wfcore.memory.tables import EXECUTIONS, LIMITS, UnitOfWork
 from wfcore.model.execution import Execution
 
 
 @frozen
 class Lanes:
-    desk: Desk
+    unit: UnitOfWork
 
     async def unfinished(self, lane: str) -> int:
-        return len(await self.desk.select(EXECUTIONS, lambda run: _is_open(run, lane)))
+        return len(await self.unit.select(EXECUTIONS, lambda run: _is_open(run, lane)))
 
     async def held(self, lane: str) -> int:
-        found = await self.desk.select(EXECUTIONS, lambda run: _is_open(run, lane))
+        found = await self.unit.select(EXECUTIONS, lambda run: _is_open(run, lane))
         return sum(run.fence > 0 for run in found)
 
     def limit(self, workflow_id: str, at_once: int | None) -> None:
-        self.desk.collect(lambda overlay: overlay.set(LIMITS, workflow_id, at_once))
+        self.unit.collect(lambda overlay: overlay.set(LIMITS, workflow_id, at_once))
 
     def require_room(self, lane: str, at_once: int) -> None:
         def change(overlay: Overlay) -> None:
             taken = sum(_is_open(run, lane) for run in overlay.all(EXECUTIONS))
             overlay.expect(LIMITS, lane, taken < at_once)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 def _is_open(run: Execution, lane: str) -> bool:

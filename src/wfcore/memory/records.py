@@ -23,7 +23,7 @@ from wfcore.memory.tables import (
     TALLIES,
     WEBHOOKS,
     WORKFLOWS,
-    Desk,
+    UnitOfWork,
     by_id,
     cut,
     newest,
@@ -41,19 +41,19 @@ from wfcore.time import DAY, EpochMs
 
 @frozen
 class Accounts:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Account | None:
-        return await self.desk.one(ACCOUNTS, id)
+        return await self.unit.one(ACCOUNTS, id)
 
     async def some(self, ids: Collection[str]) -> Sequence[Account]:
-        return by_id(await self.desk.select(ACCOUNTS, lambda a: a.id in ids))
+        return by_id(await self.unit.select(ACCOUNTS, lambda a: a.id in ids))
 
     async def by_email(self, email: str) -> Account | None:
-        return await self.desk.first(ACCOUNTS, lambda a: a.email == email.lower())
+        return await self.unit.first(ACCOUNTS, lambda a: a.email == email.lower())
 
     async def list(self, page: PageRequest) -> Page[Account]:
-        return cut(newest(await self.desk.select(ACCOUNTS, lambda _: True)), page)
+        return cut(newest(await self.unit.select(ACCOUNTS, lambda _: True)), page)
 
     def put(self, record: Account) -> None:
         def change(overlay: Overlay) -> None:
@@ -63,69 +63,69 @@ class Accounts:
             overlay.expect(ACCOUNTS, record.id, not taken)
             overlay.put(ACCOUNTS, record.id, record)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 @frozen
 class Keys:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> ApiKey | None:
-        return await self.desk.one(KEYS, id)
+        return await self.unit.one(KEYS, id)
 
     async def some(self, ids: Collection[str]) -> Sequence[ApiKey]:
-        return by_id(await self.desk.select(KEYS, lambda k: k.id in ids))
+        return by_id(await self.unit.select(KEYS, lambda k: k.id in ids))
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
-        return newest(await self.desk.select(KEYS, lambda k: k.account_id == account_id))
+        return newest(await self.unit.select(KEYS, lambda k: k.account_id == account_id))
 
     def put(self, record: ApiKey) -> None:
-        self.desk.put(KEYS, record.id, record)
+        self.unit.put(KEYS, record.id, record)
 
 
 @frozen
 class Sessions:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Session | None:
-        return await self.desk.one(SESSIONS, id)
+        return await self.unit.one(SESSIONS, id)
 
     async def of_account(self, account_id: str) -> Sequence[Session]:
-        return newest(await self.desk.select(SESSIONS, lambda s: s.account_id == account_id))
+        return newest(await self.unit.select(SESSIONS, lambda s: s.account_id == account_id))
 
     def put(self, record: Session) -> None:
-        self.desk.put(SESSIONS, record.id, record)
+        self.unit.put(SESSIONS, record.id, record)
 
     def delete(self, id: str) -> None:
-        self.desk.collect(lambda overlay: overlay.set(SESSIONS, id, None))
+        self.unit.collect(lambda overlay: overlay.set(SESSIONS, id, None))
 
 
 @frozen
 class Logins:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Login | None:
-        return await self.desk.one(LOGINS, id)
+        return await self.unit.one(LOGINS, id)
 
     def put(self, record: Login) -> None:
-        self.desk.put(LOGINS, record.id, record)
+        self.unit.put(LOGINS, record.id, record)
 
     def delete(self, id: str) -> None:
-        self.desk.collect(lambda overlay: overlay.set(LOGINS, id, None))
+        self.unit.collect(lambda overlay: overlay.set(LOGINS, id, None))
 
 
 @frozen
 class Workflows:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Workflow | None:
-        return await self.desk.one(WORKFLOWS, id)
+        return await self.unit.one(WORKFLOWS, id)
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
-        return await self.desk.first(WORKFLOWS, lambda w: w.owner_id == owner_id and w.name == name)
+        return await self.unit.first(WORKFLOWS, lambda w: w.owner_id == owner_id and w.name == name)
 
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
-        shares = await self.desk.select(SHARES, lambda s: s.account_id == account_id)
+        shares = await self.unit.select(SHARES, lambda s: s.account_id == account_id)
         shared = {share.workflow_id for share in shares}
         return await self._page(lambda w: w.owner_id == account_id or w.id in shared, page)
 
@@ -133,7 +133,7 @@ class Workflows:
         return await self._page(lambda _: True, page)
 
     async def _page(self, holds: Callable[[Workflow], bool], page: PageRequest) -> Page[Workflow]:
-        found = await self.desk.select(WORKFLOWS, holds)
+        found = await self.unit.select(WORKFLOWS, holds)
         return cut(sorted(found, key=lambda w: (w.name, w.id)), page, "name", ascending=True)
 
     def put(self, record: Workflow) -> None:
@@ -145,7 +145,7 @@ class Workflows:
             overlay.expect(WORKFLOWS, record.id, not taken)
             overlay.put(WORKFLOWS, record.id, record)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
     def delete(self, record: Workflow) -> None:
         def change(overlay: Overlay) -> None:
@@ -154,76 +154,76 @@ class Workflows:
                 if share.workflow_id == record.id:
                     overlay.set(SHARES, (share.workflow_id, share.account_id), None)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 @frozen
 class Definitions:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
-        return await self.desk.one(DEFINITIONS, (workflow_id, revision))
+        return await self.unit.one(DEFINITIONS, (workflow_id, revision))
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
-        workflows = await self.desk.select(WORKFLOWS, lambda _: True)
-        runs = await self.desk.select(EXECUTIONS, lambda run: run.status not in FINISHED)
+        workflows = await self.unit.select(WORKFLOWS, lambda _: True)
+        runs = await self.unit.select(EXECUTIONS, lambda run: run.status not in FINISHED)
         wanted = {(one.id, one.revision) for one in workflows}
         wanted |= {(run.workflow_id, run.revision) for run in runs}
-        found = await self.desk.select(
+        found = await self.unit.select(
             DEFINITIONS, lambda one: (one.workflow_id, one.revision) in wanted
         )
         return sorted(found, key=lambda one: (one.workflow_id, one.revision))
 
     def put(self, record: DefinitionSnapshot) -> None:
         new = evolve(record, version=0)
-        self.desk.put(DEFINITIONS, (record.workflow_id, record.revision), new)
+        self.unit.put(DEFINITIONS, (record.workflow_id, record.revision), new)
 
 
 @frozen
 class Shares:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, workflow_id: str, account_id: str) -> Share | None:
-        return await self.desk.one(SHARES, (workflow_id, account_id))
+        return await self.unit.one(SHARES, (workflow_id, account_id))
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
-        found = await self.desk.select(SHARES, lambda s: s.workflow_id == workflow_id)
+        found = await self.unit.select(SHARES, lambda s: s.workflow_id == workflow_id)
         return sorted(found, key=lambda s: s.account_id)
 
     def put(self, record: Share) -> None:
-        self.desk.put(SHARES, (record.workflow_id, record.account_id), record)
+        self.unit.put(SHARES, (record.workflow_id, record.account_id), record)
 
     def delete(self, workflow_id: str, account_id: str) -> None:
-        self.desk.collect(lambda o: o.set(SHARES, (workflow_id, account_id), None))
+        self.unit.collect(lambda o: o.set(SHARES, (workflow_id, account_id), None))
 
 
 @frozen
 class Webhooks:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Webhook | None:
-        return await self.desk.one(WEBHOOKS, id)
+        return await self.unit.one(WEBHOOKS, id)
 
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
-        found = await self.desk.select(WEBHOOKS, lambda w: owner_id in (None, w.owner_id))
+        found = await self.unit.select(WEBHOOKS, lambda w: owner_id in (None, w.owner_id))
         return cut(newest(found), page)
 
     async def all_of_owner(self, owner_id: str) -> Sequence[Webhook]:
-        return newest(await self.desk.select(WEBHOOKS, lambda w: w.owner_id == owner_id))
+        return newest(await self.unit.select(WEBHOOKS, lambda w: w.owner_id == owner_id))
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Webhook]:
-        return newest(await self.desk.select(WEBHOOKS, lambda w: w.workflow_id == workflow_id))
+        return newest(await self.unit.select(WEBHOOKS, lambda w: w.workflow_id == workflow_id))
 
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
-        found = await self.desk.select(TALLIES, lambda t: t.webhook_id == webhook_id)
+        found = await self.unit.select(TALLIES, lambda t: t.webhook_id == webhook_id)
         return sorted(found, key=lambda t: (t.date, t.status))
 
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
-        found = await self.desk.select(DELIVERIES, lambda d: d.webhook_id == webhook_id)
+        found = await self.unit.select(DELIVERIES, lambda d: d.webhook_id == webhook_id)
         return sorted(found, key=lambda d: d.id, reverse=True)
 
     def put(self, record: Webhook) -> None:
-        self.desk.put(WEBHOOKS, record.id, record)
+        self.unit.put(WEBHOOKS, record.id, record)
 
     def delete(self, record: Webhook) -> None:
         def change(overlay: Overlay) -> None:
@@ -235,7 +235,7 @@ class Webhooks:
                 if one.webhook_id == record.id:
                     overlay.set(DELIVERIES, one.id, None)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
         key = (webhook_id, date, status)
@@ -245,7 +245,7 @@ class Webhooks:
             new = evolve(old, count=old.count + 1, last_at=max(old.last_at, at))
             overlay.set(TALLIES, key, new)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
     def deliver(self, record: Delivery) -> None:
         def change(overlay: Overlay) -> None:
@@ -258,15 +258,15 @@ class Webhooks:
             for id in sorted(alike)[:-DELIVERIES_KEPT]:
                 overlay.set(DELIVERIES, id, None)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 @frozen
 class Replays:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, scope: str, key: str) -> Replay | None:
-        return await self.desk.one(REPLAYS, (scope, key))
+        return await self.unit.one(REPLAYS, (scope, key))
 
     def put(self, record: Replay) -> None:
         key = (record.scope, record.key)
@@ -277,7 +277,7 @@ class Replays:
                 overlay.set(REPLAYS, key, None)
             overlay.put(REPLAYS, key, record)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 def audit_chain(overlay: Overlay) -> AuditChain:
@@ -298,7 +298,7 @@ def over_time(disk: Disk, before: EpochMs, limit: int) -> Changes:
 
 @frozen
 class Audit:
-    desk: Desk
+    unit: UnitOfWork
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         kept = (read_entry(entry.text) for entry in await self._where(lambda _: True))
@@ -306,7 +306,7 @@ class Audit:
         return sorted(found, key=lambda entry: entry.id)[:limit]
 
     async def chain(self) -> AuditChain:
-        return await self.desk.one(CHAIN, "") or audit_chain(self.desk.overlay)
+        return await self.unit.one(CHAIN, "") or audit_chain(self.unit.overlay)
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         return (await self._where(lambda entry: entry.number > after))[:limit]
@@ -315,7 +315,7 @@ class Audit:
         return await self._where(lambda one: read_entry(one.text).execution_id == execution_id)
 
     async def _where(self, holds: Callable[[ChainedEntry], bool]) -> Sequence[ChainedEntry]:
-        return sorted(await self.desk.select(AUDIT, holds), key=lambda entry: entry.number)
+        return sorted(await self.unit.select(AUDIT, holds), key=lambda entry: entry.number)
 
     def append(self, entry: AuditEntry, record: str | None = None) -> None:
         text = entry_text(entry)
@@ -327,4 +327,4 @@ class Audit:
             overlay.set(AUDIT, entry.id, linked)
             overlay.set(CHAIN, "", evolve(chain, end=linked.point))
 
-        self.desk.collect(change)
+        self.unit.collect(change)

@@ -15,7 +15,7 @@ from wfcore.memory.tables import (
     LEASES,
     LOGS,
     SHARES,
-    Desk,
+    UnitOfWork,
     cut,
     newest,
 )
@@ -39,11 +39,11 @@ FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.C
 
 @frozen
 class Executions:
-    desk: Desk
+    unit: UnitOfWork
     ended: Collection[str] = ()
 
     async def get(self, id: str) -> Execution | None:
-        return await self.desk.one(EXECUTIONS, id)
+        return await self.unit.one(EXECUTIONS, id)
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         def holds(run: Execution) -> bool:
@@ -55,12 +55,12 @@ class Executions:
                 and within(where, run.accepted_at)
             )
 
-        runs = ordered(await self.desk.select(EXECUTIONS, holds), where, "accepted_at")
+        runs = ordered(await self.unit.select(EXECUTIONS, holds), where, "accepted_at")
         found = cut(runs, page, "accepted_at", where.oldest_first)
         return evolve(found, rows=tuple(map(listed, found.rows)))
 
     async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
-        found = await self.desk.select(
+        found = await self.unit.select(
             EXECUTIONS,
             lambda run: (
                 run.status is ExecutionStatus.INTERRUPTED
@@ -73,22 +73,22 @@ class Executions:
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         def holds(run: Execution) -> bool:
             held = run.worker is not None and run.status not in FINISHED
-            return held and self._is_gone(self.desk.overlay, run, now)
+            return held and self._is_gone(self.unit.overlay, run, now)
 
-        return sorted(await self.desk.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
+        return sorted(await self.unit.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
 
     async def next_due(self) -> EpochMs | None:
-        found = await self.desk.select(EXECUTIONS, waits)
+        found = await self.unit.select(EXECUTIONS, waits)
         return min((run.due_at for run in found if run.due_at is not None), default=None)
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
-        found = await self.desk.select(
+        found = await self.unit.select(
             EXECUTIONS, lambda run: run.completed_at is not None and run.completed_at < at
         )
         return [run.id for run in sorted(found, key=lambda r: (r.completed_at, r.id))][:limit]
 
     async def redriven_as(self, id: str) -> str | None:
-        found = await self.desk.select(EXECUTIONS, lambda run: run.redrive_of == id)
+        found = await self.unit.select(EXECUTIONS, lambda run: run.redrive_of == id)
         return next((run.id for run in newest(found, "accepted_at")), None)
 
     def put(self, record: Execution) -> None:
@@ -98,7 +98,7 @@ class Executions:
                 overlay.set(LEASES, record.id, None)
             overlay.put(EXECUTIONS, record.id, record)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
     def require_abandoned(self, record: Execution, now: EpochMs) -> None:
         def change(overlay: Overlay) -> None:
@@ -107,7 +107,7 @@ class Executions:
             gone = held and self._is_gone(overlay, record, now)
             overlay.expect(EXECUTIONS, record.id, gone)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
     def _is_gone(self, overlay: Overlay, run: Execution, now: EpochMs) -> bool:
         """Whether the worker of *run* let its lease end, or is known to have ended."""
@@ -128,7 +128,7 @@ class Executions:
                 if artifact.execution_id in ids:
                     overlay.set(ARTIFACTS, artifact.id, None)
 
-        self.desk.collect(change)
+        self.unit.collect(change)
 
 
 R = TypeVar("R")
@@ -163,18 +163,18 @@ def listed(run: Execution) -> Execution:
 
 @frozen
 class Approvals:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Approval | None:
-        return await self.desk.one(APPROVALS, id)
+        return await self.unit.one(APPROVALS, id)
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
-        edits = await self.desk.select(
+        edits = await self.unit.select(
             SHARES,
             lambda s: s.account_id == where.account_id and s.permission is Permission.EDIT,
         )
         editable = {share.workflow_id for share in edits}
-        found = await self.desk.select(
+        found = await self.unit.select(
             APPROVALS,
             lambda a: (
                 (not where.statuses or a.status in where.statuses)
@@ -188,27 +188,27 @@ class Approvals:
         return cut(ordered(found, where), page, ascending=where.oldest_first)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
-        return newest(await self.desk.select(APPROVALS, lambda a: a.execution_id == execution_id))
+        return newest(await self.unit.select(APPROVALS, lambda a: a.execution_id == execution_id))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        found = await self.desk.select(
+        found = await self.unit.select(
             APPROVALS, lambda a: a.status is ApprovalStatus.PENDING and a.expires_at <= now
         )
         return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        found = await self.desk.select(
+        found = await self.unit.select(
             APPROVALS, lambda a: a.remind_at is not None and a.remind_at <= now
         )
         return sorted(found, key=lambda a: (a.remind_at, a.id))[:limit]
 
     async def next_deadline(self) -> EpochMs | None:
-        found = await self.desk.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
+        found = await self.unit.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
         instants = (at for a in found for at in (a.expires_at, a.remind_at) if at is not None)
         return min(instants, default=None)
 
     def put(self, record: Approval) -> None:
-        self.desk.put(APPROVALS, record.id, record)
+        self.unit.put(APPROVALS, record.id, record)
 
 
 def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
@@ -239,24 +239,24 @@ def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -
 
 @frozen
 class Artifacts:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Artifact | None:
-        return await self.desk.one(ARTIFACTS, id)
+        return await self.unit.one(ARTIFACTS, id)
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
-        return newest(await self.desk.select(ARTIFACTS, lambda a: a.execution_id == execution_id))
+        return newest(await self.unit.select(ARTIFACTS, lambda a: a.execution_id == execution_id))
 
     def put(self, record: Artifact) -> None:
-        self.desk.put(ARTIFACTS, record.id, record)
+        self.unit.put(ARTIFACTS, record.id, record)
 
 
 @frozen
 class Callbacks:
-    desk: Desk
+    unit: UnitOfWork
 
     async def get(self, id: str) -> Callback | None:
-        return await self.desk.one(CALLBACKS, id)
+        return await self.unit.one(CALLBACKS, id)
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
@@ -267,21 +267,21 @@ class Callbacks:
         return min((at for at in instants if at is not None), default=None)
 
     async def _waiting(self) -> Sequence[Callback]:
-        return await self.desk.select(CALLBACKS, lambda one: one.due_at is not None)
+        return await self.unit.select(CALLBACKS, lambda one: one.due_at is not None)
 
     def put(self, record: Callback) -> None:
-        self.desk.put(CALLBACKS, record.id, record)
+        self.unit.put(CALLBACKS, record.id, record)
 
 
 @frozen
 class Events:
     """Events, or output lines, which look the same."""
 
-    desk: Desk
+    unit: UnitOfWork
     kind: Kind[tuple[Event, ...]] = EVENTS
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        log = await self.desk.one(self.kind, execution_id) or ()
+        log = await self.unit.one(self.kind, execution_id) or ()
         return [event for event in log if event.number > after][:limit]
 
     def append(self, event: Event) -> None:
@@ -294,4 +294,4 @@ class Events:
                 grown = tuple(sorted(grown, key=lambda known: known.number))
             overlay.set(self.kind, event.execution_id, grown)
 
-        self.desk.collect(change)
+        self.unit.collect(change)

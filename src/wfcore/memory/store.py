@@ -27,7 +27,7 @@ from wfcore.memory.tables import (
     REPLAYS,
     SERVED,
     SESSIONS,
-    Desk,
+    UnitOfWork,
 )
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution
@@ -38,10 +38,10 @@ from wfcore.time import EpochMs
 class MemoryUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
-    __slots__ = ("_desk", "_ended")
+    __slots__ = ("_unit", "_ended")
 
-    def __init__(self, desk: Desk, ended: Collection[str]) -> None:
-        self._desk = desk
+    def __init__(self, unit: UnitOfWork, ended: Collection[str]) -> None:
+        self._unit = unit
         self._ended = ended
 
     async def __aenter__(self) -> "MemoryUnit":
@@ -52,83 +52,83 @@ class MemoryUnit:
 
     @property
     def accounts(self) -> records.Accounts:
-        return records.Accounts(self._desk)
+        return records.Accounts(self._unit)
 
     @property
     def keys(self) -> records.Keys:
-        return records.Keys(self._desk)
+        return records.Keys(self._unit)
 
     @property
     def sessions(self) -> records.Sessions:
-        return records.Sessions(self._desk)
+        return records.Sessions(self._unit)
 
     @property
     def logins(self) -> records.Logins:
-        return records.Logins(self._desk)
+        return records.Logins(self._unit)
 
     @property
     def workflows(self) -> records.Workflows:
-        return records.Workflows(self._desk)
+        return records.Workflows(self._unit)
 
     @property
     def definitions(self) -> records.Definitions:
-        return records.Definitions(self._desk)
+        return records.Definitions(self._unit)
 
     @property
     def shares(self) -> records.Shares:
-        return records.Shares(self._desk)
+        return records.Shares(self._unit)
 
     @property
     def executions(self) -> runs.Executions:
-        return runs.Executions(self._desk, self._ended)
+        return runs.Executions(self._unit, self._ended)
 
     @property
     def approvals(self) -> runs.Approvals:
-        return runs.Approvals(self._desk)
+        return runs.Approvals(self._unit)
 
     @property
     def artifacts(self) -> runs.Artifacts:
-        return runs.Artifacts(self._desk)
+        return runs.Artifacts(self._unit)
 
     @property
     def callbacks(self) -> runs.Callbacks:
-        return runs.Callbacks(self._desk)
+        return runs.Callbacks(self._unit)
 
     @property
     def webhooks(self) -> records.Webhooks:
-        return records.Webhooks(self._desk)
+        return records.Webhooks(self._unit)
 
     @property
     def lanes(self) -> lanes.Lanes:
-        return lanes.Lanes(self._desk)
+        return lanes.Lanes(self._unit)
 
     @property
     def triggers(self) -> starts.Triggers:
-        return starts.Triggers(self._desk)
+        return starts.Triggers(self._unit)
 
     @property
     def timers(self) -> starts.Timers:
-        return starts.Timers(self._desk)
+        return starts.Timers(self._unit)
 
     @property
     def replays(self) -> records.Replays:
-        return records.Replays(self._desk)
+        return records.Replays(self._unit)
 
     @property
     def events(self) -> runs.Events:
-        return runs.Events(self._desk)
+        return runs.Events(self._unit)
 
     @property
     def logs(self) -> runs.Events:
-        return runs.Events(self._desk, LOGS)
+        return runs.Events(self._unit, LOGS)
 
     @property
     def audit(self) -> records.Audit:
-        return records.Audit(self._desk)
+        return records.Audit(self._unit)
 
     async def commit(self) -> None:
         """Apply everything that was collected, or raise `Stale` and apply nothing."""
-        await self._desk.commit()
+        await self._unit.commit()
 
 
 class MemoryStore:
@@ -145,11 +145,11 @@ class MemoryStore:
 
     def unit(self) -> MemoryUnit:
         """A unit of work."""
-        return MemoryUnit(Desk(self.disk, self._gate), self.ended)
+        return MemoryUnit(UnitOfWork(self.disk, self._gate), self.ended)
 
     def view(self) -> MemoryUnit:
         """A read-only look."""
-        return MemoryUnit(Desk(self.disk, self._gate), self.ended)
+        return MemoryUnit(UnitOfWork(self.disk, self._gate), self.ended)
 
     async def enlist(self, worker: str) -> None:
         """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""

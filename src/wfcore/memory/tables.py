@@ -49,7 +49,7 @@ AUDIT = Kind[ChainedEntry]("audit")
 CHAIN = Kind[AuditChain]("audit chain")
 
 
-class Desk:
+class UnitOfWork:
     """Where a unit reads and collects. Each read passes the gate, as it would travel."""
 
     __slots__ = ("_disk", "_gate", "changes", "overlay")

@@ -7,7 +7,7 @@ from attrs import frozen
 
 
 @frozen
-class Answer:
+class CallbackAnswer:
     """
     The answer's status, or (None) why there was none, in words without secrets. `postponed`:
     nothing was sent, since this machine lacked this; it is no attempt. EX-27.
@@ -18,8 +18,8 @@ class Answer:
     postponed: str | None = None
 
 
-class Courier(Protocol):
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+class CallbackClient(Protocol):
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         """
         Send *body* to *url* once. Never raises for what the other side did.
 

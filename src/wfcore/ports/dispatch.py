@@ -25,7 +25,7 @@ class Wakeup(Protocol):
         """Return when the execution's log grew, or after *timeout_ms*."""
 
 
-class Dispatcher(Protocol):
+class Worker(Protocol):
     """
     Takes due executions and runs their steps, for one worker.
 

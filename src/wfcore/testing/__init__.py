@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wfcore.testing.comparison.comparing import StoreComparison as StoreComparison
-    from wfcore.testing.contracts.callback_client import CourierContract as CourierContract
+    from wfcore.testing.contracts.callback_client import (
+        CallbackClientContract as CallbackClientContract,
+    )
     from wfcore.testing.contracts.counters import CountersContract as CountersContract
     from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
     from wfcore.testing.contracts.files import FilesContract as FilesContract
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from wfcore.testing.contracts.templates import CalendarContract as CalendarContract
     from wfcore.testing.contracts.templates import TemplatesContract as TemplatesContract
     from wfcore.testing.contracts.wakeups import WakeupContract as WakeupContract
-    from wfcore.testing.contracts.worker import DispatcherContract as DispatcherContract
+    from wfcore.testing.contracts.worker import WorkerContract as WorkerContract
     from wfcore.testing.fakes import CountingIds as CountingIds
     from wfcore.testing.fakes import CountingTokens as CountingTokens
     from wfcore.testing.fakes import ManualClock as ManualClock
@@ -65,8 +67,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "comparison": ("StoreComparison",),
     "contracts.counters": ("CountersContract",),
-    "contracts.courier": ("CourierContract",),
-    "contracts.dispatcher": ("DispatcherContract",),
+    "contracts.courier": ("CallbackClientContract",),
+    "contracts.dispatcher": ("WorkerContract",),
     "contracts.environments": ("EnvironmentsContract",),
     "contracts.files": ("FilesContract",),
     "contracts.machine": ("MachineContract",),

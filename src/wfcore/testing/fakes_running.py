@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from wfcore import memory
 from wfcore.errors import NotFound
 from wfcore.model.workflow import Language
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
 
@@ -131,12 +131,12 @@ class Posted:
 
 
 class NotedCourier:
-    """A `Courier` that keeps what it was given, and answers as it is told (204 otherwise)."""
+    """A `CallbackClient` that keeps what it was given, and answers as it is told (204 otherwise)."""
 
     def __init__(self) -> None:
         self.posted: list[Posted] = []
-        self.answers: list[Answer] = []
+        self.answers: list[CallbackAnswer] = []
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         self.posted.append(Posted(url, dict(headers), body))
-        return self.answers.pop(0) if self.answers else Answer(204)
+        return self.answers.pop(0) if self.answers else CallbackAnswer(204)

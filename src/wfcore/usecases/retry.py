@@ -70,7 +70,7 @@ def apart(report: Report, kind: str, id: str) -> Iterator[None]:
 
 
 @contextmanager
-def read_together(kind: str, id: str) -> Iterator[None]:
+def stale_if_illegal(kind: str, id: str) -> Iterator[None]:
     """
     For moves that rest on two records. They were read one after the other, so a move that the
     second one does not allow means that somebody changed both in between: `Stale`, read again.

@@ -32,7 +32,7 @@ from wfcore.rules.triggers.chain import keys_of, timers_after
 from wfcore.time import EpochMs
 
 
-async def collect(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
+async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
     """
     Put an execution's next record, its events, and what belongs to the same unit: also what it
     means for the execution that started it, and for those that it started. FL-6.
@@ -86,7 +86,7 @@ async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequ
     for id in ids:
         child = await unit.executions.get(id)
         if child is not None and EXECUTION.allows(child.status, ParentEnded):
-            ended = await collect(unit, advance(child, ParentEnded(), now), now)
+            ended = await stage(unit, advance(child, ParentEnded(), now), now)
             hints += (LogGrew(id), *ended.effects)
     return hints
 
@@ -98,11 +98,11 @@ async def _tell_parent(
     parent = await unit.executions.get(parent_id)
     if parent is None or not waits_for(parent, child.id, child.parent_step):
         return ()
-    told = await collect(unit, advance(parent, child_end(child), now), now)
+    told = await stage(unit, advance(parent, child_end(child), now), now)
     return (LogGrew(parent_id), *told.effects)
 
 
-def hint(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
+def notify(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
     """Pass the hints on, after the commit. The steps to start are the caller's: returned."""
     wakeup.events(execution_id)
     begun: list[StartStep] = []

@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
 from adapters_runtime.ai.runner import AiStepRunner
-from adapters_runtime.callback_client import HttpCourier
+from adapters_runtime.callback_client import HttpCallbackClient
 from adapters_runtime.code.runner import CodeStepRunner, StepLimits
-from adapters_runtime.engine.callback_loop import Caller
+from adapters_runtime.engine.callback_loop import CallbackLoop
 from adapters_runtime.engine.retention import Retention
-from adapters_runtime.engine.scheduler import Sweeper
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.scheduler import Scheduler
+from adapters_runtime.engine.worker import Worker
 from adapters_runtime.steps import StepRunners
 from wfcore.errors import NotReady
 from wfserver.compose import System
@@ -69,11 +69,11 @@ class Engine:
         services, wakeups = system.services, system.wakeups
         worker = services.ids.new("worker", services.clock.now())
         steps = StepRunners(runner, new_ai_runner(system.settings))
-        self.dispatcher = Dispatcher(services, steps, wakeups, worker)
-        sweeper = Sweeper(services, wakeups, self.dispatcher.keep_leases)
-        courier = HttpCourier(system.settings.policy.private_callbacks)
-        caller, retention = Caller(services, courier, wakeups), Retention(services)
-        self._parts = (self.dispatcher, sweeper, caller, retention)
+        self.dispatcher = Worker(services, steps, wakeups, worker)
+        scheduler = Scheduler(services, wakeups, self.dispatcher.keep_leases)
+        callback_client = HttpCallbackClient(system.settings.policy.private_callbacks)
+        caller, retention = CallbackLoop(services, callback_client, wakeups), Retention(services)
+        self._parts = (self.dispatcher, scheduler, caller, retention)
         self._settings = system.settings
         self._clock = services.clock
         self._drained = False
@@ -141,7 +141,7 @@ class Engine:
 @asynccontextmanager
 async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Engine]:
     """
-    Dispatcher, sweeper and caller at work. On leaving, running steps are drained, then ended, and
+    Worker, sweeper and caller at work. On leaving, running steps are drained, then ended, and
     *runner* is closed.
     """
     working = Engine(system, runner)

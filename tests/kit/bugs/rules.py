@@ -143,8 +143,8 @@ MAP_PAYLOAD = mappings.map_payload
 
 def never_skips(*asked: Any) -> Any:
     found = plan(*asked)
-    moves = (Begin(one.at) if isinstance(one, Skip) else one for one in found.moves)
-    return evolve(found, moves=tuple(moves))
+    moves = (Begin(one.at) if isinstance(one, Skip) else one for one in found.actions)
+    return evolve(found, actions=tuple(moves))
 
 
 def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
@@ -154,7 +154,7 @@ def too_early(definition: Any, run: Any, now: Any, render: Any) -> Any:
 def one_by_one(*asked: Any) -> Any:
     """What may run beside one another waits for one another."""
     found = plan(*asked)
-    return evolve(found, moves=() if asked[1].in_flight else found.moves[:1])
+    return evolve(found, actions=() if asked[1].in_flight else found.actions[:1])
 
 
 BUGS = (

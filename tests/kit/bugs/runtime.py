@@ -11,7 +11,7 @@ from attrs import evolve
 from adapters_runtime.engine import wakeups
 from adapters_runtime.engine import worker as ours
 from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 from adapters_runtime.expressions import templates
 from adapters_runtime.expressions.scope import as_text
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
@@ -24,12 +24,12 @@ from wfcore.rules.execution import interruption
 from wfcore.testing.contracts import (
     CallContract,
     ClockContract,
-    DispatcherContract,
     IdsContract,
     PasswordsContract,
     PricesContract,
     TemplatesContract,
     WakeupContract,
+    WorkerContract,
 )
 from wfcore.testing.contracts.steps import job
 from wfcore.testing.contracts.worker_site import Site
@@ -63,10 +63,10 @@ class TurnedClock(SystemClock):
 
 def dispatching(test: str) -> Callable[[], None]:
     def dispatch(wakeup: Wakeups) -> Any:
-        return lambda services, runner, worker: Dispatcher(services, runner, wakeup, worker)
+        return lambda services, runner, worker: Worker(services, runner, wakeup, worker)
 
     return promise(
-        DispatcherContract, test, wakeup=Wakeups, site=lambda wakeup: Site.made(wakeup),
+        WorkerContract, test, wakeup=Wakeups, site=lambda wakeup: Site.made(wakeup),
         dispatch=dispatch,
     )  # fmt: skip
 
@@ -157,12 +157,12 @@ BUGS = (
     ),
     Bug(
         "a cancel does not reach the step",
-        patched(Dispatcher, "_stop_steps", lambda *_: None),
+        patched(Worker, "_stop_steps", lambda *_: None),
         dispatching("test_a_cancelled_execution_stops"),
     ),
     Bug(
         "a result is lost with the store's answer",
-        patched(Dispatcher, "_stored", gives_up),
+        patched(Worker, "_stored", gives_up),
         dispatching("test_a_result_outlives_an_outage_of_the_store"),
     ),
     Bug(

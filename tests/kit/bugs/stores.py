@@ -18,7 +18,7 @@ from kit.test_comparison import MemoryComparison, SqliteComparison
 from wfcore.memory import counters, records, runs
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
-from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, Desk
+from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, UnitOfWork
 from wfcore.ports.store import Slots
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
 from wfcore.testing.fakes_running import DictFiles
@@ -53,7 +53,7 @@ def put_over_anything(self: Overlay, kind: Any, key: Any, record: Any) -> None:
     self.set(kind, key, evolve(record, version=record.version + 1))
 
 
-def settle_one_by_one(self: Desk) -> None:
+def settle_one_by_one(self: UnitOfWork) -> None:
     """What stands before the loser stays stored."""
     for change in self.changes:
         settled = Overlay(self._disk, strict=True)
@@ -61,19 +61,19 @@ def settle_one_by_one(self: Desk) -> None:
         self._disk.settle(settled.changes)
 
 
-def collect_at_once(self: Desk, change: Any) -> None:
+def collect_at_once(self: UnitOfWork, change: Any) -> None:
     """A write is stored before anybody commits."""
     change(self.overlay)
     self._disk.settle(self.overlay.changes)
 
 
-def collect_blindly(self: Desk, change: Any) -> None:
+def collect_blindly(self: UnitOfWork, change: Any) -> None:
     """A unit does not see what it has put."""
     self.changes.append(change)
 
 
 def account_again(self: Any, record: Any) -> None:
-    self.desk.put(ACCOUNTS, record.id, record)
+    self.unit.put(ACCOUNTS, record.id, record)
 
 
 async def due_after(self: Any, now: Any, limit: int) -> Any:
@@ -120,7 +120,7 @@ class Blind(Counter):  # type: ignore[type-arg]
 
 def put_with_worker(self: Any, record: Any) -> None:
     """A place that was given back stays taken."""
-    stored = self.desk.overlay.get(EXECUTIONS, record.id)
+    stored = self.unit.overlay.get(EXECUTIONS, record.id)
     if record.worker is None and stored is not None:
         record = evolve(record, worker=stored.worker)
     PUT_RUN(self, record)
@@ -134,7 +134,7 @@ def require_no_end(self: Any, record: Any, now: Any) -> None:
 
 
 def purge_the_head(self: Any, id: str) -> None:
-    self.desk.collect(lambda overlay: overlay.set(EXECUTIONS, id, None))
+    self.unit.collect(lambda overlay: overlay.set(EXECUTIONS, id, None))
 
 
 def append_over(self: Any, event: Any) -> None:
@@ -143,7 +143,7 @@ def append_over(self: Any, event: Any) -> None:
         others = (one for one in log if one.number != event.number)
         overlay.set(EVENTS, event.execution_id, (*others, event))
 
-    self.desk.collect(change)
+    self.unit.collect(change)
 
 
 def perform_blindly(cursor: Any, units: Any) -> bool:
@@ -221,17 +221,17 @@ BUGS = (
     ),
     Bug(
         "half of a stale unit is stored",
-        patched(Desk, "_settle", settle_one_by_one),
+        patched(UnitOfWork, "_settle", settle_one_by_one),
         stores("test_a_stale_record_takes_the_whole_unit_down"),
     ),
     Bug(
         "a unit without commit leaves traces",
-        patched(Desk, "collect", collect_at_once),
+        patched(UnitOfWork, "collect", collect_at_once),
         stores("test_nothing_is_visible_without_commit"),
     ),
     Bug(
         "a unit does not see its own writes",
-        patched(Desk, "collect", collect_blindly),
+        patched(UnitOfWork, "collect", collect_blindly),
         stores("test_a_unit_reads_its_own_writes_and_may_write_twice"),
     ),
     Bug("an email is given twice", patched(records.Accounts, "put", account_again), stores(UNIQUE)),

@@ -7,7 +7,7 @@ The fault: the server stops between the two.
 from typing import Any
 
 from proof import faults
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.usecases.executions import callbacks
 from wfcore.usecases.executions.callbacks import Call
 from wfcore.usecases.services import Services
@@ -20,7 +20,7 @@ def plant() -> None:
     async def delivered(services: Services, *args: Any) -> Call | None:
         call = await take(services, *args)
         if call is not None:
-            await callbacks.settle_call(services, call, Answer(200))
+            await callbacks.settle_call(services, call, CallbackAnswer(200))
             faults.freeze("")
         return call
 

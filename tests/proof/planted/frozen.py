@@ -8,7 +8,7 @@ has taken over. EX-16.
 from threading import Event, Lock
 from typing import Any
 
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 from adapters_store.sqlite.writer import Writer
 from proof import faults
 from wfcore.usecases.executions import worker
@@ -18,7 +18,7 @@ from wfcore.usecases.services import Services
 
 def plant() -> None:
     faults.expect()
-    begin, keep = worker.begin, Dispatcher.keep_leases
+    begin, keep = worker.begin, Worker.keep_leases
     carry_out, writing = Writer._carry_out, Lock()
     woken = Event()
 
@@ -37,10 +37,10 @@ def plant() -> None:
         finally:
             faults.over()
 
-    async def keep_leases(self: Dispatcher) -> None:
+    async def keep_leases(self: Worker) -> None:
         if not woken.is_set():
             await keep(self)
 
     Writer._carry_out = locking  # type: ignore[method-assign]
     worker.begin = late
-    Dispatcher.keep_leases = keep_leases  # type: ignore[method-assign]
+    Worker.keep_leases = keep_leases  # type: ignore[method-assign]

@@ -4,10 +4,10 @@ No heartbeat: a server neither keeps its leases nor notices that it lost them.
 No bug by itself, for the fencing numbers hold without it; it clears the way to them. EX-16.
 """
 
-from adapters_runtime.engine.worker import Dispatcher
+from adapters_runtime.engine.worker import Worker
 
 
 def plant() -> None:
-    async def nothing(self: Dispatcher) -> None: ...
+    async def nothing(self: Worker) -> None: ...
 
-    Dispatcher.keep_leases = nothing  # type: ignore[method-assign]
+    Worker.keep_leases = nothing  # type: ignore[method-assign]

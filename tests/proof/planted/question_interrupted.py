@@ -12,7 +12,7 @@ from attrs import evolve
 from proof import faults
 from wfcore.model.execution import Execution, StepStatus
 from wfcore.rules.execution import fold, machine
-from wfcore.rules.execution.fold_steps import Move, closed
+from wfcore.rules.execution.fold_steps import Change, closed
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.worker import Lease
@@ -31,7 +31,7 @@ def plant() -> None:
             faults.freeze("")
         return work
 
-    def forgetful(run: Execution, fact: machine.WorkerLost, now: EpochMs) -> Move:
+    def forgetful(run: Execution, fact: machine.WorkerLost, now: EpochMs) -> Change:
         move = lost(run, fact, now)
         results = {
             key: closed(result, StepStatus.INTERRUPTED, now, "The worker stopped")

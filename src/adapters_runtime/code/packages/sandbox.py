@@ -21,7 +21,14 @@ from attrs import field, frozen
 from adapters_runtime.code.outputs import fault_of
 from adapters_runtime.code.packages.program import LIMIT_S, words
 from adapters_runtime.sandbox.client import Ended, NotStarted, Order, Spawner, uninterrupted
-from adapters_runtime.sandbox.isolation.config import LANDLOCK, NAMESPACE, PLACE, UID, Kind, Terms
+from adapters_runtime.sandbox.isolation.config import (
+    LANDLOCK,
+    NAMESPACE,
+    STEP_DIR,
+    UID,
+    Profile,
+    SandboxConfig,
+)
 from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_level, folders_for
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
 from adapters_runtime.sandbox.workdir import FILE, FOLDER
@@ -112,8 +119,8 @@ class Sandbox:
         finally:
             await spawner.close()
 
-    def _terms(self, level: Level, folders: Folders) -> Terms:
-        return Terms(
+    def _terms(self, level: Level, folders: Folders) -> SandboxConfig:
+        return SandboxConfig(
             level.name,
             base=str(folders.own),
             disk=_DISK,
@@ -124,7 +131,7 @@ class Sandbox:
         )
 
     async def _order(self, program: Program, level: Level, folders: Folders) -> Order:
-        folder = StepFolder.at(PLACE) if level.name == NAMESPACE else folders.next()
+        folder = StepFolder.at(STEP_DIR) if level.name == NAMESPACE else folders.next()
         brought = {path: path for path in program.brought}
         if level.name in (UID, LANDLOCK):
             places = (folders.own / f"brought-{number}" for number in count())
@@ -153,7 +160,7 @@ class Sandbox:
             output_bytes=0,
             memory=_MEMORY,
             files={name: _told(content, told) for name, content in program.files.items()},
-            kind=Kind(network=True, readable=(*program.readable, *_seen(brought))),
+            kind=Profile(network=True, readable=(*program.readable, *_seen(brought))),
         )
 
 
@@ -181,7 +188,7 @@ def _require_success(program: Program, ended: Ended) -> None:
         return
     if ended.exit and not (ended.reason or ended.failure):
         said = (ended.stdout + b"\n" + ended.stderr).decode("utf-8", "replace")
-        why = f"could not install them: {words(said, Path(PLACE))}"
+        why = f"could not install them: {words(said, Path(STEP_DIR))}"
     else:
         why = str((fault and (fault.error or fault.postponed)) or ended.artifacts_trouble)
     raise PackagesUnavailable(f"{program.name} {why}")

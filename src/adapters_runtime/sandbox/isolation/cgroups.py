@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from adapters_runtime.sandbox.isolation.config import Terms
+from adapters_runtime.sandbox.isolation.config import SandboxConfig
 
 SERVER = "wfcore-server"
 STEP = "wfcore-step-"
@@ -143,16 +143,16 @@ class Group:
             os.close(fd)
 
 
-def find(terms: Terms, memory: int) -> Groups:
+def find(config: SandboxConfig, memory: int) -> Groups:
     """Groups for steps that may hold *memory* bytes in all. Raises `Uncounted`."""
     try:
         places = dict(_places())
     except OSError as trouble:
         raise Uncounted(f"this process's control groups are not known: {trouble}") from trouble
     if "memory" in places:
-        return Groups(tuple(_of_version_1(places, memory, terms.processes)))
+        return Groups(tuple(_of_version_1(places, memory, config.processes)))
     if "" in places:
-        return Groups((_of_version_2(places[""], memory, terms.processes),))
+        return Groups((_of_version_2(places[""], memory, config.processes),))
     raise Uncounted("no control groups are mounted")
 
 

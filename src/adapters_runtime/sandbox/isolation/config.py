@@ -10,14 +10,14 @@ NAMESPACE, UID, LANDLOCK, PROCESS = "namespace", "uid", "landlock", "process"
 LADDER = (NAMESPACE, UID, LANDLOCK, PROCESS)
 """The levels of isolation, the strongest first."""
 
-PLACE = "/step"
+STEP_DIR = "/step"
 """Where a step in a mount namespace of its own finds its folder."""
 
 FOLDERS = ("work", "home", "tmp", "artifacts")
 OUTPUT, CONTEXT = "output.json", "context.json"
 
 
-class Terms(NamedTuple):
+class SandboxConfig(NamedTuple):
     """
     What holds for all steps of a server.
 
@@ -44,7 +44,7 @@ class Terms(NamedTuple):
 JOB_FD = 3
 
 
-class Ahead(NamedTuple):
+class Prestart(NamedTuple):
     """A program that waits for one job: how it is started, and under which limits."""
 
     argv: tuple[str, ...]
@@ -52,7 +52,7 @@ class Ahead(NamedTuple):
     limits: tuple[tuple[str, int], ...]
 
 
-class Kind(NamedTuple):
+class Profile(NamedTuple):
     """
     What must be known of a step before its job, so that all can be made ready for it.
 
@@ -62,15 +62,15 @@ class Kind(NamedTuple):
 
     network: bool = False
     readable: tuple[str, ...] = ()
-    ahead: Ahead | None = None
+    prestart: Prestart | None = None
 
 
-def packed(kind: Kind) -> tuple[Any, ...]:
+def packed(kind: Profile) -> tuple[Any, ...]:
     """*kind* as plain tuples, for `marshal`."""
-    return (*kind[:2], tuple(kind.ahead) if kind.ahead else None)
+    return (*kind[:2], tuple(kind.prestart) if kind.prestart else None)
 
 
-def unpacked(words: tuple[Any, ...]) -> Kind:
+def unpacked(words: tuple[Any, ...]) -> Profile:
     """What `packed` was given."""
-    network, readable, ahead = words
-    return Kind(network, readable, Ahead(*ahead) if ahead else None)
+    network, readable, prestart = words
+    return Profile(network, readable, Prestart(*prestart) if prestart else None)

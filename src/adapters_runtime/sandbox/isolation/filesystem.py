@@ -1,7 +1,7 @@
 """
 The file system as a step sees it: system folders, read-only, and a folder of its own.
 
-`Template` is made once, by the spawner, in a mount namespace of its own; `enter` goes to a root
+`RootTemplate` is made once, by the spawner, in a mount namespace of its own; `enter` goes to a root
 made from it for one step, before the step's job is known. Steps that see nothing beyond the usual
 share one, which has all but their own mounts already. What is not put there is not there: no home,
 no data folder, no other step. Standard library only.
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from adapters_runtime.sandbox.isolation.config import PLACE, Kind, Terms
+from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile, SandboxConfig
 from adapters_runtime.sandbox.isolation.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -53,7 +53,7 @@ RESOLVING = ("resolv.conf", "hosts")
 
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 _USERS = {
-    "passwd": f"root:x:0:0:root:/:/bin/sh\nstep:x:1000:1000:step:{PLACE}/home:/bin/sh\n",
+    "passwd": f"root:x:0:0:root:/:/bin/sh\nstep:x:1000:1000:step:{STEP_DIR}/home:/bin/sh\n",
     "group": "root:x:0:\nstep:x:1000:\n",
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "hostname": "localhost\n",
@@ -63,12 +63,12 @@ _READ_ONLY = MS_RDONLY | MS_NOSUID | MS_NODEV
 _NO_DEVICES = MS_NOSUID | MS_NODEV
 
 
-class Template:
+class RootTemplate:
     """What all steps see, made below *base*, in the mount namespace that we are in alone."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
-        self._base = terms.base
+    def __init__(self, config: SandboxConfig) -> None:
+        self._terms = config
+        self._base = config.base
         mount("", "/", flags=MS_REC | MS_PRIVATE)
         mount("tmpfs", self._base, "tmpfs", _NO_DEVICES, "mode=755,size=4m")
         self._system = [name for name in SYSTEM if os.path.isdir(f"/{name}")]
@@ -95,10 +95,10 @@ class Template:
             mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
         for name, target in _LINKS.items():
             os.symlink(target, f"{dev}/{name}")
-        os.symlink(f"{PLACE}/tmp", f"{dev}/shm")  # noqa: S108 - the step's own
+        os.symlink(f"{STEP_DIR}/tmp", f"{dev}/shm")  # noqa: S108 - the step's own
         _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
 
-    def enter(self, kind: Kind, user: int, group: int) -> None:
+    def enter(self, kind: Profile, user: int, group: int) -> None:
         """Go for good to the root of one step, which is to be *user* of *group*."""
         wanted = self._wanted(kind)
         root = self._assemble("root") if wanted else self._plain
@@ -132,7 +132,7 @@ class Template:
                 os.symlink(os.readlink(f"/{shown}"), f"{root}/{shown}")
             else:
                 _bind(f"{self._base}/{shown}", f"{root}/{shown}")
-        for own in ("proc", PLACE[1:], "var", "run"):
+        for own in ("proc", STEP_DIR[1:], "var", "run"):
             os.mkdir(f"{root}/{own}", 0o755)
         return root
 
@@ -143,7 +143,7 @@ class Template:
                 mount(source, f"{root}/etc/{name}", flags=MS_BIND)
                 restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
 
-    def _wanted(self, kind: Kind) -> list[tuple[str, int]]:
+    def _wanted(self, kind: Profile) -> list[tuple[str, int]]:
         """The paths beyond the system's that are there, and how they are to be mounted."""
         reads = _outermost((*self._terms.reads, *kind.readable))
         wanted = [(path, _READ_ONLY) for path in reads if not self._is_shown(path)]
@@ -169,16 +169,16 @@ class Template:
 
     def _mount_own(self, root: str, user: int, group: int) -> None:
         mount("proc", f"{root}/proc", "proc", _NO_DEVICES | MS_NOEXEC, "hidepid=2")
-        terms = self._terms
-        size = f"size={terms.disk},nr_inodes={terms.inodes}"
+        config = self._terms
+        size = f"size={config.disk},nr_inodes={config.inodes}"
         options = f"mode=700,uid={user},gid={group},{size}"
-        mount("tmpfs", root + PLACE, "tmpfs", _NO_DEVICES, options)
+        mount("tmpfs", root + STEP_DIR, "tmpfs", _NO_DEVICES, options)
 
 
 def _link_temporary(root: str) -> None:
     for link in ("tmp", "var/tmp"):
         if not os.path.lexists(f"{root}/{link}"):  # else something shown lies below it
-            os.symlink(f"{PLACE}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
+            os.symlink(f"{STEP_DIR}/tmp", f"{root}/{link}")  # noqa: S108 - the step's own
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

@@ -21,21 +21,21 @@ from adapters_runtime.sandbox.isolation.cgroups import Group, Groups, Uncounted
 from adapters_runtime.sandbox.isolation.config import (
     LANDLOCK,
     NAMESPACE,
-    PLACE,
     PROCESS,
+    STEP_DIR,
     UID,
-    Kind,
-    Terms,
+    Profile,
+    SandboxConfig,
 )
 from adapters_runtime.sandbox.isolation.filesystem import (
     DEVICES,
     RESOLVING,
     SYSTEM,
-    Template,
+    RootTemplate,
     carve,
     settings,
 )
-from adapters_runtime.sandbox.isolation.seccomp import Filter
+from adapters_runtime.sandbox.isolation.seccomp import SyscallFilter
 from adapters_runtime.sandbox.process_tree import Statuses, descendants_of, end_descendants, reap
 
 _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems")
@@ -47,9 +47,9 @@ class Process:
     clone_flags = 0
     has_own_files = False  # whether the step's folder is a file system of its own
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
-        self.kind = Kind()
+    def __init__(self, config: SandboxConfig) -> None:
+        self.config = config
+        self.kind = Profile()
         self.user = os.geteuid()
         self.group = os.getegid()
         self.groups: Groups | None = None
@@ -58,13 +58,13 @@ class Process:
 
     def open(self) -> None:
         """What is needed once, in the spawner."""
-        files = self.terms.disk if self.has_own_files else 0  # they are memory too
+        files = self.config.disk if self.has_own_files else 0  # they are memory too
         try:
-            self.groups = cgroups.find(self.terms, self.terms.memory + files)
+            self.groups = cgroups.find(self.config, self.config.memory + files)
         except Uncounted as reason:
             self.uncounted = str(reason)
 
-    def prepare(self, kind: Kind, place: int) -> None:
+    def prepare(self, kind: Profile, place: int) -> None:
         """In the supervisor of a step of *kind*, before anything of it is forked."""
         self.kind = kind
         if self.groups:
@@ -120,13 +120,13 @@ class Landlocked(Process):
             "same_user": self._as_server,
             "uncounted": bool(self.uncounted),
         }
-        self._closed = Filter(seccomp.NO_SOCKETS, **facts).ready()
-        self._open = Filter(seccomp.SHARED_NETWORK, watched=True, **facts).ready()
+        self._closed = SyscallFilter(seccomp.NO_SOCKETS, **facts).ready()
+        self._open = SyscallFilter(seccomp.SHARED_NETWORK, watched=True, **facts).ready()
 
     def confine(self, folder: str) -> None:
         landlock.restrict(self._rules(folder))
 
-    def prepare(self, kind: Kind, place: int) -> None:
+    def prepare(self, kind: Profile, place: int) -> None:
         super().prepare(kind, place)
         if not landlock.version():
             raise OSError(38, "the kernel has no Landlock")
@@ -144,12 +144,12 @@ class Landlocked(Process):
     def _rules(self, folder: str) -> list[tuple[str, int]]:
         read = [f"/{name}" for name in SYSTEM]
         read += [f"/etc/{name}" for name in (*self._settings, "passwd", "group", *RESOLVING)]
-        named = [*self.terms.reads, *self.kind.readable]
-        rules = [(path, landlock.READ) for path in carve((*read, *named), self.terms.hidden)]
+        named = [*self.config.reads, *self.kind.readable]
+        rules = [(path, landlock.READ) for path in carve((*read, *named), self.config.hidden)]
         rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
         rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
         rules += [("/proc/self", landlock.READ_FILE | landlock.READ_DIR)]
-        rules += [(path, landlock.READ | landlock.WRITE) for path in (folder, *self.terms.writes)]
+        rules += [(path, landlock.READ | landlock.WRITE) for path in (folder, *self.config.writes)]
         return rules
 
 
@@ -158,7 +158,7 @@ class OtherUser(Landlocked):
 
     _as_server = False
 
-    def prepare(self, kind: Kind, place: int) -> None:
+    def prepare(self, kind: Profile, place: int) -> None:
         super().prepare(kind, place)
         if os.geteuid() != 0:
             raise OSError(1, "the server is not root")
@@ -207,16 +207,18 @@ class Namespaced(Process):
             identity.map_own_user(self.user, self.group)
         self._quotas = identity.own_quotas()
         with _common_umask():
-            self._template = Template(self.terms)
+            self._template = RootTemplate(self.config)
         uncounted = bool(self.uncounted)
-        self._closed = Filter(seccomp.OWN_NETWORK, uncounted=uncounted).ready()
-        self._open = Filter(seccomp.SHARED_NETWORK, watched=True, uncounted=uncounted).ready()
+        self._closed = SyscallFilter(seccomp.OWN_NETWORK, uncounted=uncounted).ready()
+        self._open = SyscallFilter(
+            seccomp.SHARED_NETWORK, watched=True, uncounted=uncounted
+        ).ready()
 
-    def prepare(self, kind: Kind, place: int) -> None:
+    def prepare(self, kind: Profile, place: int) -> None:
         super().prepare(kind, place)
         if os.geteuid() == 0:
             # What steps write beside their own folder is shared, so there they are one user.
-            shared = bool(self.terms.writes)
+            shared = bool(self.config.writes)
             self.user = self.group if shared else identity.namespaced_user_id(place)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
         syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
@@ -260,18 +262,18 @@ class Namespaced(Process):
         rules = [("/", landlock.READ)]
         rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
         return rules + [
-            (path, landlock.READ | landlock.WRITE) for path in (PLACE, *self.terms.writes)
+            (path, landlock.READ | landlock.WRITE) for path in (STEP_DIR, *self.config.writes)
         ]
 
 
 class Refused(Process):
     """A level that cannot be had here: every step is told why."""
 
-    def __init__(self, terms: Terms, trouble: OSError) -> None:
-        super().__init__(terms)
+    def __init__(self, config: SandboxConfig, trouble: OSError) -> None:
+        super().__init__(config)
         self._trouble = trouble
 
-    def prepare(self, kind: Kind, place: int) -> None:
+    def prepare(self, kind: Profile, place: int) -> None:
         raise self._trouble
 
 

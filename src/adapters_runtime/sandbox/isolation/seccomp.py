@@ -83,7 +83,7 @@ _SECOND_ARGUMENT_PID = "setpriority ioprio_set"
 Instruction = tuple[int, int, int, int]
 
 
-class Filter:
+class SyscallFilter:
     """
     What to refuse beyond the usual.
 
@@ -109,7 +109,7 @@ class Filter:
         self.same_user = same_user
         self.uncounted = uncounted
 
-    def ready(self) -> "Filter":
+    def ready(self) -> "SyscallFilter":
         """The same, with its program made already, for all who are forked from here."""
         code = self.code(machine())
         self._code = ctypes.create_string_buffer(code, len(code))

@@ -74,7 +74,7 @@ APPROVAL = Machine(
 
 
 @frozen
-class Voice:
+class Decider:
     """
     Who decides, through which door, with which words. `account` tells people apart. `alone`:
     this yes is enough, however many are required.
@@ -87,11 +87,13 @@ class Voice:
     alone: bool = False
 
 
-BY_TIMEOUT = Voice(None, DecisionSource.TIMEOUT)
-BY_END = Voice(None, None)
+BY_TIMEOUT = Decider(None, DecisionSource.TIMEOUT)
+BY_END = Decider(None, None)
 
 
-def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -> Outcome[Approval]:
+def decide(
+    approval: Approval, decision: Decision, decider: Decider, now: EpochMs
+) -> Outcome[Approval]:
     """
     The approval with its decision, which its history tells; still PENDING after a yes that
     is not the last one required. AP-2 to AP-5, AP-12, AP-15.
@@ -103,40 +105,42 @@ def decide(approval: Approval, decision: Decision, voice: Voice, now: EpochMs) -
     late = isinstance(decision, Approve | Reject) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
-    entry = HistoryEntry(now, _ACTION[type(decision)], voice.by, voice.source, voice.comment)
+    entry = HistoryEntry(now, _ACTION[type(decision)], decider.by, decider.source, decider.comment)
     if not isinstance(decision, Approve):
-        return Outcome(_ended(approval, decision, voice, entry))
+        return Outcome(_ended(approval, decision, decider, entry))
     if decision.edited is not None:
         after = released_rows(approval, decision.edited)
         entry = evolve(entry, rows_before=standing_rows(approval), rows_after=after)
-    agreed = _agreed(approval, voice, entry)
-    if voice.alone or len(agreed.assents) >= approval.required_approvals:
-        return Outcome(_ended(agreed, decision, voice, entry))
+    agreed = _agreed(approval, decider, entry)
+    if decider.alone or len(agreed.assents) >= approval.required_approvals:
+        return Outcome(_ended(agreed, decision, decider, entry))
     status = APPROVAL.target(approval.status, Assented)
     return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
 
 
-def _agreed(approval: Approval, voice: Voice, entry: HistoryEntry) -> Approval:
+def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
     """The approval with one yes more, and with the rows that it is to."""
-    by = voice.by or ""
-    assent = Assent(by, voice.account or by, entry.at)
+    by = decider.by or ""
+    assent = Assent(by, decider.account or by, entry.at)
     before, after = entry.rows_before, entry.rows_after
     changed = after is not None and not same(before, after)
-    assents = with_assent(approval, assent, changed=changed, alone=voice.alone)
+    assents = with_assent(approval, assent, changed=changed, alone=decider.alone)
     groups = approval.groups
     if after is not None:
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
     return evolve(approval, groups=groups, assents=assents)
 
 
-def _ended(approval: Approval, decision: Decision, voice: Voice, entry: HistoryEntry) -> Approval:
+def _ended(
+    approval: Approval, decision: Decision, decider: Decider, entry: HistoryEntry
+) -> Approval:
     return evolve(
         approval,
         status=APPROVAL.target(approval.status, type(decision)),
         decided_at=entry.at,
-        decided_by=voice.by,
-        decision_source=voice.source,
-        comment=voice.comment,
+        decided_by=decider.by,
+        decision_source=decider.source,
+        comment=decider.comment,
         history=(*approval.history, entry),
     )
 

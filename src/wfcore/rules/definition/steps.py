@@ -25,7 +25,7 @@ from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temper
 from wfcore.rules.definition.fields import approval_problems, filled, group, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.paths import below
-from wfcore.rules.definition.tree import Fields, Kind
+from wfcore.rules.definition.tree import Fields, StepKind
 from wfcore.rules.definition.values import (
     Field,
     Findings,
@@ -123,8 +123,8 @@ _TIMED: Fields = {**_COMMON, "timeout": Field(duration, "timeout_ms")}
 _RUN: Fields = {**_TIMED, "onInterrupt": Field(choice(OnInterrupt), "on_interrupt")}
 """What a worker runs, so that it can be in flight when that one dies. EX-25."""
 
-KINDS: Mapping[str, Kind] = {
-    "code": Kind(
+KINDS: Mapping[str, StepKind] = {
+    "code": StepKind(
         CodeStep,
         {
             **_RUN,
@@ -139,7 +139,7 @@ KINDS: Mapping[str, Kind] = {
         },
         _code_problems,
     ),
-    "ai": Kind(
+    "ai": StepKind(
         AiStep,
         {
             **_RUN,
@@ -152,7 +152,7 @@ KINDS: Mapping[str, Kind] = {
             "retry": Field(retry, "retry"),
         },
     ),
-    "manual_approval": Kind(
+    "manual_approval": StepKind(
         ApprovalStep,
         {
             **_TIMED,
@@ -167,15 +167,15 @@ KINDS: Mapping[str, Kind] = {
         },
         approval_problems,
     ),
-    "delay": Kind(
+    "delay": StepKind(
         DelayStep, {**_COMMON, "duration": Field(duration, "duration_ms", required=True)}
     ),
-    "parallel": Kind(
+    "parallel": StepKind(
         ParallelStep,
         {**_TIMED, "maxParallel": Field(number(1, MAX_BRANCHES, whole=True), "max_parallel")},
         nested=trees.branches,
     ),
-    "loop": Kind(
+    "loop": StepKind(
         LoopStep,
         {
             **_TIMED,
@@ -184,7 +184,7 @@ KINDS: Mapping[str, Kind] = {
         },
         nested=trees.rounds,
     ),
-    "workflow": Kind(
+    "workflow": StepKind(
         ChildStep,
         {
             **_TIMED,

@@ -29,7 +29,7 @@ TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequenc
 
 
 @frozen
-class Kind:
+class StepKind:
     """
     A kind of step. *problems* sees the fields together: (path below the step, message).
 
@@ -62,7 +62,7 @@ class Reading:
     `own_name` is the workflow's; `first` says where each step's name stands first.
     """
 
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, StepKind]
     findings: Findings
     declared: Collection[str]
     template_problems: TemplateProblems
@@ -122,7 +122,7 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     return kind.build(**values) if kind and len(findings.problems) == before else None
 
 
-def _kind_of(document: Json, path: str, reading: Reading) -> Kind | None:
+def _kind_of(document: Json, path: str, reading: Reading) -> StepKind | None:
     """The row of the step's kind; where there is none, that is the step's only mistake."""
     kinds, findings = reading.kinds, reading.findings
     where, wanted = below(path, "kind"), f"one of {', '.join(kinds)}"

@@ -36,13 +36,13 @@ def no_schedules(cron: str, timezone: str) -> Mapping[str, str]:
 
 
 @frozen
-class _Kind:
+class _TriggerKind:
     build: Callable[..., TriggerSpec]
     fields: Mapping[str, Field]
 
 
-_KINDS: Mapping[str, _Kind] = {
-    TriggerKind.SCHEDULE: _Kind(
+_KINDS: Mapping[str, _TriggerKind] = {
+    TriggerKind.SCHEDULE: _TriggerKind(
         Schedule,
         {
             "kind": Field(text(), "kind", required=True),
@@ -51,7 +51,7 @@ _KINDS: Mapping[str, _Kind] = {
             "missed": Field(choice(Missed), "missed"),
         },
     ),
-    TriggerKind.DELAYED_COMPLETION: _Kind(
+    TriggerKind.DELAYED_COMPLETION: _TriggerKind(
         Chain,
         {
             "kind": Field(text(), "kind", required=True),
@@ -91,7 +91,7 @@ def _trigger(
     return spec
 
 
-def _kind_of(document: Json, path: str, findings: Findings) -> _Kind | None:
+def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | None:
     if not isinstance(document, Mapping):
         findings.wrong(path, "an object", document)
         return None

@@ -10,7 +10,7 @@ from wfcore.time import EpochMs
 
 
 @frozen
-class Place:
+class Node:
     """A step in one run: keys of its frame begin with `prefix`."""
 
     step: Step
@@ -28,28 +28,28 @@ class Failure:
     key: str
     error: str
     timed_out: bool = False
-    through: tuple[Place, ...] = ()
+    through: tuple[Node, ...] = ()
 
 
 @frozen
 class Begin:
     """Start this step now (again, where it has a result)."""
 
-    at: Place
+    at: Node
 
 
 @frozen
 class Skip:
     """Its `when` is false."""
 
-    at: Place
+    at: Node
 
 
 @frozen
 class Refuse:
     """The step cannot begin: its `when` failed."""
 
-    at: Place
+    at: Node
     error: str
 
 
@@ -57,7 +57,7 @@ class Refuse:
 class Complete:
     """Everything in it has ended, or its time has come."""
 
-    at: Place
+    at: Node
     output: Json
 
 
@@ -65,7 +65,7 @@ class Complete:
 class Judge:
     """An attempt that no worker reports has failed: another one, or (`permanent`) the end."""
 
-    at: Place
+    at: Node
     error: str
     timed_out: bool = False
     permanent: bool = False
@@ -75,7 +75,7 @@ class Judge:
 class Fail:
     """What this one holds failed; with `continueOnError` no more than that ends."""
 
-    at: Place
+    at: Node
     cause: Failure
 
 
@@ -86,7 +86,7 @@ class Break:
     cause: Failure
 
 
-Move: TypeAlias = Begin | Skip | Refuse | Complete | Judge | Fail | Break
+Action: TypeAlias = Begin | Skip | Refuse | Complete | Judge | Fail | Break
 
 
 @frozen
@@ -99,7 +99,7 @@ class Plan:
     ended.
     """
 
-    moves: tuple[Move, ...] = ()
+    actions: tuple[Action, ...] = ()
     done: bool = False
     until: EpochMs | None = None
     deadline: EpochMs | None = None

@@ -32,7 +32,14 @@ from wfcore.model.execution import (
 from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.fold_steps import STEP_FOLDS, Move, about_end, closed, failed, rejected
+from wfcore.rules.execution.fold_steps import (
+    STEP_FOLDS,
+    Change,
+    about_end,
+    closed,
+    failed,
+    rejected,
+)
 from wfcore.rules.execution.machine import EXECUTION, Fact
 from wfcore.time import EpochMs
 
@@ -47,14 +54,14 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     where the step is not where the fact says it was: what has ended ends once. EX-3.
     """
     status = EXECUTION.target(run.status, type(fact))
-    move = FOLDS[type(fact)](run, fact, now)
-    changes: dict[str, object] = dict(move.changes)
-    said, effects = move.said, move.effects
+    change = FOLDS[type(fact)](run, fact, now)
+    changes: dict[str, object] = dict(change.changes)
+    said, effects = change.said, change.effects
     if status in EXECUTION.final:
         said = (*said, *_withdrawn(run, fact))
     if status is not run.status:
         changes["status"] = status
-        said = (*said, (EventKind(f"execution.{status.lower()}"), move.about))
+        said = (*said, (EventKind(f"execution.{status.lower()}"), change.about))
     if status in EXECUTION.final:
         changes |= {"completed_at": now, "worker": None, "due_at": None}
         effects = (*effects, *_at_the_end(run, fact, now))
@@ -105,58 +112,58 @@ def _numbered(
     )
 
 
-def _claimed(run: Execution, fact: facts.Claimed, now: EpochMs) -> Move:
-    return Move({"due_at": None})
+def _claimed(run: Execution, fact: facts.Claimed, now: EpochMs) -> Change:
+    return Change({"due_at": None})
 
 
-def _returned(run: Execution, fact: facts.LeaseReturned, now: EpochMs) -> Move:
-    return Move({"worker": None, "due_at": now}, effects=(WakeRunner(),))
+def _returned(run: Execution, fact: facts.LeaseReturned, now: EpochMs) -> Change:
+    return Change({"worker": None, "due_at": now}, effects=(WakeRunner(),))
 
 
-def _waited(run: Execution, fact: facts.Waited, now: EpochMs) -> Move:
-    return Move({"due_at": fact.until})
+def _waited(run: Execution, fact: facts.WakeAt, now: EpochMs) -> Change:
+    return Change({"due_at": fact.until})
 
 
-def _rested(run: Execution, fact: facts.Rested, now: EpochMs) -> Move:
-    return Move({"worker": None, "due_at": fact.until}, effects=(DeadlineSet(),))
+def _rested(run: Execution, fact: facts.Suspended, now: EpochMs) -> Change:
+    return Change({"worker": None, "due_at": fact.until}, effects=(DeadlineSet(),))
 
 
-def _paused(run: Execution, fact: facts.Paused, now: EpochMs) -> Move:
+def _paused(run: Execution, fact: facts.AwaitingApproval, now: EpochMs) -> Change:
     about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     changes = {"worker": None, "due_at": fact.until}
-    return Move(changes, about=about, effects=(DeadlineSet(),))
+    return Change(changes, about=about, effects=(DeadlineSet(),))
 
 
-def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Move:
-    return Move({"output": fact.output}, effects=(SetTimers(),))
+def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
+    return Change({"output": fact.output}, effects=(SetTimers(),))
 
 
-def _cancelled(run: Execution, fact: facts.CancelAsked, now: EpochMs) -> Move:
+def _cancelled(run: Execution, fact: facts.CancelAsked, now: EpochMs) -> Change:
     results = _all_closed(run.step_results, now, "Cancelled")
     return _over(results, StatusReason(ReasonCode.CANCEL_REQUESTED))
 
 
-def _orphaned(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Move:
+def _orphaned(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Change:
     results = _all_closed(run.step_results, now, "The execution that started this one has ended")
     return _over(results, StatusReason(ReasonCode.PARENT_CANCELLED))
 
 
-def _broke(run: Execution, fact: facts.Broke, now: EpochMs) -> Move:
+def _broke(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
     code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
-    name, error, said = fact.step_name, fact.error, Move().said
+    name, error, said = fact.step_name, fact.error, Change().said
     results = run.step_results
     if name is not None:
         before = results.get(name)
         if before is None or before.status is not StepStatus.FAILED:
-            move = failed(run, name, error, now, code, steps=0)
-            results, said = move.results, move.said
+            change = failed(run, name, error, now, code, steps=0)
+            results, said = change.results, change.said
         error = f"Step '{name}' failed: {error}"
     over = _over(_all_closed(results, now, "Another step failed"), StatusReason(code, name))
     about = {**over.about, "error": error} if name is not None else {"error": error}
-    return Move({**over.changes, "error": error}, said, about)
+    return Change({**over.changes, "error": error}, said, about)
 
 
-def _lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Move:
+def _lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
     """Of what was in flight nobody knows how far it came; the rest waits as before."""
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
     results = {
@@ -167,26 +174,26 @@ def _lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Move:
     }
     over = _over(results, reason)
     changes = {**over.changes, "worker": None, "due_at": fact.grace_until}
-    return Move(changes, about=over.about, effects=(DeadlineSet(), StopSteps(run.id)))
+    return Change(changes, about=over.about, effects=(DeadlineSet(), StopSteps(run.id)))
 
 
-def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Move:
+def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
     changes = {"due_at": now, "resumes": run.resumes + 1, "status_reason": None}
-    return Move(changes, effects=(WakeRunner(),))
+    return Change(changes, effects=(WakeRunner(),))
 
 
-def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Move:
+def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Change:
     results = _all_closed(run.step_results, now, INTERRUPTED_ERROR, but=StepStatus.INTERRUPTED)
     changes = {"error": INTERRUPTED_ERROR, "step_results": results}
-    return Move(changes, about={"error": INTERRUPTED_ERROR})
+    return Change(changes, about={"error": INTERRUPTED_ERROR})
 
 
-def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Move:
+def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
     no = rejected(run, fact, now)
     over = _over(_all_closed(no.results, now, "An approval was rejected"), reason)
-    return Move(over.changes, no.said, over.about)
+    return Change(over.changes, no.said, over.about)
 
 
 def _all_closed(
@@ -200,21 +207,21 @@ def _all_closed(
     }
 
 
-def _over(results: Mapping[str, StepResult], reason: StatusReason) -> Move:
-    return Move({"step_results": results, "status_reason": reason}, about=about_end(reason))
+def _over(results: Mapping[str, StepResult], reason: StatusReason) -> Change:
+    return Change({"step_results": results, "status_reason": reason}, about=about_end(reason))
 
 
-FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Move]] = {
+FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     **STEP_FOLDS,
     facts.Claimed: _claimed,
     facts.LeaseReturned: _returned,
-    facts.Waited: _waited,
-    facts.Rested: _rested,
-    facts.Paused: _paused,
+    facts.WakeAt: _waited,
+    facts.Suspended: _rested,
+    facts.AwaitingApproval: _paused,
     facts.Finished: _finished,
     facts.CancelAsked: _cancelled,
     facts.ParentEnded: _orphaned,
-    facts.Broke: _broke,
+    facts.Failed: _broke,
     facts.WorkerLost: _lost,
     facts.Resumed: _resumed,
     facts.GraceOver: _grace_over,

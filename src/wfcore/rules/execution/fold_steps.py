@@ -39,7 +39,7 @@ Said = tuple[tuple[EventKind, JsonObject], ...]
 
 
 @frozen
-class Move:
+class Change:
     """What one fact changes, what is said before and about the new status, what follows."""
 
     changes: Mapping[str, object] = field(factory=dict)
@@ -81,32 +81,32 @@ def about_end(reason: StatusReason) -> JsonObject:
 
 def failed(
     run: Execution, name: str, error: str, now: EpochMs, code: ReasonCode, steps: int
-) -> Move:
+) -> Change:
     """The step's result after its final failure."""
     before = run.step_results.get(name) or StepResult(StepStatus.FAILED, now, attempts=0)
     if before.reason is ReasonCode.INTERRUPTED:
         code = before.reason
     result = evolve(closed(before, StepStatus.FAILED, now, error), reason=code, steps=steps)
     said: Said = ((EventKind.STEP_FAILED, {"step": name, "error": error}),)
-    return Move(_with(run, name, result), said, effects=_without_child(before))
+    return Change(_with(run, name, result), said, effects=_without_child(before))
 
 
-def rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Move:
+def rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     """The results of the steps that wait for it after a no."""
     why = "Nobody decided in time" if fact.timed_out else "Rejected"
     waiting = _asking(run, fact)
     over = {name: closed(one, StepStatus.REJECTED, now, why) for name, one in waiting.items()}
     about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     said: Said = ((EventKind.APPROVAL_REJECTED, about),)
-    return Move({"step_results": {**run.step_results, **over}}, said)
+    return Change({"step_results": {**run.step_results, **over}}, said)
 
 
-def _begun(run: Execution, fact: facts.StepBegun, now: EpochMs) -> Move:
+def _begun(run: Execution, fact: facts.StepBegun, now: EpochMs) -> Change:
     result = _attempt(run, fact.step_name, fact, now)
     return _started(run, fact.step_name, result)
 
 
-def _entered(run: Execution, fact: facts.Entered, now: EpochMs) -> Move:
+def _entered(run: Execution, fact: facts.ContainerStarted, now: EpochMs) -> Change:
     _require(fact.step_name not in run.step_results, run, fact.step_name, fact)
     result = StepResult(
         StepStatus.RUNNING, now, awaits=Awaits.STEPS, until=fact.until, items=fact.items
@@ -114,19 +114,19 @@ def _entered(run: Execution, fact: facts.Entered, now: EpochMs) -> Move:
     return _started(run, fact.step_name, result)
 
 
-def _delayed(run: Execution, fact: facts.DelayBegun, now: EpochMs) -> Move:
+def _delayed(run: Execution, fact: facts.DelayBegun, now: EpochMs) -> Change:
     _require(fact.step_name not in run.step_results, run, fact.step_name, fact)
     result = StepResult(StepStatus.RUNNING, now, awaits=Awaits.TIME, until=fact.until)
     return _started(run, fact.step_name, result)
 
 
-def _child_started(run: Execution, fact: facts.ChildStarted, now: EpochMs) -> Move:
+def _child_started(run: Execution, fact: facts.ChildStarted, now: EpochMs) -> Change:
     attempt = _attempt(run, fact.step_name, fact, now)
     result = evolve(attempt, awaits=Awaits.CHILD, until=fact.until, child_id=fact.child_id)
     return _started(run, fact.step_name, result, {"executionId": fact.child_id})
 
 
-def _child_ended(run: Execution, fact: facts.ChildEnded, now: EpochMs) -> Move:
+def _child_ended(run: Execution, fact: facts.ChildEnded, now: EpochMs) -> Change:
     """What a bad end means is for the planner to say: it knows the step's `retry`."""
     before = run.step_results.get(fact.step_name)
     held = before is not None and before.open_child == fact.child_id
@@ -138,20 +138,20 @@ def _child_ended(run: Execution, fact: facts.ChildEnded, now: EpochMs) -> Move:
     if fact.error is not None:
         reason = ReasonCode.INTERRUPTED if fact.interrupted else None
         result = evolve(before, error=fact.error, reason=reason)
-        return Move({**changes, **_with(run, fact.step_name, result)}, effects=effects)
+        return Change({**changes, **_with(run, fact.step_name, result)}, effects=effects)
     result = evolve(closed(before, StepStatus.COMPLETED, now, None), output=fact.output)
     said = _completed(fact.step_name, result)
-    return Move({**changes, **_with(run, fact.step_name, result)}, said, effects=effects)
+    return Change({**changes, **_with(run, fact.step_name, result)}, said, effects=effects)
 
 
-def _skipped(run: Execution, fact: facts.StepSkipped, now: EpochMs) -> Move:
+def _skipped(run: Execution, fact: facts.StepSkipped, now: EpochMs) -> Change:
     name = fact.step_name
     _require(name not in run.step_results, run, name, fact)
     result = StepResult(StepStatus.SKIPPED, now, now, attempts=0, steps=fact.steps)
-    return Move(_with(run, name, result), ((EventKind.STEP_SKIPPED, {"step": name}),))
+    return Change(_with(run, name, result), ((EventKind.STEP_SKIPPED, {"step": name}),))
 
 
-def _done(run: Execution, fact: facts.StepDone, now: EpochMs) -> Move:
+def _done(run: Execution, fact: facts.StepDone, now: EpochMs) -> Change:
     name = fact.step_name
     before = _running(run, name, fact)
     result = evolve(
@@ -166,22 +166,22 @@ def _done(run: Execution, fact: facts.StepDone, now: EpochMs) -> Move:
         steps=fact.steps,
         postponed=0,
     )
-    return Move(_with(run, name, result), _completed(name, result))
+    return Change(_with(run, name, result), _completed(name, result))
 
 
-def _spent(run: Execution, fact: facts.Spent, now: EpochMs) -> Move:
+def _spent(run: Execution, fact: facts.UsageRecorded, now: EpochMs) -> Change:
     """What an attempt consumed, before it is said how it ended."""
     before = _running(run, fact.step_name, fact)
     result = evolve(before, usage=added(before.usage or NOTHING, fact.usage))
-    return Move(_with(run, fact.step_name, result))
+    return Change(_with(run, fact.step_name, result))
 
 
-def _refused(run: Execution, fact: facts.Refused, now: EpochMs) -> Move:
+def _refused(run: Execution, fact: facts.FilesRefused, now: EpochMs) -> Change:
     before = _running(run, fact.step_name, fact)
-    return Move(_with(run, fact.step_name, evolve(before, refused=fact.files)))
+    return Change(_with(run, fact.step_name, evolve(before, refused=fact.files)))
 
 
-def _retrying(run: Execution, fact: facts.StepRetrying, now: EpochMs) -> Move:
+def _retrying(run: Execution, fact: facts.StepRetrying, now: EpochMs) -> Change:
     name = fact.step_name
     before = _running(run, name, fact)
     result = evolve(
@@ -189,10 +189,10 @@ def _retrying(run: Execution, fact: facts.StepRetrying, now: EpochMs) -> Move:
     )
     about: JsonObject = {"step": name, "error": fact.error, "retryAt": fact.retry_at}
     said: Said = ((EventKind.STEP_RETRYING, about),)
-    return Move(_with(run, name, result), said, effects=_without_child(before))
+    return Change(_with(run, name, result), said, effects=_without_child(before))
 
 
-def _postponed(run: Execution, fact: facts.StepPostponed, now: EpochMs) -> Move:
+def _postponed(run: Execution, fact: facts.StepPostponed, now: EpochMs) -> Change:
     """The attempt is taken back: it has not begun, and what begins next is the same one. EX-27."""
     name = fact.step_name
     before = _running(run, name, fact)
@@ -210,10 +210,10 @@ def _postponed(run: Execution, fact: facts.StepPostponed, now: EpochMs) -> Move:
         "reason": fact.why,
         "retryAt": fact.retry_at,
     }
-    return Move(_with(run, name, result), ((EventKind.STEP_POSTPONED, about),))
+    return Change(_with(run, name, result), ((EventKind.STEP_POSTPONED, about),))
 
 
-def _failed(run: Execution, fact: facts.StepFailed, now: EpochMs) -> Move:
+def _failed(run: Execution, fact: facts.StepFailed, now: EpochMs) -> Change:
     before = run.step_results.get(fact.step_name)
     over = before is not None and before.status not in (StepStatus.RUNNING, StepStatus.INTERRUPTED)
     _require(not over, run, fact.step_name, fact)
@@ -221,7 +221,7 @@ def _failed(run: Execution, fact: facts.StepFailed, now: EpochMs) -> Move:
     return failed(run, fact.step_name, fact.error, now, code, fact.steps)
 
 
-def _stopped(run: Execution, fact: facts.Stopped, now: EpochMs) -> Move:
+def _stopped(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Change:
     before = {name: run.step_results[name] for name in fact.step_names}
     over = {
         name: closed(result, StepStatus.CANCELLED, now, fact.why) for name, result in before.items()
@@ -236,20 +236,20 @@ def _stopped(run: Execution, fact: facts.Stopped, now: EpochMs) -> Move:
     effects: list[Effect] = [WithdrawApprovals(run.id, tuple(asked))] if asked else []
     for result in before.values():
         effects.extend(_without_child(result))
-    return Move({"step_results": after}, said, effects=tuple(effects))
+    return Change({"step_results": after}, said, effects=tuple(effects))
 
 
-def _opened(run: Execution, fact: facts.ApprovalOpened, now: EpochMs) -> Move:
+def _opened(run: Execution, fact: facts.ApprovalOpened, now: EpochMs) -> Change:
     name = fact.step_name
     _require(name not in run.step_results, run, name, fact)
     waiting = StepResult(StepStatus.AWAITING_APPROVAL, now, approval_id=fact.approval_id)
     about: JsonObject = {"step": name, "approvalId": fact.approval_id}
     begun: JsonObject = {"step": name, "attempt": 1}
     said: Said = ((EventKind.STEP_STARTED, begun), (EventKind.APPROVAL_CREATED, about))
-    return Move(_with(run, name, waiting), said)
+    return Change(_with(run, name, waiting), said)
 
 
-def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Move:
+def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Change:
     """
     What is known of earlier attempts stays; the next one has not begun. BU-2. Where others wait
     for that approval already, it is not told as a new one. BU-4.
@@ -267,10 +267,10 @@ def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> 
     about: JsonObject = {"step": name, "approvalId": fact.approval_id}
     joins = fact.approval_id in open_questions(run.step_results)
     said: Said = () if joins else ((EventKind.APPROVAL_CREATED, about),)
-    return Move(_with(run, name, waiting), said)
+    return Change(_with(run, name, waiting), said)
 
 
-def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
+def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
     if fact.extends:
         return _extended(run, fact, now)
     name = fact.step_name
@@ -279,10 +279,10 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
     about: JsonObject = {"step": name, "approvalId": fact.approval_id}
     said: Said = ((EventKind.APPROVAL_APPROVED, about), *_completed(name, result))
     changes, effects = _due(run, now)
-    return Move({**changes, **_with(run, name, result)}, said, effects=effects)
+    return Change({**changes, **_with(run, name, result)}, said, effects=effects)
 
 
-def _extended(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
+def _extended(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
     """
     The budget counts from here on again, and the next attempt of every step that waits is
     due. BU-2, BU-4.
@@ -295,7 +295,7 @@ def _extended(run: Execution, fact: facts.Approved, now: EpochMs) -> Move:
     changes, effects = _due(run, now)
     granted = total(run.step_results.values())
     changed = {**changes, "step_results": {**run.step_results, **due}, "granted": granted}
-    return Move(changed, ((EventKind.APPROVAL_APPROVED, about),), effects=effects)
+    return Change(changed, ((EventKind.APPROVAL_APPROVED, about),), effects=effects)
 
 
 def _due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effect, ...]]:
@@ -333,9 +333,11 @@ def _may_begin(before: StepResult) -> bool:
     return before.status is StepStatus.INTERRUPTED or before.retry_at is not None
 
 
-def _started(run: Execution, name: str, result: StepResult, more: JsonObject | None = None) -> Move:
+def _started(
+    run: Execution, name: str, result: StepResult, more: JsonObject | None = None
+) -> Change:
     about: JsonObject = {"step": name, "attempt": result.attempts, **(more or {})}
-    return Move(_with(run, name, result), ((EventKind.STEP_STARTED, about),))
+    return Change(_with(run, name, result), ((EventKind.STEP_STARTED, about),))
 
 
 def _completed(name: str, result: StepResult) -> Said:
@@ -379,20 +381,20 @@ def _with(run: Execution, name: str, result: StepResult) -> Mapping[str, object]
     return {"step_results": {**run.step_results, name: result}}
 
 
-STEP_FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Move]] = {
+STEP_FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     facts.StepBegun: _begun,
-    facts.Entered: _entered,
+    facts.ContainerStarted: _entered,
     facts.DelayBegun: _delayed,
     facts.ChildStarted: _child_started,
     facts.ChildEnded: _child_ended,
     facts.StepSkipped: _skipped,
     facts.StepDone: _done,
-    facts.Spent: _spent,
-    facts.Refused: _refused,
+    facts.UsageRecorded: _spent,
+    facts.FilesRefused: _refused,
     facts.StepRetrying: _retrying,
     facts.StepPostponed: _postponed,
     facts.StepFailed: _failed,
-    facts.Stopped: _stopped,
+    facts.StepsCancelled: _stopped,
     facts.ApprovalOpened: _opened,
     facts.BudgetReached: _budget_reached,
     facts.Approved: _approved,

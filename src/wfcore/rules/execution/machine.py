@@ -31,7 +31,7 @@ class StepBegun:
 
 
 @frozen
-class Entered:
+class ContainerStarted:
     """A step that holds steps has begun; a loop with its `items`. Time is up at `until`."""
 
     step_name: str
@@ -90,7 +90,7 @@ class StepDone:
 
 
 @frozen
-class Spent:
+class UsageRecorded:
     """A running attempt consumed this, however it is going to end."""
 
     step_name: str
@@ -98,7 +98,7 @@ class Spent:
 
 
 @frozen
-class Refused:
+class FilesRefused:
     """A running attempt left these, which are no artifacts, however it is going to end."""
 
     step_name: str
@@ -137,7 +137,7 @@ class StepFailed:
 
 
 @frozen
-class Stopped:
+class StepsCancelled:
     """What these steps are in has failed: they end with it."""
 
     step_names: tuple[str, ...]
@@ -145,7 +145,7 @@ class Stopped:
 
 
 @frozen
-class Broke:
+class Failed:
     """The step failed for good, and with it the execution. No step name: the output did."""
 
     error: str
@@ -154,14 +154,14 @@ class Broke:
 
 
 @frozen
-class Waited:
+class WakeAt:
     """Something runs; its worker must look again at `until`."""
 
     until: EpochMs | None
 
 
 @frozen
-class Rested:
+class Suspended:
     """Nothing can run before `until` (None: before a child ends); the lease is given back."""
 
     until: EpochMs | None
@@ -184,7 +184,7 @@ class BudgetReached:
 
 
 @frozen
-class Paused:
+class AwaitingApproval:
     """Nothing can run, and an approval is open. At `until` the time of something is up."""
 
     approval_id: str
@@ -253,24 +253,24 @@ class GraceOver:
 Fact: TypeAlias = (
     Claimed
     | StepBegun
-    | Entered
+    | ContainerStarted
     | DelayBegun
     | ChildStarted
     | ChildEnded
     | StepSkipped
     | StepDone
-    | Spent
-    | Refused
+    | UsageRecorded
+    | FilesRefused
     | StepRetrying
     | StepPostponed
     | StepFailed
-    | Stopped
-    | Broke
-    | Waited
-    | Rested
+    | StepsCancelled
+    | Failed
+    | WakeAt
+    | Suspended
     | ApprovalOpened
     | BudgetReached
-    | Paused
+    | AwaitingApproval
     | Approved
     | Rejected
     | Finished
@@ -294,27 +294,27 @@ EXECUTION = Machine(
         Row(S.PENDING,           ParentEnded,    S.CANCELLED,         "FL-6"),
         Row(S.RUNNING,           Claimed,        S.RUNNING,           "EX-15"),
         Row(S.RUNNING,           StepBegun,      S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           Entered,        S.RUNNING,           "FL-1"),
+        Row(S.RUNNING,           ContainerStarted,        S.RUNNING,           "FL-1"),
         Row(S.RUNNING,           DelayBegun,     S.RUNNING,           "FL-5"),
         Row(S.RUNNING,           ChildStarted,   S.RUNNING,           "FL-6"),
         Row(S.RUNNING,           ChildEnded,     S.RUNNING,           "FL-6"),
         Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           Spent,          S.RUNNING,           "AI-7"),
-        Row(S.RUNNING,           Refused,        S.RUNNING,           "CS-10"),
+        Row(S.RUNNING,           UsageRecorded,          S.RUNNING,           "AI-7"),
+        Row(S.RUNNING,           FilesRefused,        S.RUNNING,           "CS-10"),
         Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           StepPostponed,  S.RUNNING,           "EX-27"),
         Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           Stopped,        S.RUNNING,           "FL-4"),
-        Row(S.RUNNING,           Waited,         S.RUNNING,           "FL-5"),
-        Row(S.RUNNING,           Rested,         S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepsCancelled,        S.RUNNING,           "FL-4"),
+        Row(S.RUNNING,           WakeAt,         S.RUNNING,           "FL-5"),
+        Row(S.RUNNING,           Suspended,         S.RUNNING,           "EX-3"),
         Row(S.RUNNING,           ApprovalOpened, S.RUNNING,           "EX-4"),
         Row(S.RUNNING,           BudgetReached,  S.RUNNING,           "BU-2"),
         Row(S.RUNNING,           Approved,       S.RUNNING,           "FL-10"),
         Row(S.RUNNING,           Rejected,       S.CANCELLED,         "EX-6"),
-        Row(S.RUNNING,           Paused,         S.AWAITING_APPROVAL, "EX-4"),
+        Row(S.RUNNING,           AwaitingApproval,         S.AWAITING_APPROVAL, "EX-4"),
         Row(S.RUNNING,           Finished,       S.COMPLETED,         "EX-8"),
-        Row(S.RUNNING,           Broke,          S.FAILED,            "EX-10"),
+        Row(S.RUNNING,           Failed,          S.FAILED,            "EX-10"),
         Row(S.RUNNING,           CancelAsked,    S.CANCELLED,         "EX-7"),
         Row(S.RUNNING,           ParentEnded,    S.CANCELLED,         "FL-6"),
         Row(S.RUNNING,           LeaseReturned,  S.RUNNING,           "EX-15"),

@@ -25,14 +25,14 @@ from wfcore.model.workflow import (
     needs_worker,
 )
 from wfcore.rules.execution.actions import (
+    Action,
     Begin,
     Break,
     Complete,
     Fail,
     Failure,
     Judge,
-    Move,
-    Place,
+    Node,
     Plan,
     Refuse,
     Skip,
@@ -60,7 +60,7 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
     if isinstance(way, Failure):
         return Plan((Break(way),))
     return Plan(
-        _as_many_as_may_run(walk.moves, MAX_IN_FLIGHT - walk.in_flight),
+        _as_many_as_may_run(walk.actions, MAX_IN_FLIGHT - walk.in_flight),
         way is _Way.ENDED,
         walk.until,
         walk.deadline,
@@ -69,13 +69,13 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
     )
 
 
-def _as_many_as_may_run(moves: Sequence[Move], free: int) -> tuple[Move, ...]:
+def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, ...]:
     """Without the beginnings of processes for which there is no room; they come later. FL-3."""
-    kept: list[Move] = []
-    for move in moves:
-        starts = isinstance(move, Begin) and needs_worker(move.at.step)
+    kept: list[Action] = []
+    for action in actions:
+        starts = isinstance(action, Begin) and needs_worker(action.at.step)
         if not starts or free > 0:
-            kept.append(move)
+            kept.append(action)
         free -= starts
     return tuple(kept)
 
@@ -104,7 +104,7 @@ class _Walk:
         self._results = run.step_results
         self._now = now
         self._render = render
-        self.moves: list[Move] = []
+        self.actions: list[Action] = []
         self.in_flight = 0
         self.until: EpochMs | None = None
         self.deadline: EpochMs | None = None
@@ -117,12 +117,12 @@ class _Walk:
             result = self._results.get(prefix + step.name)
             if result is not None and result.status in _PAST:
                 continue
-            way = self._step(Place(step, prefix), result)
+            way = self._step(Node(step, prefix), result)
             if way is not _Way.ENDED:
                 return way
         return _Way.ENDED
 
-    def _step(self, at: Place, result: StepResult | None) -> _To:
+    def _step(self, at: Node, result: StepResult | None) -> _To:
         if result is None:
             return self._enter(at)
         match result.status:
@@ -138,7 +138,7 @@ class _Walk:
                 self.question = self.question or (at.key, result.approval_id or "")
         return _Way.OPEN
 
-    def _enter(self, at: Place) -> _To:
+    def _enter(self, at: Node) -> _To:
         """Begin, unless `when` says otherwise. A failing `when` fails the step. DF-8."""
         if at.step.when is None:
             return self._move(Begin(at))
@@ -148,7 +148,7 @@ class _Walk:
             return self._move(Refuse(at, f"when: {failed}"))
         return self._move(Begin(at) if truthy(wanted) else Skip(at))
 
-    def _running(self, at: Place, result: StepResult) -> _To:
+    def _running(self, at: Node, result: StepResult) -> _To:
         if result.retry_at is not None:
             if result.retry_at <= self._now:
                 return self._move(Begin(at))
@@ -164,13 +164,13 @@ class _Walk:
         self.in_flight += 1
         return _Way.OPEN
 
-    def _delay(self, at: Place, result: StepResult) -> _To:
+    def _delay(self, at: Node, result: StepResult) -> _To:
         if self._is_over(result):
             return self._move(Complete(at, None))
         self.until = earliest(self.until, result.until)
         return _Way.OPEN
 
-    def _child(self, at: Place, result: StepResult) -> _To:
+    def _child(self, at: Node, result: StepResult) -> _To:
         if result.error is not None:
             interrupted = result.reason is ReasonCode.INTERRUPTED
             return self._move(Judge(at, result.error, permanent=interrupted))
@@ -180,9 +180,9 @@ class _Walk:
         self.deadline = earliest(self.deadline, result.until)
         return _Way.OPEN
 
-    def _container(self, at: Place, result: StepResult) -> _To:
+    def _container(self, at: Node, result: StepResult) -> _To:
         """What it holds; where something of that fails for good, nothing else of it moves. FL-4."""
-        before = len(self.moves)
+        before = len(self.actions)
         if self._is_over(result):
             way: _To = Failure(at.key, timed_out(at.step), timed_out=True)
         else:
@@ -191,29 +191,29 @@ class _Walk:
             if isinstance(way, Failure):
                 way = evolve(way, through=(*way.through, at))
         if isinstance(way, Failure) and at.step.continue_on_error:
-            del self.moves[before:]
+            del self.actions[before:]
             return self._move(Fail(at, way))
         return way
 
-    def _inside(self, at: Place, result: StepResult) -> _To:
+    def _inside(self, at: Node, result: StepResult) -> _To:
         """Go on with the lanes that have begun, and begin as many more as may run. FL-3."""
-        lanes = self._open_lanes(at, result)
-        free = most_at_once(at.step) - sum(begun for *_, begun in lanes)
-        for steps, prefix, begun in lanes:
+        branches_of = self._open_lanes(at, result)
+        free = most_at_once(at.step) - sum(begun for *_, begun in branches_of)
+        for steps, prefix, begun in branches_of:
             free -= not begun
             if begun or free >= 0:
                 way = self.sequence(steps, prefix)
                 if isinstance(way, Failure):
                     return way
-        if lanes:
+        if branches_of:
             return _Way.OPEN
         return self._move(Complete(at, self._output(at, result)))
 
-    def _open_lanes(self, at: Place, result: StepResult) -> list[_Lane]:
+    def _open_lanes(self, at: Node, result: StepResult) -> list[_Lane]:
         """Those that have not ended, each with whether it has begun; enough of those that not."""
         most, waiting = most_at_once(at.step), 0
         found: list[_Lane] = []
-        for steps, prefix in lanes(at, result):
+        for steps, prefix in branches_of(at, result):
             if self._has_ended(steps, prefix):
                 continue
             begun = prefix + steps[0].name in self._results
@@ -231,22 +231,22 @@ class _Walk:
         tolerated = last.status is StepStatus.FAILED and steps[-1].continue_on_error
         return last.status in _PAST or tolerated
 
-    def _output(self, at: Place, result: StepResult) -> Json:
+    def _output(self, at: Node, result: StepResult) -> Json:
         results = self._results
         if isinstance(at.step, ParallelStep):
             branches = at.step.branches
             return {one.name: last_output(one.steps, at.prefix, results) for one in branches}
-        return [last_output(steps, prefix, results) for steps, prefix in lanes(at, result)]
+        return [last_output(steps, prefix, results) for steps, prefix in branches_of(at, result)]
 
     def _is_over(self, result: StepResult) -> bool:
         return result.until is not None and result.until <= self._now
 
-    def _move(self, move: Move) -> _To:
-        self.moves.append(move)
+    def _move(self, action: Action) -> _To:
+        self.actions.append(action)
         return _Way.OPEN
 
 
-def lanes(at: Place, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
+def branches_of(at: Node, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
     """The sequences of a container that has begun, and what their keys begin with."""
     match at.step:
         case ParallelStep(branches=branches):
@@ -264,11 +264,11 @@ def most_at_once(step: Step) -> int:
     return step.max_parallel if isinstance(step, LoopStep) else 1
 
 
-def unfinished(at: Place, results: Mapping[str, StepResult]) -> Iterator[str]:
+def unfinished(at: Node, results: Mapping[str, StepResult]) -> Iterator[str]:
     """Keys of everything in a container that has begun and not ended."""
-    for steps, prefix in lanes(at, results[at.key]):
+    for steps, prefix in branches_of(at, results[at.key]):
         for step in steps:
-            inner = Place(step, prefix)
+            inner = Node(step, prefix)
             result = results.get(inner.key)
             if result is not None and result.status in _UNFINISHED:
                 yield inner.key

@@ -30,14 +30,14 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.actions import (
+    Action,
     Begin,
     Break,
     Complete,
     Fail,
     Failure,
     Judge,
-    Move,
-    Place,
+    Node,
     Plan,
     Refuse,
     Skip,
@@ -69,20 +69,20 @@ def proceed(
 
     Raises `IllegalMove` where *first* is not possible.
     """
-    journey = _Journey(run, definition, now, render, new_id)
+    progress = _Progress(run, definition, now, render, new_id)
     for fact in first:
-        journey.feed(fact)
-    while journey.run.status is ExecutionStatus.RUNNING:
-        found = plan(definition, journey.run, now, render)
+        progress.apply(fact)
+    while progress.run.status is ExecutionStatus.RUNNING:
+        found = plan(definition, progress.run, now, render)
         if found.done:
-            journey.finish()
-        elif not journey.make(found.moves):
-            journey.rest(found)
+            progress.finish()
+        elif not progress.execute(found.actions):
+            progress.suspend(found)
             break
-    return Outcome(journey.run, tuple(journey.events), tuple(journey.effects))
+    return Outcome(progress.run, tuple(progress.events), tuple(progress.effects))
 
 
-class _Journey:
+class _Progress:
     """Makes one move after another, and keeps what they said and asked for."""
 
     def __init__(
@@ -101,31 +101,31 @@ class _Journey:
         self.events: list[Event] = []
         self.effects: list[Effect] = []
 
-    def feed(self, fact: Fact) -> None:
+    def apply(self, fact: Fact) -> None:
         outcome = advance(self.run, fact, self.now)
         self.run = outcome.record
         self.events += outcome.events
         self.effects += outcome.effects
 
-    def make(self, moves: tuple[Move, ...]) -> bool:
+    def execute(self, actions: tuple[Action, ...]) -> bool:
         """
         Make the first of them; whether something else may follow from that now.
 
         What ends goes before what begins, and processes begin last, so that nothing is begun
         beside something that fails in the same moment.
         """
-        ranked = [(self._rank(move), move) for move in moves]
+        ranked = [(self._rank(action), action) for action in actions]
         first = min((rank for rank, _ in ranked), default=_PROCESS)
-        for rank, move in ranked:
+        for rank, action in ranked:
             if rank == first and self.run.status is ExecutionStatus.RUNNING:
-                self._make(move)
+                self._execute(action)
         return first != _PROCESS
 
-    def _rank(self, move: Move) -> int:
+    def _rank(self, action: Action) -> int:
         """What is made first: ends, then what holds steps, then what waits, then processes."""
-        if not isinstance(move, Begin):
+        if not isinstance(action, Begin):
             return 0
-        step = move.at.step
+        step = action.at.step
         if isinstance(step, ParallelStep | LoopStep):
             return 1
         waits = not needs_worker(step) or (isinstance(step, AiStep) and self._overrun())
@@ -135,36 +135,36 @@ class _Journey:
         """Why the next call of a model may not be made. BU-1."""
         return overrun(allowance(self.definition.budget, self.run))
 
-    def _make(self, move: Move) -> None:
-        if isinstance(move, Begin | Skip | Refuse) and self._is_too_much(move.at):
+    def _execute(self, action: Action) -> None:
+        if isinstance(action, Begin | Skip | Refuse) and self._is_too_much(action.at):
             return
-        match move:
+        match action:
             case Begin(at):
                 self._begin(at)
             case Skip(at):
-                self.feed(facts.StepSkipped(at.key, self._done_with(at)))
+                self.apply(facts.StepSkipped(at.key, self._done_with(at)))
             case Refuse(at, error):
                 self._refuse(at, error)
             case Complete(at, output):
-                self.feed(facts.StepDone(at.key, output, steps=self._done_with(at)))
+                self.apply(facts.StepDone(at.key, output, steps=self._done_with(at)))
             case Judge(at, error, late, permanent):
                 how = {"timed_out": late, "permanent": permanent}
-                self.feed(after_failure(self.run, at.step, at.key, error, self.now, **how))
+                self.apply(after_failure(self.run, at.step, at.key, error, self.now, **how))
             case Fail(at, cause):
                 self._fail(at, cause)
             case Break(cause):
                 self._fail_with(cause, cause.through)
-                self.feed(facts.Broke(cause.error, cause.key, cause.timed_out))
+                self.apply(facts.Failed(cause.error, cause.key, cause.timed_out))
 
-    def _begin(self, at: Place) -> None:
+    def _begin(self, at: Node) -> None:
         key = at.key
         match at.step:
             case ApprovalStep() as step:
                 self._ask(at, step)
             case DelayStep(duration_ms=duration):
-                self.feed(facts.DelayBegun(key, later(self.now, duration)))
+                self.apply(facts.DelayBegun(key, later(self.now, duration)))
             case ParallelStep(timeout_ms=timeout):
-                self.feed(facts.Entered(key, self._after(timeout)))
+                self.apply(facts.ContainerStarted(key, self._after(timeout)))
             case LoopStep() as step:
                 self._enter_loop(at, step)
             case ChildStep() as step:
@@ -172,22 +172,22 @@ class _Journey:
             case AiStep() if (over := self._overrun()) is not None:
                 self._ask_for_budget(at, over)
             case _:
-                self.feed(facts.StepBegun(key))
+                self.apply(facts.StepBegun(key))
                 begun = self.run.step_results[key]
                 self.effects.append(StartStep(key, begun.attempts, begun.postponed))
 
-    def _ask_for_budget(self, at: Place, over: Overrun) -> None:
+    def _ask_for_budget(self, at: Node, over: Overrun) -> None:
         """The budget is spent: the step fails, or people are asked. BU-1, BU-2."""
         budget = self.definition.budget
         if budget is None or not over.extendable or budget.on_exceeded is OnExceeded.FAIL:
             self._refuse(at, over.why)
             return
         if (open := self._open_budget_question()) is not None:
-            self.feed(facts.BudgetReached(at.key, open))
+            self.apply(facts.BudgetReached(at.key, open))
             return
         id = self.new_id("appr")
         approval = ask_for_budget(self.run, at.key, over.why, id, self.now)
-        self.feed(facts.BudgetReached(at.key, id))
+        self.apply(facts.BudgetReached(at.key, id))
         self.effects.append(OpenApproval(approval))
 
     def _open_budget_question(self) -> str | None:
@@ -198,7 +198,7 @@ class _Journey:
                 return result.approval_id
         return None
 
-    def _ask(self, at: Place, step: ApprovalStep) -> None:
+    def _ask(self, at: Node, step: ApprovalStep) -> None:
         id = self.new_id("appr")
         try:
             fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
@@ -206,10 +206,10 @@ class _Journey:
         except TemplateFailed as failed:
             self._refuse(at, str(failed))
             return
-        self.feed(facts.ApprovalOpened(at.key, id))
+        self.apply(facts.ApprovalOpened(at.key, id))
         self.effects.append(OpenApproval(approval))
 
-    def _enter_loop(self, at: Place, step: LoopStep) -> None:
+    def _enter_loop(self, at: Node, step: LoopStep) -> None:
         """The items are what they are now, in every round. FL-2."""
         try:
             items = self._fill(at)(step.items)
@@ -221,57 +221,57 @@ class _Journey:
         elif len(items) > MAX_ROUNDS:
             self._refuse(at, f"items: gives {len(items)} items; at most {MAX_ROUNDS}")
         else:
-            self.feed(facts.Entered(at.key, self._after(step.timeout_ms), items))
+            self.apply(facts.ContainerStarted(at.key, self._after(step.timeout_ms), items))
 
-    def _start_child(self, at: Place, step: ChildStep) -> None:
+    def _start_child(self, at: Node, step: ChildStep) -> None:
         id, fill = self.new_id("exec"), self._fill(at)
         try:
             inputs = {name: fill(value) for name, value in step.inputs.items()}
         except TemplateFailed as failed:
             self._refuse(at, f"inputs: {failed}")
             return
-        self.feed(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
+        self.apply(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
-    def _fill(self, at: Place, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
+    def _fill(self, at: Node, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
         """Rendering with the names that are known at a place."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
 
-    def _refuse(self, at: Place, error: str) -> None:
+    def _refuse(self, at: Node, error: str) -> None:
         steps = self._done_with(at) if at.step.continue_on_error else 0
-        self.feed(facts.StepFailed(at.key, error, steps=steps))
+        self.apply(facts.StepFailed(at.key, error, steps=steps))
 
-    def _fail(self, at: Place, cause: Failure) -> None:
+    def _fail(self, at: Node, cause: Failure) -> None:
         """The container fails with what it holds; what else runs in it is stopped. FL-4, FL-7."""
         error, steps = cause.error, self._done_with(at)
-        failed = {cause.key, *(place.key for place in cause.through)}
+        failed = {cause.key, *(node.key for node in cause.through)}
         rest = [key for key in unfinished(at, self.run.step_results) if key not in failed]
         if rest:
-            self.feed(facts.Stopped(tuple(rest), f"Step '{cause.key}' failed"))
+            self.apply(facts.StepsCancelled(tuple(rest), f"Step '{cause.key}' failed"))
         if cause.key != at.key:
             self._fail_with(cause, cause.through[:-1])
             error = f"Step '{cause.key}' failed: {cause.error}"
-        self.feed(facts.StepFailed(at.key, error, cause.timed_out, steps))
+        self.apply(facts.StepFailed(at.key, error, cause.timed_out, steps))
 
-    def _fail_with(self, cause: Failure, through: tuple[Place, ...]) -> None:
+    def _fail_with(self, cause: Failure, through: tuple[Node, ...]) -> None:
         """A step that failed for good, and what it is in, from the inside outwards."""
         if self.run.step_results[cause.key].status is StepStatus.RUNNING:
-            self.feed(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
+            self.apply(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
         error = f"Step '{cause.key}' failed: {cause.error}"
-        for place in through:
-            self.feed(facts.StepFailed(place.key, error, cause.timed_out, steps=0))
+        for node in through:
+            self.apply(facts.StepFailed(node.key, error, cause.timed_out, steps=0))
 
-    def _is_too_much(self, at: Place) -> bool:
+    def _is_too_much(self, at: Node) -> bool:
         """Too many results are the end, whatever the definition tolerates. FL-9."""
         results = self.run.step_results
         if len(results) < MAX_STEP_RESULTS or at.key in results:
             return False
         error = f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
-        self.feed(facts.Broke(error, at.key))
+        self.apply(facts.Failed(error, at.key))
         return True
 
-    def _done_with(self, at: Place) -> int:
+    def _done_with(self, at: Node) -> int:
         """How many steps its end accounts for: itself, and what it holds and has not counted."""
         if at.prefix:
             return 1
@@ -287,23 +287,23 @@ class _Journey:
         try:
             output: Json = output_of(self.definition, self.run, self.render)
         except TemplateFailed as failed:
-            self.feed(facts.Broke(f"output: {failed}"))
+            self.apply(facts.Failed(f"output: {failed}"))
             return
-        self.feed(facts.Finished(output))
+        self.apply(facts.Finished(output))
 
-    def rest(self, found: Plan) -> None:
+    def suspend(self, found: Plan) -> None:
         """Nothing more can be done now: say what is waited for. EX-4, EX-19."""
         if self.run.status is not ExecutionStatus.RUNNING:
             return
         look_at = earliest(found.until, found.deadline)
         if self.run.in_flight:
             if self.run.due_at != look_at:
-                self.feed(facts.Waited(look_at))
+                self.apply(facts.WakeAt(look_at))
         elif found.until is not None or found.children:
-            self.feed(facts.Rested(look_at))
+            self.apply(facts.Suspended(look_at))
         elif found.question is not None:
             key, approval_id = found.question
-            self.feed(facts.Paused(approval_id, key, look_at))
+            self.apply(facts.AwaitingApproval(approval_id, key, look_at))
         else:
             raise AssertionError(f"{self.run.id}: nothing to do and nothing to wait for")
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from wfcore.errors import NotFound
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep, Step, lists_of
-from wfcore.rules.execution.actions import Place
-from wfcore.rules.execution.plan import lanes
+from wfcore.rules.execution.actions import Node
+from wfcore.rules.execution.plan import branches_of
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
@@ -32,7 +32,7 @@ def _kept(
     steps: tuple[Step, ...], prefix: str, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
     for step in steps:
-        at = Place(step, prefix)
+        at = Node(step, prefix)
         result = results.get(at.key)
         if result is None:
             return
@@ -50,7 +50,7 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
 
 
 def _entered(
-    at: Place, result: StepResult, results: Results, now: EpochMs
+    at: Node, result: StepResult, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
     """What is kept of a step that has not finished: what has, of the steps that it holds."""
     step = at.step
@@ -59,18 +59,18 @@ def _entered(
     until = None if step.timeout_ms is None else later(now, step.timeout_ms)
     anew = StepResult(StepStatus.RUNNING, now, awaits=Awaits.STEPS, until=until, items=result.items)
     yield at.key, anew
-    for steps, prefix in lanes(at, result):
+    for steps, prefix in branches_of(at, result):
         yield from _kept(steps, prefix, results, now)
 
 
-def _inside(at: Place, results: Results) -> Iterator[str]:
+def _inside(at: Node, results: Results) -> Iterator[str]:
     """Keys of everything that a step holds."""
     if isinstance(at.step, LoopStep):
         yield from (key for key in results if key.startswith(f"{at.key}."))
         return
     for _, steps in lists_of(at.step):
         for step in steps:
-            inner = Place(step, at.prefix)
+            inner = Node(step, at.prefix)
             if inner.key in results:
                 yield inner.key
             yield from _inside(inner, results)

@@ -35,7 +35,7 @@ class Wanted:
 
 
 @frozen
-class Change:
+class TriggerChange:
     """What applying a definition does to triggers: `begun` and `kept` are put, `gone` deleted."""
 
     begun: tuple[Trigger, ...] = ()
@@ -49,7 +49,7 @@ def applied(
     stored: Sequence[Trigger],
     new_id: Callable[[], str],
     now: EpochMs,
-) -> Change:
+) -> TriggerChange:
     """
     From the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
 
@@ -66,7 +66,7 @@ def applied(
             begun.append(Trigger(id, workflow.id, workflow.owner_id, one.spec, now, one.watches))
         elif old.spec != one.spec:
             kept.append(evolve(old, spec=one.spec))
-    return Change(tuple(begun), tuple(kept), tuple(known.values()))
+    return TriggerChange(tuple(begun), tuple(kept), tuple(known.values()))
 
 
 def _identity(spec: TriggerSpec, watches: str | None) -> tuple[str, ...]:

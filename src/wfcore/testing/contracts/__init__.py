@@ -4,7 +4,7 @@ Contract suites for the authors of adapters: what each port promises, as tests t
 Inherit from the one for your port, give the fixtures that it names, and run pytest.
 """
 
-from wfcore.testing.contracts.callback_client import CourierContract
+from wfcore.testing.contracts.callback_client import CallbackClientContract
 from wfcore.testing.contracts.counters import CountersContract
 from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
@@ -22,15 +22,15 @@ from wfcore.testing.contracts.system import (
 )
 from wfcore.testing.contracts.templates import CalendarContract, TemplatesContract
 from wfcore.testing.contracts.wakeups import WakeupContract
-from wfcore.testing.contracts.worker import DispatcherContract
+from wfcore.testing.contracts.worker import WorkerContract
 
 __all__ = [
     "CalendarContract",
     "CallContract",
     "ClockContract",
     "CountersContract",
-    "CourierContract",
-    "DispatcherContract",
+    "CallbackClientContract",
+    "WorkerContract",
     "EnvironmentsContract",
     "FilesContract",
     "IdsContract",

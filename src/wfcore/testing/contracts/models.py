@@ -5,7 +5,7 @@ The contract of a way to ask models, as a test class to inherit from.
         model = "mine:some-model"
 
         @pytest.fixture
-        def peer(self): ...      # a `Peer`: the other side, told what to do next
+        def peer(self): ...      # a `ScriptedProvider`: the other side, told what to do next
 
         @pytest.fixture
         def models(self, peer): ...
@@ -33,7 +33,7 @@ from wfcore.testing.contracts.awaited import Awaited
 _PATIENCE_S = 20
 
 
-class Peer(Protocol):
+class ScriptedProvider(Protocol):
     """The other side. Each word is about one question, in the order of the words."""
 
     @property
@@ -60,7 +60,7 @@ class Peer(Protocol):
 
 class ModelsContract(Awaited):
     """
-    Subclasses give fixtures `models` and `peer`, a `Peer`: the provider that they ask; and
+    Subclasses give fixtures `models` and `peer`, a `ScriptedProvider`: the provider that they ask; and
     name a `model` of it. Everything that `wfcore.ports.models.Models` promises.
     """
 
@@ -69,7 +69,9 @@ class ModelsContract(Awaited):
     def question(self, prompt: str = "Say it") -> Question:
         return Question(self.model, prompt, "Be brief.", max_tokens=50, temperature=0.5)
 
-    async def test_an_answer_has_text_and_counts(self, models: Models, peer: Peer) -> None:
+    async def test_an_answer_has_text_and_counts(
+        self, models: Models, peer: ScriptedProvider
+    ) -> None:
         """Text, tokens in and tokens out come back as they were said."""
         peer.says("Grüße ✓", used=(7, 5))
         answer = await models.ask(self.question())
@@ -77,26 +79,30 @@ class ModelsContract(Awaited):
         assert answer.finish is Finish.DONE
 
     @pytest.mark.parametrize("finish", Finish)
-    async def test_why_the_model_stopped(self, models: Models, peer: Peer, finish: Finish) -> None:
+    async def test_why_the_model_stopped(
+        self, models: Models, peer: ScriptedProvider, finish: Finish
+    ) -> None:
         """An answer that is cut, or that the model would not give, says so."""
         peer.says("So far", finish)
         assert (await models.ask(self.question())).finish is finish
 
     @pytest.mark.parametrize("seconds", [None, 7.0])
-    async def test_busy(self, models: Models, peer: Peer, seconds: float | None) -> None:
+    async def test_busy(
+        self, models: Models, peer: ScriptedProvider, seconds: float | None
+    ) -> None:
         """Where nothing was done, that is said, and when to come back if the provider knows."""
         peer.is_busy(seconds)
         with pytest.raises(ModelBusy) as caught:
             await models.ask(self.question())
         assert caught.value.retry_after_s == seconds
 
-    async def test_refused(self, models: Models, peer: Peer) -> None:
+    async def test_refused(self, models: Models, peer: ScriptedProvider) -> None:
         """What will never be answered is told from what may be answered later."""
         peer.refuses()
         with pytest.raises(ModelRefused):
             await models.ask(self.question())
 
-    async def test_lost(self, models: Models, peer: Peer) -> None:
+    async def test_lost(self, models: Models, peer: ScriptedProvider) -> None:
         """An answer that was cut on its way is no answer, and no reason to ask again."""
         peer.breaks_off()
         with pytest.raises(AnswerLost):
@@ -107,7 +113,7 @@ class ModelsContract(Awaited):
         with pytest.raises(ModelRefused, match="nobody"):
             await models.ask(Question("nobody:model", "Say it"))
 
-    async def test_after_a_failure(self, models: Models, peer: Peer) -> None:
+    async def test_after_a_failure(self, models: Models, peer: ScriptedProvider) -> None:
         """A failure leaves nothing behind: the next question is answered."""
         for fail in (peer.is_busy, peer.refuses, peer.breaks_off):
             fail()
@@ -116,7 +122,7 @@ class ModelsContract(Awaited):
             peer.says("fine")
             assert (await models.ask(self.question())).text == "fine"
 
-    async def test_cancel_ends_the_call(self, models: Models, peer: Peer) -> None:
+    async def test_cancel_ends_the_call(self, models: Models, peer: ScriptedProvider) -> None:
         """A question that is given up is over at the other side, too. AI-4."""
         peer.hangs()
         asking = asyncio.ensure_future(models.ask(self.question()))
@@ -126,14 +132,14 @@ class ModelsContract(Awaited):
             await asking
         await self._until_calls(peer, 0)
 
-    async def test_many_at_once(self, models: Models, peer: Peer) -> None:
+    async def test_many_at_once(self, models: Models, peer: ScriptedProvider) -> None:
         """Questions asked at once are answered, each once."""
         for number in range(10):
             peer.says(str(number))
         answers = await asyncio.gather(*(models.ask(self.question()) for _ in range(10)))
         assert sorted(int(answer.text) for answer in answers) == list(range(10))
 
-    async def _until_calls(self, peer: Peer, count: int) -> None:
+    async def _until_calls(self, peer: ScriptedProvider, count: int) -> None:
         deadline = time.monotonic() + _PATIENCE_S
         while peer.calls != count:
             assert time.monotonic() < deadline, f"{peer.calls} calls, not {count}"

@@ -1,7 +1,7 @@
 """
-The contract of a dispatcher, as a test class to inherit from.
+The contract of a worker, as a test class to inherit from.
 
-    class TestMyDispatcher(DispatcherContract):
+    class TestMyDispatcher(WorkerContract):
         @pytest.fixture
         def wakeup(self):
             return MyWakeups()      # where the use cases leave their hints
@@ -37,10 +37,10 @@ from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.upkeep import sweeping
 
 
-class DispatcherContract(Awaited, BesideOneAnother):
+class WorkerContract(Awaited, BesideOneAnother):
     """
     Subclasses give fixtures `wakeup`, where use cases leave their hints, and `dispatch`, a
-    function of services, runner and the worker's name, which makes a dispatcher.
+    function of services, runner and the worker's name, which makes a worker.
     """
 
     @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the dispatcher's contract acts in: services over memory, and shortcuts to use them."""
+"""What the worker's contract acts in: services over memory, and shortcuts to use them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +13,7 @@ from wfcore.model.access import Account, Plan, Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language, Step
-from wfcore.ports.dispatch import Dispatcher, Wakeup
+from wfcore.ports.dispatch import Wakeup, Worker
 from wfcore.ports.runtime import Job, JobRunner
 from wfcore.rules.approval.machine import Approve
 from wfcore.testing.fakes import (
@@ -44,7 +44,7 @@ def code(name: str) -> CodeStep:
 
 
 @define
-class Weather:
+class RefusingGate:
     """A `Gate` that lets others run first, and refuses the next writes where it is told to."""
 
     refuses: int = 0
@@ -65,11 +65,11 @@ class Site:
 
     services: Services
     clock: ManualClock
-    weather: Weather
+    weather: RefusingGate
 
     @classmethod
     def made(cls, wakeup: Wakeup) -> "Site":
-        clock, weather = ManualClock(), Weather()
+        clock, weather = ManualClock(), RefusingGate()
         services = Services(
             store=MemoryStore(weather),
             counters=counters_in_memory(),
@@ -143,15 +143,15 @@ async def until(holds: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Dispatcher]
-"""Makes a dispatcher for a worker of that name."""
+Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
+"""Makes a worker for a worker of that name."""
 
 
 @frozen
 class Work:
     """A dispatcher at work, and the runner that it gives steps to."""
 
-    dispatcher: Dispatcher
+    dispatcher: Worker
     runner: HeldRunner
 
     @property

@@ -1,4 +1,4 @@
-"""Of a dispatcher: several steps of one execution run, end, and are ended beside one another."""
+"""Of a worker: several steps of one execution run, end, and are ended beside one another."""
 
 import asyncio
 

@@ -38,7 +38,7 @@ OPEN = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
 RECENT = PageRequest(size=20)
 
 
-class Scene(Protocol):
+class ClientWorld(Protocol):
     """What clients act in."""
 
     @property
@@ -61,7 +61,7 @@ class Scene(Protocol):
 class Client:
     """One act of somebody outside; its label names the requests in the trace."""
 
-    def __init__(self, scene: Scene, act: Act) -> None:
+    def __init__(self, scene: ClientWorld, act: Act) -> None:
         self._scene = scene
         self._act = act
         self._label = act.label

@@ -1,5 +1,5 @@
 """
-The dispatcher of a simulated process: what `adapters_runtime.engine.worker` does, on the driver.
+The worker of a simulated process: what `adapters_runtime.engine.worker` does, on the driver.
 
 All decisions are the core's; here are only the tasks that wait for steps.
 """
@@ -27,7 +27,7 @@ STORE_RETRY_MS = (50, 1_000)
 
 
 class Host(Protocol):
-    """The process that a dispatcher lives in."""
+    """The process that a worker lives in."""
 
     def spawn(self, name: str, work: Awaitable[None]) -> Task:
         """Let *work* run beside the others of this process."""
@@ -39,7 +39,7 @@ class Host(Protocol):
         """What the tasks of that execution are called."""
 
 
-class Turn:
+class UnitLock:
     """One unit of work at a time: `async with`."""
 
     def __init__(self) -> None:
@@ -69,12 +69,12 @@ class Held:
     name: str
     steps: dict[tuple[str, int], Task] = field(factory=dict)
     met: set[tuple[str, int]] = field(factory=set)
-    turn: Turn = field(factory=Turn)
+    turn: UnitLock = field(factory=UnitLock)
     look_at: EpochMs | None = None
     looks: int = 0
 
 
-class Dispatcher:
+class Worker:
     """Runs steps for one process."""
 
     def __init__(

@@ -66,7 +66,7 @@ class Court(Protocol):
 
 class Judge:
     """
-    Satisfies `memory.disk.Watch` and `runner.Judge`. *places*: how many a worker may hold.
+    Satisfies `memory.disk.Watch` and `runner.Onlooker`. *places*: how many a worker may hold.
     """
 
     def __init__(self, places: int, court: Court) -> None:

@@ -1,4 +1,4 @@
-"""A simulated process: services, dispatcher and sweeper over the shared disk; it can die."""
+"""A simulated process: services, worker and scheduler over the shared disk; it can die."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -9,10 +9,10 @@ from attrs import evolve
 from wfcore.errors import StoreUnavailable
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.chance import AT_HINT, Kind
-from wfcore.testing.simulator.dispatcher import Dispatcher
+from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.driver import Driver, End, Task
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
-from wfcore.testing.simulator.runner import Judge, Ledger, SimRunner
+from wfcore.testing.simulator.runner import Ledger, Onlooker, SimRunner
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
 
@@ -31,7 +31,7 @@ class Surroundings(Protocol):
     @property
     def ledger(self) -> Ledger: ...
     @property
-    def judge(self) -> Judge: ...
+    def judge(self) -> Onlooker: ...
     def went_down(self, worker: str) -> None:
         """That process is no more."""
 
@@ -68,12 +68,10 @@ class Node:
         clock = SimClock(self._around.machine)
         self.services = evolve(shared, clock=clock, wakeup=self.wakeup)
         runner = SimRunner(self._around.ledger, self._around.judge, self.worker)
-        self.dispatcher = Dispatcher(
-            self.services, runner, self.worker, self, self.wakeup.runner_due
-        )
+        self.dispatcher = Worker(self.services, runner, self.worker, self, self.wakeup.runner_due)
         self.spawn("claims", self.dispatcher.claims())
         self.spawn("heart", self.dispatcher.heartbeats())
-        self.spawn("sweeper", self._sweeps())
+        self.spawn("scheduler", self._sweeps())
 
     def crash(self) -> None:
         """Everything of this process ends where it stands."""

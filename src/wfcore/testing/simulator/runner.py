@@ -26,7 +26,7 @@ Attempt = tuple[str, str, int]
 """An execution, a step of it, and the number of the attempt."""
 
 
-class Judge(Protocol):
+class Onlooker(Protocol):
     """Looks on when a step starts."""
 
     def started(self, job: Job) -> None:
@@ -61,7 +61,7 @@ def _told(job: Job) -> list[str]:
 class SimRunner:
     """Satisfies `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
-    def __init__(self, ledger: Ledger, judge: Judge, worker: str) -> None:
+    def __init__(self, ledger: Ledger, judge: Onlooker, worker: str) -> None:
         self._ledger = ledger
         self._judge = judge
         self._worker = worker

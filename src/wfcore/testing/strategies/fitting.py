@@ -100,7 +100,7 @@ def _stopped(look: Look) -> Facts | None:
     if not look.open:
         return None
     some = st.lists(st.sampled_from(look.open), min_size=1, unique=True).map(tuple)
-    return st.builds(facts.Stopped, some, _TEXTS)
+    return st.builds(facts.StepsCancelled, some, _TEXTS)
 
 
 def _broke(look: Look) -> Facts | None:
@@ -108,7 +108,7 @@ def _broke(look: Look) -> Facts | None:
     where = [*look.running, *look.fresh, *([None] if look.ended else [])]
     if not where:
         return None
-    return st.builds(facts.Broke, _TEXTS, st.sampled_from(where), st.booleans())
+    return st.builds(facts.Failed, _TEXTS, st.sampled_from(where), st.booleans())
 
 
 def _opened(look: Look, names: list[str], fact: type) -> Facts | None:
@@ -141,26 +141,28 @@ _ANYHOW: Mapping[type, _Fits] = {
 """Facts that happen whether or not a worker holds it."""
 _HELD: Mapping[type, _Fits] = {
     facts.StepBegun: lambda look: _of(look.fresh + look.again, facts.StepBegun),
-    facts.Entered: lambda look: _of(look.fresh, facts.Entered, st.none() | _TIMES, items()),
+    facts.ContainerStarted: lambda look: _of(
+        look.fresh, facts.ContainerStarted, st.none() | _TIMES, items()
+    ),
     facts.DelayBegun: lambda look: _of(look.fresh, facts.DelayBegun, _TIMES),
     facts.ChildStarted: lambda look: _of(look.fresh, facts.ChildStarted, st.just("exec_2")),
     facts.StepSkipped: lambda look: _of(look.fresh, facts.StepSkipped),
     facts.StepDone: lambda look: _of(look.flying + look.waits, facts.StepDone, _OUTPUTS),
-    facts.Spent: lambda look: _of(look.flying, facts.Spent, _USAGES),
-    facts.Refused: lambda look: _of(look.flying, facts.Refused, _REFUSED),
+    facts.UsageRecorded: lambda look: _of(look.flying, facts.UsageRecorded, _USAGES),
+    facts.FilesRefused: lambda look: _of(look.flying, facts.FilesRefused, _REFUSED),
     facts.StepRetrying: lambda look: _of(
         look.flying + look.children, facts.StepRetrying, _TEXTS, _TIMES
     ),
     facts.StepPostponed: lambda look: _of(look.flying, facts.StepPostponed, _TEXTS, _TIMES),
     facts.StepFailed: lambda look: _of(look.running + look.fresh, facts.StepFailed, _TEXTS),
-    facts.Stopped: _stopped,
-    facts.Broke: _broke,
-    facts.Waited: lambda look: _unless(not look.flying, facts.Waited),
-    facts.Rested: lambda look: _unless(look.flying, facts.Rested),
+    facts.StepsCancelled: _stopped,
+    facts.Failed: _broke,
+    facts.WakeAt: lambda look: _unless(not look.flying, facts.WakeAt),
+    facts.Suspended: lambda look: _unless(look.flying, facts.Suspended),
     facts.ApprovalOpened: lambda look: _opened(look, look.fresh, facts.ApprovalOpened),
     facts.BudgetReached: lambda look: _opened(look, look.fresh + look.again, facts.BudgetReached),
-    facts.Paused: lambda look: (
-        None if look.flying else _asked(look, facts.Paused, _TIMES, swap=True)
+    facts.AwaitingApproval: lambda look: (
+        None if look.flying else _asked(look, facts.AwaitingApproval, _TIMES, swap=True)
     ),
     facts.Finished: lambda look: _FINISHED if look.ended else None,
     facts.LeaseReturned: lambda look: _unless(look.flying, facts.LeaseReturned),

@@ -97,7 +97,9 @@ def items() -> st.SearchStrategy[Json]:
 FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.Claimed: st.builds(facts.Claimed),
     facts.StepBegun: st.builds(facts.StepBegun, st.just("new")),
-    facts.Entered: st.builds(facts.Entered, st.just("new"), st.none() | instants(NOW), items()),
+    facts.ContainerStarted: st.builds(
+        facts.ContainerStarted, st.just("new"), st.none() | instants(NOW), items()
+    ),
     facts.DelayBegun: st.builds(facts.DelayBegun, st.just("new"), instants(NOW)),
     facts.ChildStarted: st.builds(facts.ChildStarted, st.just("new"), st.just("exec_3")),
     facts.ChildEnded: st.builds(
@@ -105,8 +107,8 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     ),
     facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new"), st.integers(1, 3)),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
-    facts.Spent: st.builds(facts.Spent, st.just(WORK), usages()),
-    facts.Refused: st.builds(facts.Refused, st.just(WORK), _refused()),
+    facts.UsageRecorded: st.builds(facts.UsageRecorded, st.just(WORK), usages()),
+    facts.FilesRefused: st.builds(facts.FilesRefused, st.just(WORK), _refused()),
     facts.StepRetrying: st.builds(facts.StepRetrying, st.just(WORK), texts(), instants(NOW)),
     facts.StepPostponed: st.builds(facts.StepPostponed, st.just(WORK), texts(), instants(NOW)),
     facts.StepFailed: st.builds(
@@ -116,16 +118,18 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
         st.booleans(),
         st.integers(0, 2),
     ),
-    facts.Stopped: st.builds(facts.Stopped, st.sampled_from(((WORK,), (REVIEW, SUB))), texts()),
-    facts.Broke: st.builds(
-        facts.Broke, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
+    facts.StepsCancelled: st.builds(
+        facts.StepsCancelled, st.sampled_from(((WORK,), (REVIEW, SUB))), texts()
     ),
-    facts.Waited: st.builds(facts.Waited, st.none() | instants(NOW)),
-    facts.Rested: st.builds(facts.Rested, st.none() | instants(NOW)),
+    facts.Failed: st.builds(
+        facts.Failed, texts(), st.sampled_from((None, WORK, "new")), st.booleans()
+    ),
+    facts.WakeAt: st.builds(facts.WakeAt, st.none() | instants(NOW)),
+    facts.Suspended: st.builds(facts.Suspended, st.none() | instants(NOW)),
     facts.ApprovalOpened: st.builds(facts.ApprovalOpened, st.just("new"), st.just("appr_2")),
     facts.BudgetReached: st.builds(facts.BudgetReached, st.just("new"), st.just("appr_2")),
-    facts.Paused: st.builds(
-        facts.Paused, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
+    facts.AwaitingApproval: st.builds(
+        facts.AwaitingApproval, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
     ),
     facts.Approved: st.builds(
         facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values(), st.booleans()

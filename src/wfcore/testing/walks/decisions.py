@@ -19,9 +19,9 @@ from wfcore.rules.approval.machine import (
     APPROVAL,
     Approve,
     Assented,
+    Decider,
     Expire,
     Reject,
-    Voice,
     Withdraw,
     decide,
 )
@@ -69,15 +69,15 @@ class ApprovalWalk(TimedWalk):
             self.at(self.record.expires_at)
 
     def check(self, before: Approval, fact: Any, after: Approval) -> None:
-        voice = voice_of(before, fact)
+        decider = voice_of(before, fact)
         assert after.history[:-1] == before.history
-        assert (after.history[-1].at, after.history[-1].by) == (self.now, voice.by)
+        assert (after.history[-1].at, after.history[-1].by) == (self.now, decider.by)
         assert original_rows(after) == original_rows(before)
         if after.status is ApprovalStatus.PENDING:
             assert after.decided_at is None
             return
-        assert (after.decided_at, after.decided_by) == (self.now, voice.by)
-        assert after.decision_source is voice.source
+        assert (after.decided_at, after.decided_by) == (self.now, decider.by)
+        assert after.decision_source is decider.source
         if after.status is ApprovalStatus.APPROVED:
             people = {assent.account for assent in after.assents}
             assert len(people) == len(after.assents) >= after.required_approvals
@@ -103,7 +103,7 @@ class ApprovalWalk(TimedWalk):
             assert rules.expired(self.record, self.now) is over
 
 
-def voice_of(approval: Approval, decision: Any) -> Voice:
+def voice_of(approval: Approval, decision: Any) -> Decider:
     """Who speaks: the timer, the end of the execution, or the next person at the API."""
     match decision:
         case Expire():
@@ -112,7 +112,7 @@ def voice_of(approval: Approval, decision: Any) -> Voice:
             return rules.BY_END
         case _:
             name = f"acc_{len(approval.assents) + 1}"
-            return Voice(name, DecisionSource.API, "why", account=name)
+            return Decider(name, DecisionSource.API, "why", account=name)
 
 
 class WebhookWalk(TimedWalk):

@@ -43,7 +43,7 @@ OFTEN = {
     facts.StepBegun: 6,
     facts.StepDone: 6,
     facts.ApprovalOpened: 4,
-    facts.Paused: 4,
+    facts.AwaitingApproval: 4,
     facts.Finished: 8,
     facts.CancelAsked: 2,
     facts.WorkerLost: 2,

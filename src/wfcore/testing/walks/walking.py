@@ -56,7 +56,7 @@ class MachineWalk(RuleBasedStateMachine):
 
     begin: ClassVar[Any]
     record: Any
-    patience = 0
+    backoff = 0
     """How many steps are taken before one that ends everything, where there is another."""
     taken = 0
     over = False
@@ -112,7 +112,7 @@ class MachineWalk(RuleBasedStateMachine):
         """Whether it is possible, and does not end the walk too early to be of interest."""
         if not self.possible(fact):
             return False
-        return self.taken >= self.patience or not self._ends(fact) or self._only_ends()
+        return self.taken >= self.backoff or not self._ends(fact) or self._only_ends()
 
     def _ends(self, fact: type) -> bool:
         return self.machine.target(self.state(self.record), fact) in self.machine.final
@@ -214,8 +214,8 @@ def _same(strategy: Facts) -> Facts:
 
 
 def _beginning(walk: type[MachineWalk]) -> Any:
-    def begin(self: MachineWalk, record: Any, patience: int) -> None:
+    def begin(self: MachineWalk, record: Any, backoff: int) -> None:
         assert self.state(record) is self.machine.initial, "a walk begins in the initial state"
-        self.record, self.patience = record, patience
+        self.record, self.backoff = record, backoff
 
-    return initialize(record=walk.first, patience=st.integers(0, 12))(begin)
+    return initialize(record=walk.first, backoff=st.integers(0, 12))(begin)

@@ -22,7 +22,7 @@ from wfcore.usecases.services import Services
 
 
 @frozen
-class Carried:
+class Credentials:
     """All values that a request carries where a key may be. Never shown."""
 
     authorization: Sequence[str] = ()
@@ -35,7 +35,7 @@ class Carried:
         return bears_key(self.authorization, self.x_api_key, self.query)
 
     def __repr__(self) -> str:
-        return "Carried(...)"
+        return "Credentials(...)"
 
 
 @frozen
@@ -46,7 +46,7 @@ class Admitted:
     quota: Quota
 
 
-async def authenticate(services: Services, carried: Carried, scope: Scope) -> Principal:
+async def authenticate(services: Services, carried: Credentials, scope: Scope) -> Principal:
     """
     The account and key that *carried* stands for. AU-1 to AU-4.
 
@@ -67,7 +67,7 @@ async def authenticate(services: Services, carried: Carried, scope: Scope) -> Pr
     return who
 
 
-async def admit(services: Services, carried: Carried, scope: Scope, origin: Origin) -> Admitted:
+async def admit(services: Services, carried: Credentials, scope: Scope, origin: Origin) -> Admitted:
     """
     Authenticate and count one request against the key's quota. RL-1 to RL-4.
 
@@ -143,7 +143,7 @@ class Sender:
 async def identify_sender(
     services: Services,
     webhook: Webhook,
-    carried: Carried,
+    carried: Credentials,
     headers: Headers,
     body: bytes,
     origin: Origin,

@@ -15,13 +15,13 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
-from wfcore.rules.approval.machine import Approve, Reject, Voice, decide, step_output
+from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, step_output
 from wfcore.rules.approval.quorum import require_other_eyes, require_seen
 from wfcore.rules.auth.access import is_approver, sees_approval
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, Rejected
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.expiry import settle, settle_all
+from wfcore.usecases.approvals.expiry import expire_all_due, expire_if_due
 from wfcore.usecases.audit.auditing import (
     UNKNOWN,
     Decided,
@@ -31,9 +31,9 @@ from wfcore.usecases.audit.auditing import (
     note_refusal,
 )
 from wfcore.usecases.load import approval_for, execution_for
-from wfcore.usecases.retry import read_together, retried
+from wfcore.usecases.retry import retried, stale_if_illegal
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 OPERATOR = "operator"
 """Who decided, where it was done at the command line."""
@@ -49,7 +49,7 @@ async def list_approvals(
     where: ApprovalFilter = EVERY_APPROVAL,
 ) -> Page[Approval]:
     """The approvals that the caller may see, whatever *where* says of the account. AC-5."""
-    await settle_all(services)
+    await expire_all_due(services)
     if who is not None:
         where = evolve(where, account_id=who.account.id, email=who.account.email)
     async with services.store.view() as view:
@@ -60,7 +60,7 @@ async def read_approval(services: Services, who: Principal | None, approval_id: 
     """One approval as it is now. Raises `NotFound`."""
     async with services.store.view() as view:
         approval, _ = await approval_for(view, who, approval_id)
-    if await settle(services, approval):
+    if await expire_if_due(services, approval):
         async with services.store.view() as view:
             approval, _ = await approval_for(view, who, approval_id)
     return approval
@@ -112,7 +112,7 @@ async def approvals_of(
         visible = [one for one in found if await _sees(view, who, one)]
         if not visible:
             await execution_for(view, who, execution_id)
-    if any([await settle(services, one) for one in visible]):
+    if any([await expire_if_due(services, one) for one in visible]):
         return [await read_approval(services, who, one.id) for one in visible]
     return visible
 
@@ -175,19 +175,19 @@ async def _decide(
         approval, share = await approval_for(unit, who, asked.approval_id)
         if who is not None:
             _require_may(approval, who, share, asked.decision)
-        weigh = partial(_weighed, approval, asked, _voice(who, asked), now)
+        weigh = partial(_weighed, approval, asked, _decider(who, asked), now)
         made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
         approval = made.approval
         run = await unit.executions.get(approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
-        with read_together("execution", run.id):
+        with stale_if_illegal("execution", run.id):
             outcome = _told(run, approval, services.clock.service_now())
         unit.approvals.put(approval)
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
     return approval
 
 
@@ -206,10 +206,10 @@ def has_many_rows(approval: Approval) -> bool:
     return sum(len(group.items) for group in approval.groups) > MANY_ROWS
 
 
-def _weighed(approval: Approval, asked: Decide, voice: Voice, now: EpochMs) -> Decided:
+def _weighed(approval: Approval, asked: Decide, decider: Decider, now: EpochMs) -> Decided:
     """The approval with its decision, and what is kept of it. Raises what `decide` raises."""
     _require_still_seen(approval, asked)
-    return decided(asked.verb, approval, decide(approval, asked.decision, voice, now).record)
+    return decided(asked.verb, approval, decide(approval, asked.decision, decider, now).record)
 
 
 def _require_still_seen(approval: Approval, asked: Decide) -> None:
@@ -218,9 +218,9 @@ def _require_still_seen(approval: Approval, asked: Decide) -> None:
         require_seen(approval, asked.items_hash)
 
 
-def _voice(who: Principal | None, asked: Decide) -> Voice:
+def _decider(who: Principal | None, asked: Decide) -> Decider:
     by, account = (who.account.email, who.account.id) if who else (OPERATOR, OPERATOR)
-    return Voice(by, asked.source, asked.comment, account, asked.alone and who is None)
+    return Decider(by, asked.source, asked.comment, account, asked.alone and who is None)
 
 
 def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:

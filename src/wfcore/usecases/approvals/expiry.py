@@ -12,16 +12,16 @@ from wfcore.rules.approval.machine import BY_TIMEOUT, Expire, decide, expired
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import Rejected
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
-from wfcore.usecases.retry import Report, apart, at_once, read_together, retried
+from wfcore.usecases.retry import Report, apart, at_once, retried, stale_if_illegal
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 BATCH = 100
 BY_ITSELF = Origin(path="timeout")
 """The origin in the audit log."""
 
 
-async def settle_all(services: Services) -> int:
+async def expire_all_due(services: Services) -> int:
     """
     Settle every approval that is due; how many were. For readers: neither a store that cannot
     write now nor an approval that cannot be settled, which the sweep tells, keeps them from
@@ -46,14 +46,14 @@ async def expire_due(services: Services, report: Report = at_once) -> int:
             return count
 
 
-async def settle_execution(services: Services, run: Execution) -> bool:
+async def expire_due_of(services: Services, run: Execution) -> bool:
     """Settle the approvals of one execution; whether any was due."""
     async with services.store.view() as view:
         approvals = await view.approvals.of_execution(run.id)
-    return any([await settle(services, approval) for approval in approvals])
+    return any([await expire_if_due(services, approval) for approval in approvals])
 
 
-async def settle(services: Services, approval: Approval) -> bool:
+async def expire_if_due(services: Services, approval: Approval) -> bool:
     """Settle this approval if it is due; whether it was."""
     if not expired(approval, services.clock.deadline_now()):
         return False
@@ -76,11 +76,11 @@ async def expire(services: Services, approval_id: str) -> bool:
         over = decide(approval, Expire(), BY_TIMEOUT, now).record
         unit.approvals.put(over)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
-        with read_together("execution", run.id):
+        with stale_if_illegal("execution", run.id):
             outcome = advance(run, rejected, services.clock.service_now())
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         made = decided("expire", approval, over)
         note_decision(services, unit, None, made, run, None, BY_ITSELF)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
     return True

@@ -16,7 +16,7 @@ from wfcore.rules.execution.fold import announce
 from wfcore.time import EpochMs
 from wfcore.usecases.retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect
+from wfcore.usecases.stage import stage
 
 BATCH = 100
 
@@ -46,7 +46,7 @@ async def _remind(services: Services, approval_id: str) -> int:
             return 0
         unit.approvals.put(evolve(approval, reminded=approval.reminded + len(due)))
         said = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
-        await collect(unit, announce(run, said, services.clock.service_now()), now)
+        await stage(unit, announce(run, said, services.clock.service_now()), now)
         await unit.commit()
     services.wakeup.events(run.id)
     return len(due)

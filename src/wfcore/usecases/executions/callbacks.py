@@ -6,14 +6,14 @@ from attrs import field, frozen
 
 from wfcore.errors import Stale
 from wfcore.model.callback import Callback
-from wfcore.ports.callbacks import Answer
+from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
 from wfcore.usecases.retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
 
-NO_EXECUTION = Answer(error="the execution is gone")
-NO_SECRET = Answer(error="the key that signs it is gone")
+NO_EXECUTION = CallbackAnswer(error="the execution is gone")
+NO_SECRET = CallbackAnswer(error="the key that signs it is gone")
 
 
 @frozen
@@ -70,7 +70,7 @@ async def _take(services: Services, callback: Callback) -> Call | None:
 
 
 @retried
-async def settle_call(services: Services, call: Call, answer: Answer) -> Callback | None:
+async def settle_call(services: Services, call: Call, answer: CallbackAnswer) -> Callback | None:
     """Record what came of an attempt; nothing where a later one has begun."""
     async with services.store.unit() as unit:
         callback = await unit.callbacks.get(call.callback.id)

@@ -22,7 +22,7 @@ from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.start import Start
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.starting import prepared
-from wfcore.usecases.stage import collect
+from wfcore.usecases.stage import stage
 
 
 async def start_children(
@@ -40,7 +40,7 @@ async def start_children(
             parent = await unit.executions.get(outcome.record.id)
             if parent is not None and waits_for(parent, asked.child_id, asked.step_name):
                 next = await _child_or_refusal(unit, render, parent, asked, now)
-                hints += (await collect(unit, next, now)).effects
+                hints += (await stage(unit, next, now)).effects
     return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
 
 

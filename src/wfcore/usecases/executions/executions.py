@@ -14,12 +14,12 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked
 from wfcore.rules.execution.redrive import FROM
-from wfcore.usecases.approvals.expiry import settle_all, settle_execution
+from wfcore.usecases.approvals.expiry import expire_all_due, expire_due_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.load import definition_of, execution_for
 from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 EVERY_EXECUTION = ExecutionFilter()
 
@@ -36,7 +36,7 @@ async def list_executions(
 
     The rows carry no step outputs.
     """
-    await settle_all(services)
+    await expire_all_due(services)
     async with services.store.view() as view:
         if who is not None:
             owner_id: str | None = who.account.id
@@ -52,7 +52,7 @@ async def read_execution(services: Services, who: Principal | None, execution_id
     """One execution as it is now. Raises `NotFound`."""
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
-    if run.asks and await settle_execution(services, run):
+    if run.asks and await expire_due_of(services, run):
         async with services.store.view() as view:
             return await execution_for(view, who, execution_id)
     return run
@@ -114,10 +114,10 @@ async def cancel_execution(
             outcome = advance(run, CancelAsked(), now)
         except IllegalMove:
             raise AlreadyFinished(f"The execution is {run.status}", run.id) from None
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         note(services, unit, "execution.cancel", who, run.id, origin, execution_id=run.id)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
     return outcome.record
 
 

@@ -29,7 +29,7 @@ from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.load import definition_of, execution_for, workflow_for
 from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 
 @frozen
@@ -206,7 +206,7 @@ async def redrive(
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
         started = await _accept(services, unit, workflow, start, now, None, old.revision)
-    hint(services.wakeup, old.id, given_up)
+    notify(services.wakeup, old.id, given_up)
     return started
 
 
@@ -217,7 +217,7 @@ async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect
     """
     if old.status is not ExecutionStatus.INTERRUPTED:
         return ()
-    return (await collect(unit, advance(old, GraceOver(), now), now)).effects
+    return (await stage(unit, advance(old, GraceOver(), now), now)).effects
 
 
 @frozen
@@ -260,18 +260,18 @@ async def _accept(
     delivery: Delivery | None = None,
     id: str | None = None,
 ) -> Started:
-    outcome = await accepted(services, unit, workflow, start, now, revision=revision, id=id)
+    outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
     if asked is not None:
         unit.replays.put(asked.stands_for(run.id, now))
     if delivery is not None:
         unit.webhooks.deliver(evolve(delivery, execution_id=run.id))
     await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
     return Started(run.id, workflow.id, now)
 
 
-async def accepted(
+async def enqueue(
     services: Services,
     unit: Unit,
     workflow: Workflow,
@@ -290,7 +290,7 @@ async def accepted(
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
     started = await prepared(unit, render, workflow, start, id, now, revision=revision)
-    return await collect(unit, started, now)
+    return await stage(unit, started, now)
 
 
 async def prepared(

@@ -1,5 +1,5 @@
 """
-Running executions: claim, begin, complete. What a dispatcher calls. EX-2, EX-3, EX-14, EX-16.
+Running executions: claim, begin, complete. What a worker calls. EX-2, EX-3, EX-14, EX-16.
 
 A step is recorded as begun before it starts; its end and the next step's beginning are one
 unit. Every write checks the lease: a worker that lost it changes nothing any more.
@@ -43,7 +43,7 @@ from wfcore.usecases.executions.step_jobs import (
 from wfcore.usecases.load import definition_of
 from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 
 
 @frozen
@@ -213,7 +213,7 @@ async def _collected(
 ) -> Outcome[Execution]:
     """The outcome with the hints that follow, and the children that it starts."""
     outcome = by_the_calendar(outcome, services.clock.deadline_now() - now)
-    outcome = await collect(unit, outcome, now)
+    outcome = await stage(unit, outcome, now)
     return await start_children(unit, services.templates.render, outcome, now)
 
 
@@ -236,7 +236,7 @@ async def log_lines(
         run = await _leased(unit, lease)
         text = mask_text(mask_text(lines, hidden), secret_values(run))
         about = log_of(run, step_name, stream, text)
-        await collect(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
+        await stage(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
         await unit.commit()
     services.wakeup.events(run.id)
 
@@ -251,9 +251,9 @@ async def hand_back(services: Services, lease: Lease) -> None:
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
 
 
 @retried
@@ -267,11 +267,11 @@ async def break_off(services: Services, lease: Lease) -> None:
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         claimed = advance(run, facts.Claimed(), now)
-        broken = advance(claimed.record, facts.Broke("Internal error"), now)
+        broken = advance(claimed.record, facts.Failed("Internal error"), now)
         outcome = evolve(broken, events=(*claimed.events, *broken.events))
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
 
 
 def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | None) -> bool:
@@ -355,9 +355,9 @@ def _facts(
             return (postponement(run, step_name, why, now),)
         step = definition.step(name_of(step_name))
         return (lasting_postponement(run, step, step_name, why, now),)
-    found: list[facts.Fact] = [facts.Spent(step_name, end.usage)] if end.usage else []
+    found: list[facts.Fact] = [facts.UsageRecorded(step_name, end.usage)] if end.usage else []
     if end.refused:
-        found.append(facts.Refused(step_name, end.refused))
+        found.append(facts.FilesRefused(step_name, end.refused))
     return (*found, _ended(run, definition, step_name, end, now))
 
 
@@ -379,7 +379,7 @@ async def _work(
     """The begun steps as jobs. One whose templates cannot be rendered has failed already."""
     run = outcome.record
     jobs: list[Job] = []
-    for begun in hint(services.wakeup, lease.execution_id, outcome.effects):
+    for begun in notify(services.wakeup, lease.execution_id, outcome.effects):
         which = begun.attempt, begun.postponed
         if not _runs(run, begun.step_name, *which):
             continue
@@ -391,7 +391,7 @@ async def _work(
             end = StepEnd(error=str(failed), permanent=True)
             name = begun.step_name
             definition, then = await _complete(services, lease, name, end, which, True)
-            hint(services.wakeup, lease.execution_id, then.effects)
+            notify(services.wakeup, lease.execution_id, then.effects)
             return await _work(services, lease, definition, _in_flight(then.record))
     look_at = run.due_at if run.worker is not None else None
     return Work(tuple(jobs), frozenset(run.in_flight), look_at)

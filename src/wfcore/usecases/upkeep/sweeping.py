@@ -20,7 +20,7 @@ from wfcore.usecases.retry import Report, at_once, retried
 from wfcore.usecases.retry import Unswept as Unswept
 from wfcore.usecases.retry import apart as apart
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import collect, hint
+from wfcore.usecases.stage import notify, stage
 from wfcore.usecases.workflows.firing import Fired, fire_due
 
 BATCH = 100
@@ -67,9 +67,9 @@ async def _recover(services: Services, lost: Execution) -> None:
         unit.executions.require_abandoned(run, now)
         definition = await definition_of(unit, run.workflow_id, run.revision)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
 
 
 async def end_graces(services: Services, report: Report = at_once) -> int:
@@ -95,9 +95,9 @@ async def _end_grace(services: Services, execution_id: str) -> None:
             outcome = advance(run, facts.Resumed() if resumes else facts.GraceOver(), now)
         except IllegalMove:
             return
-        outcome = await collect(unit, outcome, now)
+        outcome = await stage(unit, outcome, now)
         await unit.commit()
-    hint(services.wakeup, run.id, outcome.effects)
+    notify(services.wakeup, run.id, outcome.effects)
 
 
 async def next_deadline(services: Services) -> EpochMs | None:

@@ -17,7 +17,7 @@ from wfcore.rules.webhooks.webhook import (
     require_triggerable,
 )
 from wfcore.usecases.accounts.authenticate import (
-    Carried,
+    Credentials,
     admit_sender,
     identify_sender,
     owner_as_sender,
@@ -133,7 +133,7 @@ async def deliver_test(
         id = services.ids.new("test", now)
         signed = sender_headers(webhook.scheme, webhook.secret_key or "", id, now, body)
         headers = {name: (value,) for name, value in signed.items()}
-        sender = await identify_sender(services, webhook, Carried(), headers, body, origin)
+        sender = await identify_sender(services, webhook, Credentials(), headers, body, origin)
     else:
         sender = await owner_as_sender(services, webhook)
     await admit_sender(services, webhook, sender)

@@ -22,10 +22,10 @@ from wfcore.rules.triggers.schedule import Due, due, planned_ahead, timer_at
 from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
 from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
-from wfcore.usecases.executions.starting import accepted
+from wfcore.usecases.executions.starting import enqueue
 from wfcore.usecases.retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import hint
+from wfcore.usecases.stage import notify
 from wfcore.usecases.workflows.triggers import following_of, sees
 
 BATCH = 100
@@ -113,7 +113,7 @@ async def _fire(
         )
         try:
             at = services.clock.service_now()
-            outcome = await accepted(services, unit, workflow, start, at)
+            outcome = await enqueue(services, unit, workflow, start, at)
         except InvalidInput:
             why = Refusal.INVALID_INPUT
         except Conflict:
@@ -122,7 +122,7 @@ async def _fire(
         return await _refused(services, unit, trigger, why)
     unit.triggers.put(ran(trigger, now))
     await unit.commit()
-    hint(services.wakeup, outcome.record.id, outcome.effects)
+    notify(services.wakeup, outcome.record.id, outcome.effects)
     return Fired(trigger.id, workflow.id, outcome.record.id)
 
 
