@@ -32,12 +32,11 @@ _BOOT = """
 import sys, zipimport
 modules, places = frozenset(sys.modules) - {"linecache"}, tuple(sys.path)  # "-c" brings it
 sys.path.append(sys.argv[1])
-from adapters_runtime.sandbox import python_fork as inside
-from adapters_runtime.sandbox import spawner
-inside.remember_the_start(modules, places)
+from adapters_runtime.sandbox import python_fork, spawner
+python_fork.remember_the_start(modules, places)
 spawner.main()
 """
-_PACKAGES = str(Path(__file__).parents[1])
+_PACKAGES = str(Path(__file__).parents[2])
 _GRACE_S = 5.0
 _BUSY_S = 0.002
 _CHUNK = 262_144

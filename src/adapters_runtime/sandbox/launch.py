@@ -4,8 +4,8 @@ Starting one step's own process: everything between fork and exec.
 The process is forked and confined before its job is known and waits for it, so that a step does
 not; some interpreters are even started before it (`Prestart`), and a Python step needs no other
 program at all (`inside`). It gets exactly the environment, folder and limits of the job, a session
-of its own, no standard input, and no way to more privileges. How it is confined, `sandbox.isolation.levels`
-knows.
+of its own, no standard input, and no way to more privileges. How it is confined,
+`sandbox.isolation.levels` knows.
 
 Standard library only.
 """

@@ -2,8 +2,8 @@
 How much memory a whole process tree holds, looked at from beside it.
 
 A limit per process says nothing about a hundred of them. The kernel counts trees in control
-groups (`sandbox.isolation.cgroups`), exactly, but not every server may make those; so the supervisor looks,
-the more often the nearer the tree is to its limit. Standard library only.
+groups (`sandbox.isolation.cgroups`), exactly, but not every server may make those; so the
+supervisor looks, the more often the nearer the tree is to its limit. Standard library only.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
 """
 One step's supervisor: the process that starts it, watches it and ends all of it.
 
-It makes everything ready before there is a job: the step's world (`sandbox.isolation.levels`) and a process
-in it. It holds the deadline and the caps itself, so nothing depends on the server being quick, and
-it ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is sent when
-the step has no living process left, with the folder of what it left.
+It makes everything ready before there is a job: the step's world (`sandbox.isolation.levels`) and a
+process in it. It holds the deadline and the caps itself, so nothing depends on the server being
+quick, and it ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is
+sent when the step has no living process left, with the folder of what it left.
 
 Standard library only.
 """

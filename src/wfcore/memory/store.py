@@ -38,7 +38,7 @@ from wfcore.time import EpochMs
 class MemoryUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
-    __slots__ = ("_unit", "_ended")
+    __slots__ = ("_ended", "_unit")
 
     def __init__(self, unit: UnitOfWork, ended: Collection[str]) -> None:
         self._unit = unit

@@ -147,11 +147,11 @@ class Execution:
     `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
     view would show their values. `granted`: what does not count against its budget: what had
     been spent when people last let it go on beyond the budget, or before it was redriven.
-    `lane`: it runs at once with so many others of that lane only, see `rules.execution.concurrency`.
-    `trigger_id`: the schedule or chain that started it.
-    `chain_depth`: how many chained starts lie between it and what somebody started.
-    `root_source`: of what has a parent, what started the first of its family; None where an
-    older release stored it.
+    `lane`: it runs at once with so many others of that lane only, see
+    `rules.execution.concurrency`. `trigger_id`: the schedule or chain that started it.
+    `chain_depth`: how many chained starts lie between it and what somebody started. `root_source`:
+    of what has a parent, what started the first of its family; None where an older release stored
+    it.
     """
 
     id: str

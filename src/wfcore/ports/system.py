@@ -53,7 +53,8 @@ class Calendar(Protocol):
     def next_local(self, cron: str, after: datetime) -> datetime | None:
         """
         The first local time after *after* that *cron* names; both without a zone, in whole
-        seconds. None: there is none. Says nothing of daylight saving: see `rules.triggers.schedule`.
+        seconds. None: there is none. Says nothing of daylight saving: see
+        `rules.triggers.schedule`.
         """
 
     def zone(self, name: str) -> tzinfo:

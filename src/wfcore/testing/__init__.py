@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from wfcore.testing.walks.walking import TimedWalk as TimedWalk
 
 _HOMES = {
-    "comparison": ("StoreComparison",),
+    "comparison.comparing": ("StoreComparison",),
     "contracts.counters": ("CountersContract",),
-    "contracts.courier": ("CallbackClientContract",),
-    "contracts.dispatcher": ("WorkerContract",),
+    "contracts.callback_client": ("CallbackClientContract",),
+    "contracts.worker": ("WorkerContract",),
     "contracts.environments": ("EnvironmentsContract",),
     "contracts.files": ("FilesContract",),
     "contracts.machine": ("MachineContract",),
@@ -100,17 +100,17 @@ _HOMES = {
         "store_in_memory",
     ),
     "models": ("FixedPrices", "ScriptedModels"),
-    "strategies": ("instants", "json_values", "key_texts", "payloads"),
-    "strategies_definition": ("definitions",),
-    "strategies_runs": ("executions",),
-    "strategies_written": ("written",),
+    "strategies.values": ("instants", "json_values", "key_texts", "payloads"),
+    "strategies.definition": ("definitions",),
+    "strategies.runs": ("executions",),
+    "strategies.written": ("written",),
     "values": ("values_of",),
-    "walks": ("MachineWalk", "TimedWalk"),
-    "walks_decisions": ("ApprovalWalk", "WebhookWalk"),
-    "walks_execution": ("ExecutionWalk",),
+    "walks.walking": ("MachineWalk", "TimedWalk"),
+    "walks.decisions": ("ApprovalWalk", "WebhookWalk"),
+    "walks.execution": ("ExecutionWalk",),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
-_SPEAKING = ("contracts", "comparison", "walks", "walks_decisions", "walks_execution")
+_SPEAKING = ("contracts", "comparison", "walks", "walks.decisions", "walks.execution")
 """Modules whose assertions users read."""
 
 if (_pytest := sys.modules.get("pytest")) is not None:  # a failure then shows what was compared

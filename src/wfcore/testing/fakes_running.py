@@ -131,7 +131,7 @@ class Posted:
 
 
 class NotedCourier:
-    """A `CallbackClient` that keeps what it was given, and answers as it is told (204 otherwise)."""
+    """A `CallbackClient` that keeps what it was given and answers as told (204 otherwise)."""
 
     def __init__(self) -> None:
         self.posted: list[Posted] = []

@@ -1,8 +1,9 @@
 """
 The rows of an approval while a reviewer changes them: lines of text in, checked rows out.
 
-What may be changed is decided by `wfcore.rules.approval.edited_items`, as for every other way to approve; it is
-asked after each change, so that a mistake is told where it is made. Printing is `review`'s part.
+What may be changed is decided by `wfcore.rules.approval.edited_items`, as for every other way to
+approve; it is asked after each change, so that a mistake is told where it is made. Printing is
+`review`'s part.
 
 Keys and headings may hold blanks: of all names that a line may begin with, the longest one is
 meant, and quotation marks settle what remains unclear. Rows keep their numbers while others are

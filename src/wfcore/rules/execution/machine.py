@@ -2,8 +2,8 @@
 The execution machine: its facts and its table. Contract §2.
 
 Steps are sub-records of an execution; facts about them change its `step_results`. What may
-start next is the planner's business (`rules.execution.plan`), not the machine's; how a fact changes a
-record stands in `rules.execution.fold`.
+start next is the planner's business (`rules.execution.plan`), not the machine's; how a fact changes
+a record stands in `rules.execution.fold`.
 """
 
 from typing import TypeAlias

@@ -27,10 +27,9 @@ from wfcore.testing.contracts.worker import WorkerContract
 __all__ = [
     "CalendarContract",
     "CallContract",
+    "CallbackClientContract",
     "ClockContract",
     "CountersContract",
-    "CallbackClientContract",
-    "WorkerContract",
     "EnvironmentsContract",
     "FilesContract",
     "IdsContract",
@@ -43,4 +42,5 @@ __all__ = [
     "TemplatesContract",
     "TokensContract",
     "WakeupContract",
+    "WorkerContract",
 ]

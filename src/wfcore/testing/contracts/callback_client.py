@@ -43,7 +43,8 @@ class ScriptedReceiver(Protocol):
 
 class CallbackClientContract(Awaited):
     """
-    Subclasses give fixtures `callback_client` and `peer`, a `ScriptedReceiver`, which it may call wherever that is.
+    Subclasses give fixtures `callback_client` and `peer`, a `ScriptedReceiver`, which it may call
+    wherever that is.
 
     Everything that `wfcore.ports.callbacks.CallbackClient` promises and one peer can see.
     """

@@ -60,8 +60,8 @@ class ScriptedProvider(Protocol):
 
 class ModelsContract(Awaited):
     """
-    Subclasses give fixtures `models` and `peer`, a `ScriptedProvider`: the provider that they ask; and
-    name a `model` of it. Everything that `wfcore.ports.models.Models` promises.
+    Subclasses give fixtures `models` and `peer`, a `ScriptedProvider`: the provider that they ask;
+    and name a `model` of it. Everything that `wfcore.ports.models.Models` promises.
     """
 
     model: ClassVar[str] = "scripted:model"
