@@ -22,7 +22,7 @@ from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.writer import Writer
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
-from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfserver.serving.gc_tuning import settle_memory
@@ -64,7 +64,7 @@ async def _with_executions(path: Path, clients: int) -> SqliteStore:
                 due_at=None,
                 worker="w1",
             )
-            unit.executions.put(run)
+            unit.put(run)
         await unit.commit()
     return store
 
@@ -78,7 +78,7 @@ async def bare_group_commit(seconds: float, clients: int) -> float:
         path = Path(folder) / "wfcore.db"
         store = await _with_executions(path, clients)
         async with store.view() as view:
-            run = await view.executions.get("exec_0")
+            run = await view.get(Execution, "exec_0")
         if run is None:
             raise RuntimeError("an execution is gone")
         body = text_of(write_head(run))
@@ -108,15 +108,15 @@ async def transitions(seconds: float, clients: int) -> float:
 
         async def one(number: int, turn: int) -> None:
             async with store.unit() as unit:
-                run = await unit.executions.get(f"exec_{number}")
+                run = await unit.get(Execution, f"exec_{number}")
                 if run is None:
                     raise RuntimeError("an execution is gone")
                 result = make.step_result(StepStatus.COMPLETED, output={"count": turn})
                 results = {**run.step_results, f"step_{turn % STEPS}": result}
-                unit.executions.put(evolve(run, step_results=results, events=run.events + 2))
+                unit.put(evolve(run, step_results=results, events=run.events + 2))
                 for event, kind in enumerate((EventKind.STEP_COMPLETED, EventKind.STEP_STARTED)):
                     data = {"step": f"step_{turn % STEPS}"}
-                    unit.events.append(Event(run.id, run.events + 1 + event, NOW, kind, data))
+                    unit.append(Event(run.id, run.events + 1 + event, NOW, kind, data))
                 await unit.commit()
 
         try:

@@ -17,6 +17,7 @@ from attrs import define, evolve, field, frozen
 
 from adapters_store.sqlite.store import SqliteStore
 from durability.tracing import FLUSHES, Call
+from wfcore.model.execution import Execution
 
 KEPT = ("wfcore.db", "wfcore.db-wal", "wfcore.db-commit")
 
@@ -172,7 +173,7 @@ async def _open_and_read(path: Path, acknowledged: Sequence[tuple[str, int]]) ->
     store = await SqliteStore.open(path)
     async with store.view() as view:
         for id, version in acknowledged:
-            run = await view.executions.get(id)
+            run = await view.get(Execution, id)
             assert run is not None, f"{id} is lost"
             assert run.version >= version
     await store.ping()

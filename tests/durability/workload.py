@@ -13,6 +13,7 @@ from pathlib import Path
 
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.evolving import evolve
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 
 CLIENTS = 3
@@ -24,10 +25,10 @@ async def client(store: SqliteStore, number: int, rounds: int) -> None:
     for turn in range(rounds):
         id = f"exec_{number}_{turn // 3}"
         async with store.unit() as unit:
-            run = await unit.executions.get(id) or make.execution(id)
+            run = await unit.get(Execution, id) or make.execution(id)
             text = "x" * SIZES[(number + turn) % len(SIZES)]
-            unit.executions.put(evolve(run, variables={"text": text}))
-            unit.events.append(make.event(turn % 3 + 1, id))
+            unit.put(evolve(run, variables={"text": text}))
+            unit.append(make.event(turn % 3 + 1, id))
             await unit.commit()
         os.write(1, f"ack {id} {turn % 3 + 1}\n".encode())
 
@@ -35,7 +36,7 @@ async def client(store: SqliteStore, number: int, rounds: int) -> None:
 async def main() -> None:
     store = await SqliteStore.open(Path(sys.argv[1]))
     async with store.view() as view:
-        assert await view.executions.get("exec_0_0") is None
+        assert await view.get(Execution, "exec_0_0") is None
     await store.ping()
     os.write(1, b"ready\n")
     await asyncio.gather(*(client(store, number, int(sys.argv[2])) for number in range(CLIENTS)))

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from examples.loading import example
 from wfcore.errors import Stale, StoreRefused, StoreUnavailable
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.contracts import StoreContract
@@ -45,7 +45,7 @@ async def stored(path: Path) -> list[str]:
     store = own.open_journal(path)
     try:
         async with store.view() as view:
-            found = [await view.executions.get(f"exec_{number}") for number in range(5)]
+            found = [await view.get(Execution, f"exec_{number}") for number in range(5)]
         return [run.id for run in found if run is not None]
     finally:
         await store.close()
@@ -69,7 +69,7 @@ async def test_what_was_committed_is_there_at_the_next_start(path: Path) -> None
     await store.close()
     store = own.open_journal(path)
     async with store.view() as view:
-        run = await view.executions.get("exec_0")
+        run = await view.get(Execution, "exec_0")
     assert run is not None
     assert (run.version, run.events) == (2, 7)
     await store.close()
@@ -111,7 +111,7 @@ async def test_a_disk_that_cannot_write_changes_nothing(
         with pytest.raises(StoreUnavailable):
             await keep(store, make.execution("exec_1"))
     async with store.view() as view:
-        assert await view.executions.get("exec_1") is None
+        assert await view.get(Execution, "exec_1") is None
     await keep(store, make.execution("exec_2"))
     await store.close()
     assert await stored(path) == ["exec_0", "exec_2"]
@@ -145,7 +145,7 @@ async def test_a_journal_of_old_news_is_written_anew(path: Path) -> None:
     assert len(content(path)) < long / 4
     store = own.open_journal(path)
     async with store.view() as view:
-        found = await view.executions.get(run.id)
+        found = await view.get(Execution, run.id)
     assert found is not None
     assert found.version == 50
     await store.backup(str(path.with_name("copy")))

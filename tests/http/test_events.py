@@ -8,6 +8,7 @@ from contextlib import closing
 import httpx
 
 from http_world import World, code
+from wfcore.model.execution import Execution
 from wfcore.ports.runtime import StepEnd
 
 
@@ -95,7 +96,7 @@ async def test_a_last_event_that_cannot_be_read_does_not_keep_the_stream_open(wo
     """Once an execution has ended and nothing readable is left, its stream ends. EX-20."""
     id = await world.finished()
     async with world.services.store.view() as view:
-        last = (await view.executions.get(id)).events
+        last = (await view.get(Execution, id)).events
     with closing(sqlite3.connect(world.services.store.path)) as connection, connection:
         connection.execute("UPDATE events SET data = '{' WHERE number = ?", (last,))
     async with asyncio.timeout(10):

@@ -10,7 +10,7 @@ import pytest
 from adapters_http.app import HttpConfig, create_app
 from http_world import PASSWORD, World, a_world, serving
 from wfcore.errors import NotFound
-from wfcore.model.access import AccountStatus
+from wfcore.model.access import AccountStatus, Session
 from wfcore.rules.limits import LOGINS_EACH
 from wfcore.time import HOUR, MINUTE
 from wfcore.usecases.accounts import accounts
@@ -33,7 +33,7 @@ async def test_a_session_lasts_from_sign_in_to_sign_out(world: World):
     assert "Secure" not in cookie
     token = cookie.partition(";")[0].partition("=")[2]
     async with world.services.store.view() as view:
-        assert await view.sessions.get(token) is None
+        assert await view.get(Session, token) is None
     assert (await world.http.get("/api/session")).json() == {"account": account}
     gone = await world.http.delete("/api/session")
     assert (gone.json(), "Max-Age=0" in gone.headers["set-cookie"]) == ({"ok": True}, True)

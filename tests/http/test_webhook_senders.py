@@ -17,6 +17,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from http_world import World
+from wfcore.model.execution import Execution
 from wfcore.model.webhook import Scheme
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.webhooks.scheme import sender_headers
@@ -220,7 +221,7 @@ async def test_slack_commands_and_interactions_are_forms(world: World):
         assert (answer.status_code, answer.content) == (200, b"")
         (newest, *_) = await deliveries(world, id)
         async with world.services.store.view() as view:
-            run = await view.executions.get(str(newest["executionId"]))
+            run = await view.get(Execution, str(newest["executionId"]))
         assert run is not None
         assert run.variables == wanted
     for body in (b"payload=%5B%5D", b"a=%FF", b"\xff=1", b"a&" * 1_001 + b"a"):
@@ -312,7 +313,7 @@ async def test_a_refused_delivery_is_replayed(world: World):
     repeat = await world.http.post(f"{url}/deliveries/{again['id']}/replay", **session)
     async with world.services.store.view() as view:
         for one in (second, third, repeat.json()["executionId"]):
-            run = await view.executions.get(one)
+            run = await view.get(Execution, one)
             assert run is not None
             assert run.variables == json.loads(BODY)
     assert (await world.http.post(f"{url}/deliveries/dlv_0/replay", **session)).status_code == 404

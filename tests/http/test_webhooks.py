@@ -8,6 +8,7 @@ import pytest
 
 from http_world import World, bearer, code
 from wfcore.model.access import AccountStatus, Permission, Plan
+from wfcore.model.execution import Execution
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.rate_limit import windows
 from wfcore.usecases.accounts import accounts
@@ -24,7 +25,7 @@ def signed(body: bytes, prefix: str = "sha256=") -> dict[str, str]:
 
 async def variables_of(world: World, execution_id: str):
     async with world.services.store.view() as view:
-        return (await view.executions.get(execution_id)).variables
+        return (await view.get(Execution, execution_id)).variables
 
 
 @BOTH

@@ -20,15 +20,17 @@ import wfcore.model
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.approval import Approval
+from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult
 from wfcore.model.json import Json
 from wfcore.model.workflow import Definition, LoopStep, ParallelStep
+from wfcore.ports.records import KIND_OF
 from wfcore.rules.approval import machine as approval_rules
 from wfcore.rules.auth.api_key import ALPHABET, ID_LENGTH, RANDOM_LENGTH, parse
 from wfcore.rules.execution import machine
 from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import samples
-from wfcore.testing.contracts.keeping import REPOSITORY, keep
+from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.strategies.derived import of_type
 from wfcore.testing.strategies.values import instants, json_values, key_texts, payloads
 from wfcore.testing.values import values_of
@@ -50,7 +52,7 @@ MODEL = [
 ]
 RECORDS = classes(*MODEL)
 FACTS = classes(machine, webhook, approval_rules)
-KEPT = [kind for kind in RECORDS if kind in REPOSITORY]
+KEPT = [kind for kind in RECORDS if kind in (*KIND_OF, Event, AuditEntry)]
 
 
 def by_name(kind: type) -> str:
@@ -122,12 +124,11 @@ async def test_stores_keep_every_value(kind, tmp_path):
 
 
 async def read_back(view: Any, value: Any) -> Any:
-    repository = getattr(view, REPOSITORY[type(value)])
-    if hasattr(repository, "get"):
-        return await repository.get(*samples.identity(value))
-    if hasattr(repository, "of_execution"):
-        return (await repository.of_execution(value.execution_id, value.number - 1, 1))[0]
-    return (await repository.list(value.at, None, 1))[0]
+    if isinstance(value, Event):
+        return (await view.events.of_execution(value.execution_id, value.number - 1, 1))[0]
+    if isinstance(value, AuditEntry):
+        return (await view.audit.list(value.at, None, 1))[0]
+    return await view.get(type(value), *samples.identity(value))
 
 
 def as_kept(value: Any) -> Any:

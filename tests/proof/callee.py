@@ -15,6 +15,8 @@ from attrs import define
 from proof.checker import ENDED
 from proof.promises import Promises
 from proof.world import Sight
+from wfcore.model.callback import Callback
+from wfcore.model.execution import Execution
 from wfcore.usecases.services import Services
 
 SLOW_S = 0.3
@@ -74,7 +76,7 @@ class Callee:
         self._heard[id] += 1
         self._promises.counts["called back"] += 1
         async with self._services.store.view() as view:
-            run, record = await view.executions.get(id), await view.callbacks.get(id)
+            run, record = await view.get(Execution, id), await view.get(Callback, id)
         wrong = self._promises.broken
         if not self._is_signed(id, headers, body):
             wrong.append(f"callback forged: {id} {headers}")
@@ -100,7 +102,7 @@ class Callee:
     def wrong(self, sight: Sight) -> Iterator[str]:
         """An end owes a call; it counts as delivered by a good answer to its last attempt alone."""
         for id, run in sight.executions.items():
-            record = sight.callbacks.get(id)
+            record = sight.get(Callback, id)
             if run.callback_url and run.status in ENDED and record is None:
                 yield f"callback lost: {id} is {run.status} and owes nobody a call"
             if record is None or record.status == "PENDING":
@@ -113,7 +115,7 @@ class Callee:
         """What is still owed to it. CB-1, CB-3."""
         for id, run in sight.executions.items():
             if run.callback_url and (id not in sight.callbacks or sight.callbacks[id].due_at):
-                yield f"callback lost: {id} is {run.status}: {sight.callbacks.get(id)}"
+                yield f"callback lost: {id} is {run.status}: {sight.get(Callback, id)}"
 
 
 @define

@@ -137,7 +137,7 @@ async def _origin(view: View, id: str, known: Known) -> JsonObject:
 async def _callback(view: View, id: str, known: Known) -> Callback | None:
     if id in known.settled:
         return known.settled[id]
-    found = await view.callbacks.get(id)
+    found = await view.get(Callback, id)
     if found is not None and found.due_at is None:
         known.settled[id] = found
     return found

@@ -12,7 +12,7 @@ from receiver import Receiver, a_receiver
 from scenarios.flows import ECHO, REVIEW
 from scenarios.process import until
 from scenarios.site import CallbackLoop, Site
-from wfcore.model.callback import CallbackStatus
+from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.rules.callback import signed
 from wfcore.time import EpochMs
 
@@ -107,12 +107,12 @@ def test_private_by_default(tmp_path: Path, receiver: Receiver) -> None:
 
 async def _callback(services, execution_id):
     async with services.store.view() as view:
-        return await view.callbacks.get(execution_id)
+        return await view.get(Callback, execution_id)
 
 
 async def _due_now(services, execution_id):
     """Instead of waiting for half a minute: the next attempt is due."""
     async with services.store.unit() as unit:
-        stored = await unit.callbacks.get(execution_id)
-        unit.callbacks.put(evolve(stored, due_at=services.clock.now()))
+        stored = await unit.get(Callback, execution_id)
+        unit.put(evolve(stored, due_at=services.clock.now()))
         await unit.commit()

@@ -137,7 +137,7 @@ def make_due(ann: CallbackLoop, workflow_id: str) -> None:
             timers = await unit.timers.due(EpochMs(10**14), 200)
             waiting = [timer for timer in timers if timer.trigger_id in ours]
             for timer in waiting:
-                unit.timers.put(evolve(timer, due_at=services.clock.now()))
+                unit.put(evolve(timer, due_at=services.clock.now()))
             await unit.commit()
         return len(waiting)
 

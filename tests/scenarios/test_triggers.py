@@ -128,8 +128,8 @@ async def _plant(services: Services) -> int:
     due_at = EpochMs(services.clock.now() + 300)
     async with services.store.unit() as unit:
         (timer,) = await unit.timers.due(EpochMs(10**14), 9)
-        unit.timers.delete(timer)
-        unit.timers.put(Timer(f"{shown.trigger.id}@{due_at}", shown.trigger.id, due_at))
+        unit.delete(timer)
+        unit.put(Timer(f"{shown.trigger.id}@{due_at}", shown.trigger.id, due_at))
         await unit.commit()
     return due_at
 

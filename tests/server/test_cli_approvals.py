@@ -35,8 +35,8 @@ def asked(wfcore: Call, data: Path) -> str:
     async def put() -> None:
         opened = await open_store(None, data, sealer=sealer_of(Settings(data)))
         async with opened.store.unit() as unit:
-            unit.executions.put(run)
-            unit.approvals.put(make.approval(**far))
+            unit.put(run)
+            unit.put(make.approval(**far))
             await unit.commit()
         await opened.counters.close()
         await opened.store.close()

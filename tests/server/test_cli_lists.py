@@ -9,7 +9,6 @@ from adapters_store import open_store
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
-from wfcore.testing.contracts.keeping import REPOSITORY
 from wfcore.time import DAY, EpochMs
 
 from .conftest import Call
@@ -49,7 +48,7 @@ def keep(data: Path, *records: Any) -> None:
         opened = await open_store(None, data)
         async with opened.store.unit() as unit:
             for record in records:
-                getattr(unit, REPOSITORY[type(record)]).put(record)
+                unit.put(record)
             await unit.commit()
         await opened.counters.close()
         await opened.store.close()

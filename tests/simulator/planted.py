@@ -12,8 +12,9 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import LeaseLost
-from wfcore.memory import Disk, MemoryStore, runs
+from wfcore.memory import Disk, MemoryStore
 from wfcore.memory import store as memory_store
+from wfcore.memory import writes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
@@ -45,7 +46,7 @@ def fence_unchecked(patch: pytest.MonkeyPatch) -> None:
     """A worker writes without asking whether its lease still holds."""
 
     async def leased(unit: Any, lease: Lease) -> Execution:
-        run: Execution | None = await unit.executions.get(lease.execution_id)
+        run: Execution | None = await unit.get(Execution, lease.execution_id)
         if run is None or run.status not in (ExecutionStatus.PENDING, ExecutionStatus.RUNNING):
             raise LeaseLost(lease.execution_id)
         return run
@@ -143,7 +144,7 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
     held = running._leased
 
     async def leased(unit: Any, lease: Lease) -> Execution:
-        run: Execution | None = await unit.executions.get(lease.execution_id)
+        run: Execution | None = await unit.get(Execution, lease.execution_id)
         if run is not None and run.status is ExecutionStatus.CANCELLED:
             return run
         return await held(unit, lease)
@@ -163,7 +164,7 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
     collect = stage.stage
 
     async def keeping(unit: Any, outcome: Any, now: Any) -> Any:
-        before = await unit.executions.get(outcome.record.id)
+        before = await unit.get(Execution, outcome.record.id)
         if before is not None and outcome.record.completed_at:
             outcome = evolve(outcome, record=evolve(outcome.record, worker=before.worker))
         return await collect(unit, outcome, now)
@@ -206,7 +207,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
     async def recover(services: Services, lost: Execution) -> None:
         now = services.clock.service_now()
         async with services.store.unit() as unit:
-            run = await unit.executions.get(lost.id)
+            run = await unit.get(Execution, lost.id)
             if run is None or run.worker is None:
                 return
             definition = await sweeping.definition_of(unit, run.workflow_id, run.revision)
@@ -231,10 +232,7 @@ def clock_forgotten(patch: pytest.MonkeyPatch) -> None:
 def leases_uncompared(patch: pytest.MonkeyPatch) -> None:
     """Recovery takes an execution away whose worker has extended the lease meanwhile."""
 
-    def require_nothing(self: runs.Executions, record: Execution, now: Any) -> None:
-        """Whatever the lease says."""
-
-    patch.setattr(runs.Executions, "require_abandoned", require_nothing)
+    patch.setattr(writes, "require_abandoned", lambda *_: lambda overlay: None)
 
 
 def end_recorded_again(patch: pytest.MonkeyPatch) -> None:

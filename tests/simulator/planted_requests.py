@@ -7,8 +7,9 @@ from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, IllegalMove, Stale
 from wfcore.memory import MemoryCounters
-from wfcore.model.approval import ApprovalStatus
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.replay import Replay
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import machine, proceed
@@ -29,7 +30,7 @@ def second_decision_acknowledged(patch: pytest.MonkeyPatch) -> None:
             return await once(services, who, asked, origin)
         except Stale:
             async with services.store.view() as view:
-                approval = await view.approvals.get(asked.approval_id)
+                approval = await view.get(Approval, asked.approval_id)
             yes = isinstance(asked.decision, Approve)
             return evolve(
                 approval, status=ApprovalStatus.APPROVED if yes else ApprovalStatus.REJECTED
@@ -44,16 +45,16 @@ def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
     async def expire(services: Services, approval_id: str) -> bool:
         now = services.clock.deadline_now()
         async with services.store.view() as view:
-            approval = await view.approvals.get(approval_id)
+            approval = await view.get(Approval, approval_id)
         if approval is None or not expired(approval, now):
             return False
         async with services.store.unit() as unit:
-            current = await unit.approvals.get(approval_id)
-            run = await unit.executions.get(approval.execution_id)
+            current = await unit.get(Approval, approval_id)
+            run = await unit.get(Execution, approval.execution_id)
             assert run is not None
             assert current is not None
             over = decide(approval, Expire(), BY_TIMEOUT, now).record
-            unit.approvals.put(evolve(over, version=current.version))
+            unit.put(evolve(over, version=current.version))
             rejected = machine.Rejected(approval.step_name, approval.id, timed_out=True)
             if run.status is ExecutionStatus.AWAITING_APPROVAL:
                 await stage.stage(unit, advance(run, rejected, now), now)
@@ -85,7 +86,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
             raise AlreadyFinished("over", run.id) from None
         while True:
             async with services.store.unit() as unit:
-                current = await unit.executions.get(execution_id)
+                current = await unit.get(Execution, execution_id)
                 assert current is not None
                 told = [
                     evolve(event, number=current.events + number)
@@ -131,7 +132,7 @@ def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
         started = await accept(services, unit, workflow, start, now, None, *more, **named)
         if asked is not None:
             async with services.store.unit() as after:
-                after.replays.put(asked.stands_for(started.execution_id, now))
+                after.put(asked.stands_for(started.execution_id, now))
                 await after.commit()
         return started
 
@@ -153,7 +154,7 @@ def key_read_twice(patch: pytest.MonkeyPatch) -> None:
         **named: Any,
     ) -> Any:
         if asked is not None:
-            found = await unit.replays.get(asked.scope, asked.idempotency.key)
+            found = await unit.get(Replay, asked.scope, asked.idempotency.key)
             asked = evolve(asked, found=found)
         return await accept(services, unit, workflow, start, now, asked, *more, **named)
 

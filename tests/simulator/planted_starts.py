@@ -25,7 +25,7 @@ def timer_fires_before_it_goes(patch: pytest.MonkeyPatch) -> None:
         unit._unit.overlay.changes.clear()
         fired = await fire(services, unit, timer, *more)
         async with services.store.unit() as after:
-            after.timers.delete(timer)
+            after.delete(timer)
             await after.commit()
         return fired
 
@@ -67,9 +67,9 @@ def timer_id_by_chance(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Timers, "delete", delete)
 
 
-def lanes_are_ignored(patch: pytest.MonkeyPatch) -> None:
+def groups_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A claim does not ask how many of a workflow run already."""
-    patch.setattr(memory_store, "waiting_in_lanes", lambda runs, limits: frozenset())
+    patch.setattr(memory_store, "waiting_in_groups", lambda runs, limits: frozenset())
 
 
 def room_is_only_looked_at(patch: pytest.MonkeyPatch) -> None:

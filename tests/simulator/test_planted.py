@@ -54,7 +54,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_starts.timer_fires_before_it_goes, {"started twice"}),
     (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),
     (planted_starts.timer_id_by_chance, {"started twice"}),
-    (planted_starts.lanes_are_ignored, {"lane too full"}),
+    (planted_starts.groups_are_ignored, {"lane too full"}),
     (planted_starts.room_is_only_looked_at, {"lane too full", "too many in lane"}),
 )
 """Each mistake, and the kinds of violations that it may be found as."""

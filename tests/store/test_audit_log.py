@@ -33,7 +33,7 @@ async def main():
     async def one(client):
         for number in range(20):
             async with store.unit() as unit:
-                unit.audit.append(make.audit_entry(f"aud_{sys.argv[2]}_{client}_{number}"))
+                unit.append(make.audit_entry(f"aud_{sys.argv[2]}_{client}_{number}"))
                 await unit.commit()
     await asyncio.gather(*(one(client) for client in range(4)))
     await store.close()
@@ -60,8 +60,8 @@ async def fill(store: Store) -> None:
     await keep(store, *(make.audit_entry(f"aud_{n}", at=EpochMs(n)) for n in range(4)))
     async with store.unit() as unit:
         kept = make.audit_entry("aud_4", at=EpochMs(4), record_hash=digest(record))
-        unit.audit.append(kept, record)
-        unit.audit.append(make.audit_entry("aud_5", at=EpochMs(5), execution_id="e1"))
+        unit.append(kept, record)
+        unit.append(make.audit_entry("aud_5", at=EpochMs(5), execution_id="e1"))
         await unit.commit()
     assert await store.trim(EpochMs(2), EpochMs(0), EpochMs(0), EpochMs(0), 9) == 2
 

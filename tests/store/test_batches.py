@@ -15,6 +15,9 @@ from adapters_store.batcher import MOST, Batcher
 from adapters_store.sqlite import writer
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale, StoreUnavailable
+from wfcore.model.access import Account
+from wfcore.model.approval import Approval
+from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -42,13 +45,13 @@ def traced(connection: Any) -> list[str]:
 async def step(store: SqliteStore, id: str, name: str, logged: bool = True) -> None:
     """A transition of the stored execution; what was read may be stale by then."""
     async with store.unit() as unit:
-        run = await unit.executions.get(id)
+        run = await unit.get(Execution, id)
         assert run is not None
         await asyncio.sleep(0)
         results = {**run.step_results, name: make.step_result(output=name)}
-        unit.executions.put(evolve(run, step_results=results, events=run.events + 1))
+        unit.put(evolve(run, step_results=results, events=run.events + 1))
         if logged:
-            unit.events.append(make.event(run.events + 1, id, data={"step": name}))
+            unit.append(make.event(run.events + 1, id, data={"step": name}))
         await unit.commit()
 
 
@@ -61,7 +64,7 @@ async def test_what_units_write_alike_is_one_statement(store: SqliteStore) -> No
     )
     assert len([text for text in said if text.startswith("INSERT")]) == 2
     async with store.view() as view:
-        assert [await view.executions.get(f"e{n}") is not None for n in range(32)] == [True] * 32
+        assert [await view.get(Execution, f"e{n}") is not None for n in range(32)] == [True] * 32
         assert len(await view.events.of_execution("e31", 0, 9)) == 1
 
 
@@ -84,7 +87,7 @@ async def test_of_racing_units_one_wins_and_the_others_leave_nothing(
         }
         async with store.view() as view:
             for id, name in won:
-                run = await view.executions.get(id)
+                run = await view.get(Execution, id)
                 assert run is not None
                 assert list(run.step_results) == [name]
                 events = await view.events.of_execution(id, 0, 9)
@@ -97,12 +100,12 @@ async def test_a_purge_keeps_its_place_among_others(store: SqliteStore) -> None:
     """What was appended before an execution was purged in the same batch is gone with it."""
     await keep(store, make.execution("e1", events=0), make.execution("e2", events=0))
     append, purge, beside = store.unit(), store.unit(), store.unit()
-    append.events.append(make.event(1, "e1"))
-    purge.executions.purge("e1")
-    beside.events.append(make.event(1, "e2"))
+    append.append(make.event(1, "e1"))
+    purge.purge("e1")
+    beside.append(make.event(1, "e2"))
     await asyncio.gather(append.commit(), purge.commit(), beside.commit())
     async with store.view() as view:
-        assert await view.executions.get("e1") is None
+        assert await view.get(Execution, "e1") is None
         assert not await view.events.of_execution("e1", 0, 9)
         assert len(await view.events.of_execution("e2", 0, 9)) == 1
 
@@ -124,13 +127,13 @@ async def test_another_process_is_noticed_behind_own_commits(
     await keep(store, make.execution("e1", events=0), make.execution("e2", events=0))
     await step(store, "e1", "a")
     unit = store.unit()
-    second = await unit.executions.get("e2")
+    second = await unit.get(Execution, "e2")
     assert second is not None
-    unit.executions.put(evolve(second, events=1))
+    unit.put(evolve(second, events=1))
     await step(other, "e1", "b")
     await unit.commit()
     async with store.view() as view:
-        run = await view.executions.get("e1")
+        run = await view.get(Execution, "e1")
     assert run is not None
     assert list(run.step_results) == ["a", "b"]
 
@@ -139,12 +142,12 @@ async def test_what_a_purge_takes_along_is_not_remembered(store: SqliteStore) ->
     """An approval that was read is gone once its execution is purged."""
     await keep(store, make.execution("e1"), make.approval("a1", execution_id="e1"))
     async with store.view() as view:
-        assert await view.approvals.get("a1") is not None
+        assert await view.get(Approval, "a1") is not None
     async with store.unit() as unit:
-        unit.executions.purge("e1")
+        unit.purge("e1")
         await unit.commit()
     async with store.view() as view:
-        assert await view.approvals.get("a1") is None
+        assert await view.get(Approval, "a1") is None
 
 
 @pytest.mark.parametrize("change", ["UPDATE accounts SET body = ?", "DELETE FROM accounts"])
@@ -154,7 +157,7 @@ async def test_a_watched_record_that_is_changed_by_hand_is_read_again(
     """Whoever changes an account, by whatever program, is noticed, own commits or not."""
     await keep(store, make.account("acc_1"), make.execution("e1", events=0))
     async with store.view() as view:
-        account = await view.accounts.get("acc_1")
+        account = await view.get(Account, "acc_1")
     assert account is not None
     with closing(sqlite3.connect(store.path)) as connection:
         body = connection.execute("SELECT body FROM accounts").fetchone()[0]
@@ -163,7 +166,7 @@ async def test_a_watched_record_that_is_changed_by_hand_is_read_again(
         connection.commit()
     await step(store, "e1", "a")
     async with store.view() as view:
-        account = await view.accounts.get("acc_1")
+        account = await view.get(Account, "acc_1")
     assert (account.email if account else None) == ("other@example.org" if "?" in change else None)
 
 
@@ -181,8 +184,8 @@ async def test_whatever_goes_wrong_the_writer_goes_on(
             await asyncio.wait_for(keep(store, make.execution("e1")), 10)
     await asyncio.wait_for(keep(store, make.execution("e2")), 10)
     async with store.view() as view:
-        assert await view.executions.get("e1") is None
-        assert await view.executions.get("e2") is not None
+        assert await view.get(Execution, "e1") is None
+        assert await view.get(Execution, "e2") is not None
 
 
 async def test_looking_for_work_in_vain_writes_nothing(store: SqliteStore) -> None:
@@ -210,12 +213,12 @@ async def test_what_fails_alone_writes_nothing(store: SqliteStore) -> None:
     """A unit that is stale costs the disk nothing, and counts as no commit."""
     await keep(store, make.execution("e1", events=0))
     async with store.unit() as late:
-        run = await late.executions.get("e1")
+        run = await late.get(Execution, "e1")
         assert run is not None
         await step(store, "e1", "a")
         log = store.path.with_name(store.path.name + "-wal")
         size = log.stat().st_size
-        late.executions.put(evolve(run, events=7))
+        late.put(evolve(run, events=7))
         with pytest.raises(Stale):
             await late.commit()
     assert log.stat().st_size == size

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sqlite.store import SqliteStore
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -41,7 +42,7 @@ async def fresh(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     await writing.close()
     fresh = await SqliteStore.open(path, cache_bytes=1 << 30)
     async with fresh.view() as view:
-        await view.executions.get("e0")  # what the first one costs is paid
+        await view.get(Execution, "e0")  # what the first one costs is paid
     yield fresh
     await fresh.close()
 
@@ -56,7 +57,7 @@ async def test_entries_cost_no_more_than_is_counted(fresh: SqliteStore) -> None:
     before = tracemalloc.get_traced_memory()[0]
     async with fresh.view() as view:
         for id in ids():
-            assert await view.executions.get(id) is not None
+            assert await view.get(Execution, id) is not None
     gc.collect()
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
@@ -74,14 +75,14 @@ async def test_the_bound_holds_however_much_is_read_and_written(tmp_path: Path) 
         steps = {"a": make.step_result(output=list(range(number)))}
         await keep(store, make.execution(f"e{number}", step_results=steps))
         async with store.view() as view:
-            assert await view.executions.get(f"e{number // 2}") is not None
+            assert await view.get(Execution, f"e{number // 2}") is not None
         most = max(most, cache.filled)
         assert cache.filled == sum(known.size for known in cache.entries.values()) <= 200_000
     assert most > 150_000
     assert 0 < len(cache.entries) < 150
     await keep(store, make.execution("large", variables={"x": "x" * 150_000}))
     async with store.view() as view:
-        assert await view.executions.get("large") is not None
+        assert await view.get(Execution, "large") is not None
     assert ("executions", ("large",)) not in cache.entries
     assert cache.entries
     await store.close()
@@ -94,15 +95,15 @@ async def test_an_execution_that_changes_often_counts_once(tmp_path: Path) -> No
     await keep(store, make.execution("e1", events=0, variables={"x": "y" * 2_000}))
     for number in range(60):
         async with store.unit() as unit:
-            run = await unit.executions.get("e1")
+            run = await unit.get(Execution, "e1")
             assert run is not None
             result = make.step_result(output=["x" * 1_000] * (number % 3 + 1))
             steps = {**run.step_results, f"s{number % 5}": result}
-            unit.executions.put(evolve(run, step_results=steps, events=number))
+            unit.put(evolve(run, step_results=steps, events=number))
             await unit.commit()
     fresh = await SqliteStore.open(path)
     async with fresh.view() as view:
-        assert await view.executions.get("e1") is not None
+        assert await view.get(Execution, "e1") is not None
     one, other = (s._reads.cache.entries["executions", ("e1",)].size for s in (store, fresh))
     assert other * 0.8 < one < other * 1.2
     await store.close()

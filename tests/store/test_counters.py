@@ -15,6 +15,7 @@ from adapters_store.sqlite import connection
 from adapters_store.sqlite.quota_rows import Asked, Counts
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
+from wfcore.model.execution import Execution
 from wfcore.ports.counters import Taken
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.counters import day, minute
@@ -226,7 +227,7 @@ async def test_the_loop_goes_on_while_another_process_holds_the_lock(
     asked = [asyncio.ensure_future(counters.take("k", (minute(5),), NOW)) for _ in range(8)]
     for _ in range(200):
         async with store.view() as view:  # what other requests do meanwhile
-            assert await view.executions.get("e1") is None
+            assert await view.get(Execution, "e1") is None
         assert await counters.last_used("k") is None
         await asyncio.sleep(0)
     asked.append(asyncio.ensure_future(counters.take("k", (minute(5),), NOW)))
@@ -276,7 +277,7 @@ async def test_connections_of_the_loop_have_no_patience(store: SqliteStore) -> N
     """Whatever the loop asks a file that is locked, the answer is there at once."""
     counters = await SqliteCounters.open(store.path.with_name("counters.db"))
     async with store.view() as view:
-        await view.executions.get("e1")
+        await view.get(Execution, "e1")
     for used in (counters._counts.connection, store._reads._inline):
         assert used is not None
         assert used.execute("PRAGMA busy_timeout").fetchone() == (0,)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters_store.sqlite.store import SqliteStore
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
@@ -45,10 +45,10 @@ walks = st.tuples(
 
 async def make_change(store: SqliteStore, one: Change) -> None:
     async with store.view() as view:
-        known = await view.executions.get(one.id)
+        known = await view.get(Execution, one.id)
     if one.at is None:
         async with store.unit() as unit:
-            unit.executions.purge(one.id)
+            unit.purge(one.id)
             await unit.commit()
     elif known is None:
         await keep(store, make.execution(one.id, accepted_at=EpochMs(NOW + one.at)))

@@ -14,6 +14,7 @@ from adapters_store.sqlite.database_file import LOG, NOTE, DatabaseFile, noted_c
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreDisplaced, StoreRefused, StoreUnavailable
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
@@ -30,7 +31,7 @@ async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))
     for number in range(5):
         async with store.unit() as unit:
-            unit.executions.put(make.execution(f"e{number}"))
+            unit.put(make.execution(f"e{number}"))
             await unit.commit()
     async with asyncio.timeout(60):
         while noted_commit(store.path) < 5:
@@ -214,7 +215,7 @@ async def test_a_file_that_goes_while_it_is_open_stops_writing(
     store = await SqliteStore.open(tmp_path / "wfcore.db")
     await keep(store, make.execution("before"))
     async with store.view() as view:
-        assert await view.executions.get("before") is not None
+        assert await view.get(Execution, "before") is not None
     monkeypatch.setattr(database_file, "LOOK_EVERY_S", 0)
     lose(tmp_path / f"wfcore.db{tail}")
     for attempt in (store.ping(), keep(store, make.execution("lost")), store.ping()):
@@ -222,7 +223,7 @@ async def test_a_file_that_goes_while_it_is_open_stops_writing(
             await attempt
         assert f"wfcore.db{tail} was" in error.value.detail
     async with store.view() as view:
-        assert await view.executions.get("before") is not None
+        assert await view.get(Execution, "before") is not None
     with pytest.raises(StoreUnavailable):
         await store.backup(str(tmp_path / "backup"))
     await store.close()
@@ -242,7 +243,7 @@ async def test_a_file_that_is_put_back_is_written_again(
     aside.rename(path)
     await keep(store, make.execution("after"))
     async with store.view() as view:
-        assert await view.executions.get("lost") is None
+        assert await view.get(Execution, "lost") is None
     await store.close()
 
 
@@ -278,11 +279,11 @@ async def test_another_file_is_never_read_or_written_for_this_one(
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("ours"))
     async with store.view() as view:
-        assert await view.executions.get("theirs") is None
+        assert await view.get(Execution, "theirs") is None
     store._reads._lost(OSError())  # as after an error of the disk
     async with store.view() as view:
         with pytest.raises(StoreDisplaced):
-            await view.executions.get("theirs")
+            await view.get(Execution, "theirs")
         with pytest.raises(StoreDisplaced):
             await view.executions.list(ExecutionFilter(), PageRequest())
     await store.close()

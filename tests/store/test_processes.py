@@ -13,6 +13,9 @@ from attrs import evolve
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.workers import Workers
 from store.conftest import Start
+from wfcore.model.access import Account
+from wfcore.model.approval import Approval
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots
@@ -27,14 +30,15 @@ from pathlib import Path
 from attrs import evolve
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Stale
+from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
 
 async def keep(store, run, *events):
     async with store.unit() as unit:
-        unit.executions.put(run)
+        unit.put(run)
         for event in events:
-            unit.events.append(event)
+            unit.append(event)
         await unit.commit()
 """
 
@@ -61,8 +65,8 @@ async def main():
     won = 0
     while won < 50:
         async with store.unit() as unit:
-            run = await unit.executions.get("exec_1")
-            unit.executions.put(evolve(run, events=run.events + 1))
+            run = await unit.get(Execution, "exec_1")
+            unit.put(evolve(run, events=run.events + 1))
             try:
                 await unit.commit()
                 won += 1
@@ -96,7 +100,7 @@ async def main():
         while True:
             taken = await store.claim(sys.argv[2], make.NOW, make.NOW + 1, Slots(1000), 2)
             async with store.view() as view:
-                held, left = await view.lanes.held("wf_1"), await view.lanes.unfinished("wf_1")
+                held, left = await view.groups.held("wf_1"), await view.groups.unfinished("wf_1")
             assert held <= 2, held
             if not left:
                 break
@@ -149,7 +153,7 @@ async def test_what_was_committed_survives_a_kill(tmp_path: Path, start: Start) 
     store = await SqliteStore.open(path)
     async with store.view() as view:
         for id in told:
-            assert await view.executions.get(id) is not None
+            assert await view.get(Execution, id) is not None
             assert len(await view.events.of_execution(id, 0, 9)) == 1
     await store.close()
 
@@ -160,7 +164,7 @@ async def test_no_update_is_lost_between_processes(store: SqliteStore, start: St
     processes = [start(BUMP, store.path) for _ in range(2)]
     assert [process.wait(60) for process in processes] == [0, 0]
     async with store.view() as view:
-        run = await view.executions.get("exec_1")
+        run = await view.get(Execution, "exec_1")
     assert run is not None
     assert (run.events, run.version) == (100, 101)
 
@@ -177,7 +181,7 @@ async def test_processes_share_out_what_is_due(store: SqliteStore, start: Start)
 async def test_processes_keep_the_limit_of_a_lane(store: SqliteStore, start: Start) -> None:
     """Never more than the limit are held, whoever claims; each is taken once, all are."""
     async with store.unit() as unit:
-        unit.lanes.limit("wf_1", 2)
+        unit.limit_group("wf_1", 2)
         await unit.commit()
     await keep(store, *(make.execution(f"e{n:02}", lane="wf_1") for n in range(60)))
     processes = [start(WORK_IN_A_LANE, store.path, f"w{number}") for number in range(3)]
@@ -296,17 +300,17 @@ async def test_a_store_sees_what_another_one_changed(store: SqliteStore) -> None
     await keep(store, *records)
     async with store.view() as view, other.view() as others:
         for version in (1, 2, 3):
-            assert (await view.executions.get("exec_1")).version == version  # type: ignore[union-attr]
-            assert (await view.accounts.get("acc_1")).version == version  # type: ignore[union-attr]
-            assert (await view.approvals.get("appr_1")).version == version  # type: ignore[union-attr]
-            run, account = await others.executions.get("exec_1"), await others.accounts.get("acc_1")
-            approval = await others.approvals.get("appr_1")
+            assert (await view.get(Execution, "exec_1")).version == version  # type: ignore[union-attr]
+            assert (await view.get(Account, "acc_1")).version == version  # type: ignore[union-attr]
+            assert (await view.get(Approval, "appr_1")).version == version  # type: ignore[union-attr]
+            run, account = await others.get(Execution, "exec_1"), await others.get(Account, "acc_1")
+            approval = await others.get(Approval, "appr_1")
             await keep(other, run, account, approval)
         async with other.unit() as unit:
-            unit.executions.purge("exec_1")
+            unit.purge("exec_1")
             await unit.commit()
-        assert await view.executions.get("exec_1") is None
-        assert await view.approvals.get("appr_1") is None
+        assert await view.get(Execution, "exec_1") is None
+        assert await view.get(Approval, "appr_1") is None
         assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 0
     await other.close()
 
@@ -326,13 +330,13 @@ async def test_what_was_written_bit_by_bit_is_read_as_a_whole(store: SqliteStore
     ]
     for version, change in enumerate(changes, start=1):
         async with store.unit() as unit:
-            run = await unit.executions.get("exec_1")
+            run = await unit.get(Execution, "exec_1")
             assert run is not None
             changed = evolve(run, **change)
-            unit.executions.put(changed)
+            unit.put(changed)
             await unit.commit()
         async with other.view() as view:
-            found = await view.executions.get("exec_1")
+            found = await view.get(Execution, "exec_1")
         assert found == evolve(changed, version=version + 1)
         assert list(found.step_results) == list(changed.step_results)
     await other.close()

@@ -8,6 +8,7 @@ import pytest
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start
 from wfcore.errors import StoreUnavailable
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -43,7 +44,7 @@ asyncio.run(main())
 
 async def read(store: SqliteStore, id: str = "e1") -> bool:
     async with store.view() as view:
-        return await view.executions.get(id) is not None
+        return await view.get(Execution, id) is not None
 
 
 async def turns(number: int = 200) -> None:

@@ -15,14 +15,15 @@ from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
 from adapters_store.sqlite.sealed import SEALED
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
-from wfcore.model.access import NamedSecret
-from wfcore.model.approval import Assent
+from wfcore.model.access import Account, ApiKey, NamedSecret
+from wfcore.model.approval import Approval, Assent
 from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import StepResult, StepStatus
+from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import Delivery, DeliveryKind
+from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
+from wfcore.model.workflow import DefinitionSnapshot
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.testing import builders as make
@@ -62,16 +63,16 @@ async def fill(store: SqliteStore) -> None:
     """Store all of them, and what belongs to them."""
     await keep(store, *records())
     async with store.unit() as unit:
-        for log in (unit.events, unit.logs):
-            log.append(Event("exec_1", 1, NOW, EventKind.STEP_LOG, {"text": CANARY}))
+        for append in (unit.append, unit.log):
+            append(Event("exec_1", 1, NOW, EventKind.STEP_LOG, {"text": CANARY}))
         kind = DeliveryKind.SENDER
         payload = {"token": CANARY}
-        unit.webhooks.deliver(Delivery("dl_1", "wh_1", NOW, kind, 500, True, payload=payload))
+        unit.deliver(Delivery("dl_1", "wh_1", NOW, kind, 500, True, payload=payload))
         snapshot = make.snapshot("wf_1")
         secret = evolve(snapshot.definition, description=CANARY)
-        unit.definitions.put(evolve(snapshot, definition=secret))
+        unit.put(evolve(snapshot, definition=secret))
         record = canonical({"rowsAfter": {"rows": [CANARY]}})
-        unit.audit.append(make.audit_entry("aud_1", record_hash=digest(record)), record)
+        unit.append(make.audit_entry("aud_1", record_hash=digest(record)), record)
         await unit.commit()
 
 
@@ -79,18 +80,18 @@ async def seen(store: SqliteStore) -> list[Any]:
     """All that was stored, read again."""
     async with store.view() as view:
         return [
-            await view.keys.get("key_1"),
-            await view.webhooks.get("wh_1"),
-            await view.executions.get("exec_1"),
+            await view.get(ApiKey, "key_1"),
+            await view.get(Webhook, "wh_1"),
+            await view.get(Execution, "exec_1"),
             await view.executions.list(ExecutionFilter(), PAGE),
-            await view.approvals.get("appr_1"),
-            await view.callbacks.get("exec_1"),
-            await view.replays.get("acc_1/wf_1", CANARY),
+            await view.get(Approval, "appr_1"),
+            await view.get(Callback, "exec_1"),
+            await view.get(Replay, "acc_1/wf_1", CANARY),
             await view.events.of_execution("exec_1", 0, 10),
             await view.logs.of_execution("exec_1", 0, 10),
             await view.webhooks.deliveries("wh_1"),
-            await view.definitions.get("wf_1", 1),
-            await view.accounts.get("acc_1"),
+            await view.get(DefinitionSnapshot, "wf_1", 1),
+            await view.get(Account, "acc_1"),
             await view.audit.chained(0, 10),
         ]
 
@@ -136,7 +137,7 @@ async def test_nothing_of_anybody_is_in_the_files_in_clear(store: SqliteStore) -
             assert cell.startswith("~"), place
             assert not [form for form in (*forms, "c4nary") if form in cell], place
     async with store.view() as view:
-        assert await view.replays.get("acc_1/wf_1", key_of_replay) is not None
+        assert await view.get(Replay, "acc_1/wf_1", key_of_replay) is not None
     other = await SqliteStore.open(store.path, sealer=store.sealer)
     found_again = await seen(other)
     await other.close()
@@ -202,8 +203,8 @@ async def test_a_secret_moved_to_another_webhook_is_unreadable(store: SqliteStor
     )
     async with store.view() as view:
         with pytest.raises(Unreadable):
-            await view.webhooks.get("wh_2")
-        assert await view.webhooks.get("wh_1") is not None
+            await view.get(Webhook, "wh_2")
+        assert await view.get(Webhook, "wh_1") is not None
 
 
 @pytest.mark.parametrize("given", ["another key", "no key"])
@@ -257,7 +258,7 @@ async def test_keys_change_while_others_read_and_write(tmp_path: Path, key: str)
     async def write() -> None:
         for number in range(2, 60):
             async with server.unit() as unit:
-                unit.events.append(Event("exec_1", number, NOW, EventKind.STEP_LOG, {"n": CANARY}))
+                unit.append(Event("exec_1", number, NOW, EventKind.STEP_LOG, {"n": CANARY}))
                 await unit.commit()
 
     _, count = await asyncio.gather(write(), tool.reseal(tool.sealer))

@@ -15,6 +15,7 @@ from adapters_store.sqlite import connection, migrate, writer
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import Start, pragma, write_database
 from wfcore.errors import StoreRefused, StoreUnavailable
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
@@ -129,7 +130,7 @@ async def test_a_new_migration_keeps_what_is_there(
     monkeypatch.setattr(migrate, "migrations", lambda: more)
     store = await SqliteStore.open(path)
     async with store.view() as view:
-        assert await view.executions.get("exec_1") is not None
+        assert await view.get(Execution, "exec_1") is not None
     await store.close()
     assert pragma(path, "user_version") == newest + 1
 
@@ -187,7 +188,7 @@ async def test_a_lock_held_by_another_stops_writes_only(
         with pytest.raises(StoreUnavailable):
             await keep(store, make.execution("during"))
         async with store.view() as view:
-            assert await view.executions.get("before") is not None
+            assert await view.get(Execution, "before") is not None
             assert (await view.executions.list(ExecutionFilter(), PageRequest())).total == 1
         other.execute("ROLLBACK")
     await keep(store, make.execution("during"))
@@ -245,7 +246,7 @@ async def test_a_read_only_file_can_be_read_and_recovers(
             with pytest.raises(StoreUnavailable):
                 await attempt
         async with store.view() as view:
-            assert await view.executions.get("exec_1") is None
+            assert await view.get(Execution, "exec_1") is None
     await store.ping()
     await keep(store, make.execution())
     await store.close()
@@ -271,7 +272,7 @@ from wfcore.testing import builders as make
 
 async def keep(store, run):
     async with store.unit() as unit:
-        unit.executions.put(run)
+        unit.put(run)
         await unit.commit()
 
 async def main():
@@ -287,9 +288,9 @@ async def main():
         except StoreUnavailable:
             refused += 1
     async with store.view() as view:
-        assert await view.executions.get("before") is not None
+        assert await view.get(Execution, "before") is not None
         for number in range(40):
-            found = await view.executions.get(f"e{number}")
+            found = await view.get(Execution, f"e{number}")
             assert (found is not None) == (number in kept), number
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     await keep(store, make.execution("after"))
@@ -297,7 +298,7 @@ async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))
     async with store.view() as view:
         for id in ("before", "after", *(f"e{number}" for number in kept)):
-            assert await view.executions.get(id) is not None, id
+            assert await view.get(Execution, id) is not None, id
     await store.close()
     print(len(kept), refused)
 
@@ -327,7 +328,7 @@ async def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
     assert refusal.value.detail == "the store is closed"
     async with store.view() as view:
         with pytest.raises(StoreUnavailable):
-            await view.executions.get("e1")
+            await view.get(Execution, "e1")
         with pytest.raises(StoreUnavailable):
             await view.executions.next_due()
     store = await SqliteStore.open(path)

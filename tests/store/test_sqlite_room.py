@@ -9,6 +9,7 @@ from attrs import evolve
 from adapters_store.sqlite import vacuum
 from adapters_store.sqlite.store import SqliteStore
 from store.conftest import pragma, write_database
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
@@ -23,7 +24,7 @@ async def test_room_of_what_was_deleted_goes_back(tmp_path: Path) -> None:
     for id in names:
         await keep(store, make.execution(id, variables={"x": "x" * 200_000}))
     async with store.unit() as unit:
-        unit.executions.purge(*names)
+        unit.purge(*names)
         await unit.commit()
     before = pragma(path, "page_count")
     gone = [await store.release(1 << 20)]
@@ -48,15 +49,15 @@ async def test_room_goes_back_beside_writers(
         await keep(store, make.execution(id, variables={"x": "x" * 200_000}))
     await keep(store, make.execution("busy", events=0))
     async with store.unit() as unit:
-        unit.executions.purge(*names)
+        unit.purge(*names)
         await unit.commit()
 
     async def write() -> None:
         while True:
             async with store.unit() as unit:
-                run = await unit.executions.get("busy")
+                run = await unit.get(Execution, "busy")
                 assert run is not None
-                unit.executions.put(evolve(run, events=run.events + 1))
+                unit.put(evolve(run, events=run.events + 1))
                 await unit.commit()
 
     unused = pragma(path, "freelist_count") * pragma(path, "page_size")
@@ -81,7 +82,7 @@ async def test_little_room_stays(tmp_path: Path) -> None:
     names = [f"e{n}" for n in range(24)]
     await keep(store, *(make.execution(id, variables={"x": "x" * 200_000}) for id in names))
     async with store.unit() as unit:
-        unit.executions.purge(*names)
+        unit.purge(*names)
         await unit.commit()
     assert pragma(store.path, "freelist_count") * pragma(store.path, "page_size") > 4 << 20
     assert await store.release(1 << 20) == 0

@@ -13,9 +13,16 @@ from adapters_store.sqlite import kinds
 from adapters_store.sqlite.kinds import Kind
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
-from wfcore.model.access import Login, Session
+from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.approval import Approval
+from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
-from wfcore.model.trigger import Timer
+from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots, View
 from wfcore.testing import builders as make
@@ -37,21 +44,21 @@ KINDS: Mapping[str, Kind[Any]] = {
 
 Look = Callable[[View], Awaitable[Any]]
 GET: Mapping[str, Look] = {
-    "accounts": lambda view: view.accounts.get("one"),
-    "api_keys": lambda view: view.keys.get("one"),
-    "sessions": lambda view: view.sessions.get("one"),
-    "logins": lambda view: view.logins.get("one"),
-    "workflows": lambda view: view.workflows.get("one"),
-    "definitions": lambda view: view.definitions.get("one", 1),
-    "shares": lambda view: view.shares.get("one", "acc_2"),
-    "approvals": lambda view: view.approvals.get("one"),
-    "artifacts": lambda view: view.artifacts.get("one"),
-    "callbacks": lambda view: view.callbacks.get("one"),
-    "webhooks": lambda view: view.webhooks.get("one"),
-    "triggers": lambda view: view.triggers.get("one"),
-    "timers": lambda view: view.timers.get("one"),
-    "replays": lambda view: view.replays.get("one", "k"),
-    "executions": lambda view: view.executions.get("one"),
+    "accounts": lambda view: view.get(Account, "one"),
+    "api_keys": lambda view: view.get(ApiKey, "one"),
+    "sessions": lambda view: view.get(Session, "one"),
+    "logins": lambda view: view.get(Login, "one"),
+    "workflows": lambda view: view.get(Workflow, "one"),
+    "definitions": lambda view: view.get(DefinitionSnapshot, "one", 1),
+    "shares": lambda view: view.get(Share, "one", "acc_2"),
+    "approvals": lambda view: view.get(Approval, "one"),
+    "artifacts": lambda view: view.get(Artifact, "one"),
+    "callbacks": lambda view: view.get(Callback, "one"),
+    "webhooks": lambda view: view.get(Webhook, "one"),
+    "triggers": lambda view: view.get(Trigger, "one"),
+    "timers": lambda view: view.get(Timer, "one"),
+    "replays": lambda view: view.get(Replay, "one", "k"),
+    "executions": lambda view: view.get(Execution, "one"),
 }
 LISTS: Mapping[str, tuple[Look, ...]] = {
     "accounts": (lambda view: view.accounts.list(PAGE),),

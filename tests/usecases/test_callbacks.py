@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code
-from wfcore.model.access import Principal, Scope
+from wfcore.model.access import ApiKey, Principal, Scope
 from wfcore.model.callback import Callback, CallbackStatus
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
@@ -28,7 +28,7 @@ async def owed(world: World, email: str = "ann@example.org") -> str:
 
 async def stored(world: World, run_id: str) -> Callback:
     async with world.services.store.view() as view:
-        callback = await view.callbacks.get(run_id)
+        callback = await view.get(Callback, run_id)
     assert callback is not None
     return callback
 
@@ -53,9 +53,9 @@ async def test_what_nobody_can_sign_is_given_up_and_says_why(world: World) -> No
     run_id = await owed(world)
     callback = await stored(world, run_id)
     async with world.services.store.unit() as unit:
-        key = await unit.keys.get(callback.key_id or "")
+        key = await unit.get(ApiKey, callback.key_id or "")
         assert key is not None
-        unit.keys.put(evolve(key, callback_secret=None))
+        unit.put(evolve(key, callback_secret=None))
         await unit.commit()
     assert await take_calls(world.services, 8) == []
     given_up = await stored(world, run_id)

@@ -109,14 +109,14 @@ async def test_of_children_that_nobody_waits_for_each_that_goes_on_ends() -> Non
     await keep(store, RUN, *(make.execution(id) for id in ("c1", "c2")))
     await keep(store, make.execution("done", **done))
     async with store.unit() as unit:
-        parent = await unit.executions.get("e1")
+        parent = await unit.get(Execution, "e1")
         assert parent is not None
         children = CancelChildren(("gone", "c1", "done", "c2"))
         outcome = await stage(unit, Outcome(parent, effects=(children,)), NOW)
         await unit.commit()
     assert [one.execution_id for one in outcome.effects if isinstance(one, LogGrew)] == ["c1", "c2"]
     async with store.view() as view:
-        found = [await view.executions.get(id) for id in ("c1", "done", "c2")]
+        found = [await view.get(Execution, id) for id in ("c1", "done", "c2")]
     statuses = [one.status for one in found if isinstance(one, Execution)]
     assert statuses == [ExecutionStatus.CANCELLED, over, ExecutionStatus.CANCELLED]
 

@@ -82,7 +82,7 @@ async def test_what_did_not_begin_has_no_lines_and_retention_takes_them(world: W
     await world.finish(lease, "one", lines=(("stdout", "x"),))
     assert (await executions.read_logs(world.services, ann, run_id))[1]
     async with world.services.store.unit() as unit:
-        unit.executions.purge(run_id)
+        unit.purge(run_id)
         await unit.commit()
     async with world.services.store.view() as view:
         assert not await view.logs.of_execution(run_id, 0, 9)

@@ -8,6 +8,7 @@ import pytest
 from adapters_runtime.engine.retention import INTERVAL_S, Retention
 from usecases.conftest import World
 from wfcore.errors import NotFound, StoreUnavailable, Unreadable
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import DAY, EpochMs
@@ -37,7 +38,7 @@ async def ended(world: World, *ids: str, age: int) -> None:
 
 async def left(world: World, *ids: str) -> list[str]:
     async with world.services.store.view() as view:
-        return [id for id in ids if await view.executions.get(id) is not None]
+        return [id for id in ids if await view.get(Execution, id) is not None]
 
 
 async def has_file(world: World, id: str) -> bool:

@@ -6,7 +6,8 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import StoreUnavailable
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.execution import Execution
 from wfcore.time import DAY
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker
@@ -38,7 +39,7 @@ async def asking(world: World, count: int) -> list[str]:
 
 async def statuses(world: World, ids: list[str]) -> list[ApprovalStatus]:
     async with world.services.store.view() as view:
-        found = [await view.approvals.get(id) for id in ids]
+        found = [await view.get(Approval, id) for id in ids]
     return [one.status for one in found if one is not None]
 
 
@@ -102,8 +103,8 @@ async def test_what_cannot_be_settled_can_be_read(
     """A store that cannot write, or an approval that cannot be settled, stops no reader. AP-4."""
     ids = await asking(world, 1)
     async with world.services.store.view() as view:
-        approval = await view.approvals.get(ids[0])
-        run = await view.executions.get(approval.execution_id) if approval else None
+        approval = await view.get(Approval, ids[0])
+        run = await view.get(Execution, approval.execution_id) if approval else None
     assert approval is not None
     assert run is not None
     monkeypatch.setattr(expiry, "expire", failing(error))

@@ -78,7 +78,7 @@ async def test_a_timer_without_a_trigger_is_dropped(world: World) -> None:
     async with world.services.store.unit() as late:
         (trigger,) = await late.triggers.of_workflow(then)
         await world.workflow(ann, code("b"), name="then")
-        late.timers.put(timer("x", trigger_id=trigger.id, due_at=world.clock.now()))
+        late.put(timer("x", trigger_id=trigger.id, due_at=world.clock.now()))
         await late.commit()
     await world.finish(lease, "a")
     assert list(await sweeping.sweep(world.services)) == []

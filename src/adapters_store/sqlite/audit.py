@@ -16,7 +16,7 @@ from adapters_store.sqlite.codec import reader_of, value_of
 from adapters_store.sqlite.connection import Connection, Cursor
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.sealed import Cells, sealed
+from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
@@ -135,8 +135,3 @@ class Audit:
         sql = CHAINED + " WHERE execution_id = ? ORDER BY number"
         found = await self.unit.rows(query(sql, execution_id, tables="audit"))
         return [_chained(row, self.unit.sealer) for row in found]
-
-    def append(self, entry: AuditEntry, record: str | None = None) -> None:
-        if record is not None:
-            record = sealed(self.unit.sealer, record, "audit", "record", entry.id)
-        self.unit.write("audit", (ADD, (entry_text(entry), record), None))

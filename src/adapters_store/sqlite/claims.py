@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from attrs import frozen
 
 from adapters_store.sqlite import audit
-from adapters_store.sqlite.concurrency import settle_lanes
+from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
 from adapters_store.sqlite.kinds import Row
@@ -57,7 +57,7 @@ class Claim:
     limit: int
 
     def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
-        settle_lanes(cursor)
+        admit_waiting(cursor)
         held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
         waiting = [row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now]
         due = {owner: due_at for owner, due_at, _ in waiting}

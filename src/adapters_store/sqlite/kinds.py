@@ -19,8 +19,9 @@ from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
-from wfcore.model.webhook import Webhook
+from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
@@ -62,14 +63,14 @@ class Kind(Generic[R]):
         self,
         table: str,
         type: type[R],
-        key: tuple[str, ...] = ("id",),
         columns: tuple[str, ...] = (),
         probed: bool = False,
         watched: bool = False,
         immutable: bool = False,
         values: Mapping[str, Callable[[R], Any]] | None = None,
     ) -> None:
-        self.table, self.key, self.columns = table, key, columns
+        key = KIND_OF[type].key
+        self.table, self.type, self.key, self.columns = table, type, key, columns
         self._values = values or {}
         self._encode = writer_of(type, ["version"])
         self._structure = reader_of(type)
@@ -125,10 +126,8 @@ KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=Tr
 SESSIONS = Kind("sessions", Session, columns=("created_at",))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)
-DEFINITIONS = Kind(
-    "definitions", DefinitionSnapshot, key=("workflow_id", "revision"), immutable=True
-)
-SHARES = Kind("shares", Share, key=("workflow_id", "account_id"), columns=("permission",))
+DEFINITIONS = Kind("definitions", DefinitionSnapshot, immutable=True)
+SHARES = Kind("shares", Share, columns=("permission",))
 APPROVALS = Kind(
     "approvals",
     Approval,
@@ -158,4 +157,19 @@ WEBHOOKS = Kind(
 )
 TRIGGERS = Kind("triggers", Trigger, columns=("workflow_id", "watches", "created_at"), probed=True)
 TIMERS = Kind("timers", Timer, columns=("trigger_id", "due_at"))
-REPLAYS = Kind("replays", Replay, key=("scope", "key"), columns=("created_at",))
+REPLAYS = Kind("replays", Replay, columns=("created_at",))
+
+KINDS: Mapping[type[Any], Kind[Any]] = {
+    kind.type: kind
+    for kind in (
+        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, WORKFLOWS, DEFINITIONS, SHARES, APPROVALS, ARTIFACTS),
+        *(CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, REPLAYS),
+    )
+}
+"""How each kind of record is stored; of executions see `execution_rows`."""
+
+TABLE_OF: Mapping[type[Any], str] = {
+    **{type: kind.table for type, kind in KINDS.items()},
+    Tally: "webhook_tallies",
+    Delivery: "webhook_deliveries",
+}

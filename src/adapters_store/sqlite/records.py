@@ -6,36 +6,35 @@ from typing import TypeVar
 
 from attrs import define
 
-from adapters_store.sqlite.codec import reader_of, text_of, value_of, writer_of
+from adapters_store.sqlite.codec import reader_of, value_of
 from adapters_store.sqlite.kinds import (
     ACCOUNTS,
     DEFINITIONS,
     KEYS,
-    LOGINS,
-    REPLAYS,
     SESSIONS,
     SHARES,
+    TIMERS,
+    TRIGGERS,
     WEBHOOKS,
     WORKFLOWS,
-    Kind,
     Row,
 )
 from adapters_store.sqlite.queries import Listing, query
-from adapters_store.sqlite.sealed import Cells, sealed
-from adapters_store.sqlite.statements import insert
+from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.unit_of_work import UnitOfWork
-from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.replay import Replay
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.time import DAY, EpochMs
+from wfcore.time import EpochMs
 
 R = TypeVar("R")
 
 ACCOUNT_PAGES = Listing("accounts")
 WORKFLOW_PAGES = Listing("workflows", order=("name", "id"), descending=False)
 WEBHOOK_PAGES = Listing("webhooks")
+TRIGGER_PAGES = Listing("triggers")
 
 VISIBLE = """r.id IN (SELECT id FROM workflows WHERE owner_id = ?
     UNION SELECT workflow_id FROM shares WHERE account_id = ?)"""
@@ -50,48 +49,12 @@ SELECT version, body, workflow_id, revision
     ORDER BY workflow_id, revision"""
 """Costs what has not ended (`executions_unfinished`), not what is stored."""
 
-ADD_TALLY = insert(
-    "webhook_tallies",
-    ("webhook_id", "date", "status", "count", "last_at"),
-    """ ON CONFLICT (webhook_id, date, status)
-    DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
-)
-ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
-"""A trigger keeps their number bounded (migration 10), so that units that add some are gathered."""
-REPLACE_REPLAY = insert(
-    "replays",
-    ("scope", "key", "created_at", "version", "body"),
-    """ ON CONFLICT (scope, key) DO UPDATE
-    SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
-    WHERE replays.created_at <= excluded.created_at - """
-    + str(DAY),
-)
-write_delivery = writer_of(Delivery, [])
 read_delivery = reader_of(Delivery)
-
-
-async def _some(unit: UnitOfWork, kind: Kind[R], ids: Collection[str]) -> Sequence[R]:
-    """One record alone is the point read that polls repeat, which the cache answers."""
-    if len(ids) <= 1:
-        alone: list[R] = []
-        for id in ids:
-            record: R | None = await unit.one(kind.one, (id,))
-            alone += [] if record is None else [record]
-        return alone
-    sql = f"""SELECT version, body, id FROM {kind.table}
-        WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
-    return await unit.few(kind, query(sql, text_of(list(ids)), tables=kind.table))
 
 
 @define(eq=False)
 class Accounts:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Account | None:
-        return await self.unit.one(ACCOUNTS.one, (id,))
-
-    async def some(self, ids: Collection[str]) -> Sequence[Account]:
-        return await _some(self.unit, ACCOUNTS, ids)
 
     async def by_email(self, email: str) -> Account | None:
         sql = "SELECT version, body, id FROM accounts WHERE email = ?"
@@ -101,35 +64,20 @@ class Accounts:
         found = ACCOUNT_PAGES.page("1 = 1", (), page, "accounts")
         return await self.unit.page(ACCOUNTS.table, ACCOUNTS.decode, found, page)
 
-    def put(self, record: Account) -> None:
-        self.unit.put(ACCOUNTS, record)
-
 
 @define(eq=False)
 class Keys:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> ApiKey | None:
-        return await self.unit.one(KEYS.one, (id,))
-
-    async def some(self, ids: Collection[str]) -> Sequence[ApiKey]:
-        return await _some(self.unit, KEYS, ids)
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         sql = """SELECT version, body, id FROM api_keys WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.unit.records(KEYS, query(sql, account_id, tables="api_keys"))
 
-    def put(self, record: ApiKey) -> None:
-        self.unit.put(KEYS, record)
-
 
 @define(eq=False)
 class Sessions:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Session | None:
-        return await self.unit.one(SESSIONS.one, (id,))
 
     async def of_account(self, account_id: str) -> Sequence[Session]:
         """Reads every row: asked by the operator, and there are as many as people signed in."""
@@ -138,33 +86,10 @@ class Sessions:
             ORDER BY created_at DESC, id DESC"""
         return await self.unit.records(SESSIONS, query(sql, account_id, tables="sessions"))
 
-    def put(self, record: Session) -> None:
-        self.unit.put(SESSIONS, record)
-
-    def delete(self, id: str) -> None:
-        self.unit.delete(SESSIONS, (id,), (SESSIONS.delete, (id,), None))
-
-
-@define(eq=False)
-class Logins:
-    unit: UnitOfWork
-
-    async def get(self, id: str) -> Login | None:
-        return await self.unit.one(LOGINS.one, (id,))
-
-    def put(self, record: Login) -> None:
-        self.unit.put(LOGINS, record)
-
-    def delete(self, id: str) -> None:
-        self.unit.delete(LOGINS, (id,), (LOGINS.delete, (id,), None))
-
 
 @define(eq=False)
 class Workflows:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Workflow | None:
-        return await self.unit.one(WORKFLOWS.one, (id,))
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
         sql = "SELECT version, body, id FROM workflows WHERE owner_id = ? AND name = ?"
@@ -180,20 +105,10 @@ class Workflows:
         found = WORKFLOW_PAGES.page("1 = 1", (), page, "workflows")
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
-    def put(self, record: Workflow) -> None:
-        self.unit.put(WORKFLOWS, record)
-
-    def delete(self, record: Workflow) -> None:
-        self.unit.delete(WORKFLOWS, (record.id,), WORKFLOWS.drop(record))
-        self.unit.write("shares", ("DELETE FROM shares WHERE workflow_id = ?", (record.id,), None))
-
 
 @define(eq=False)
 class Definitions:
     unit: UnitOfWork
-
-    async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None:
-        return await self.unit.one(DEFINITIONS.one, (workflow_id, revision))
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         found = query(IN_USE, tables="definitions workflows executions")
@@ -201,28 +116,15 @@ class Definitions:
         read = self.unit.reads.read  # strictly: what is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
 
-    def put(self, record: DefinitionSnapshot) -> None:
-        self.unit.put(DEFINITIONS, record)
-
 
 @define(eq=False)
 class Shares:
     unit: UnitOfWork
 
-    async def get(self, workflow_id: str, account_id: str) -> Share | None:
-        return await self.unit.one(SHARES.one, (workflow_id, account_id))
-
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
         sql = """SELECT version, body, workflow_id, account_id FROM shares
             WHERE workflow_id = ? ORDER BY account_id"""
         return await self.unit.records(SHARES, query(sql, workflow_id, tables="shares"))
-
-    def put(self, record: Share) -> None:
-        self.unit.put(SHARES, record)
-
-    def delete(self, workflow_id: str, account_id: str) -> None:
-        key = (workflow_id, account_id)
-        self.unit.delete(SHARES, key, (SHARES.delete, key, None))
 
 
 def _delivery(row: Row, cells: Cells) -> Delivery:
@@ -232,9 +134,6 @@ def _delivery(row: Row, cells: Cells) -> Delivery:
 @define(eq=False)
 class Webhooks:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Webhook | None:
-        return await self.unit.one(WEBHOOKS.one, (id,))
 
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         where, values = ("1 = 1", ()) if owner_id is None else ("r.owner_id = ?", (owner_id,))
@@ -262,38 +161,43 @@ class Webhooks:
         found = await self.unit.rows(query(sql, webhook_id, tables="webhook_deliveries"))
         return self.unit.readable("webhook_deliveries", _delivery, found)
 
-    def put(self, record: Webhook) -> None:
-        self.unit.put(WEBHOOKS, record)
 
-    def delete(self, record: Webhook) -> None:
-        self.unit.delete(WEBHOOKS, (record.id,), WEBHOOKS.drop(record))
-        sql = "DELETE FROM webhook_tallies WHERE webhook_id = ?"
-        self.unit.write("webhook_tallies", (sql, (record.id,), None))
-        sql = "DELETE FROM webhook_deliveries WHERE webhook_id = ?"
-        self.unit.write("webhook_deliveries", (sql, (record.id,), None))
+@define(eq=False)
+class Triggers:
+    unit: UnitOfWork
 
-    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        values = (webhook_id, date, status, 1, at)
-        self.unit.write("webhook_tallies", (ADD_TALLY, values, None))
+    async def list(self, page: PageRequest) -> Page[Trigger]:
+        found = TRIGGER_PAGES.page("1 = 1", (), page, "triggers")
+        return await self.unit.page(TRIGGERS.table, TRIGGERS.decode, found, page)
 
-    def deliver(self, record: Delivery) -> None:
-        body = text_of(write_delivery(record))
-        body = sealed(self.unit.sealer, body, "webhook_deliveries", "body", record.id)
-        values = (record.webhook_id, int(record.authenticated), record.id, record.at, body)
-        self.unit.write("webhook_deliveries", (ADD_DELIVERY, values, None))
+    async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
+        sql = "SELECT version, body, id FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
+        return await self.unit.few(TRIGGERS, query(sql, workflow_id, tables="triggers"))
+
+    async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
+        marks = ", ".join("?" for _ in keys)
+        sql = f"""SELECT version, body, id FROM triggers WHERE watches IN ({marks})
+            ORDER BY created_at, id"""
+        return await self.unit.few(TRIGGERS, query(sql, *keys, tables="triggers"))
 
 
 @define(eq=False)
-class Replays:
+class Timers:
     unit: UnitOfWork
 
-    async def get(self, scope: str, key: str) -> Replay | None:
-        return await self.unit.one(REPLAYS.one, (scope, key))
+    async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
+        sql = "SELECT version, body, id FROM timers WHERE due_at <= ? ORDER BY due_at, id"
+        found = query(sql, now, tables="timers")
+        return await self.unit.some("timers", TIMERS.decode, found, limit)
 
-    def put(self, record: Replay) -> None:
-        if record.version:
-            self.unit.put(REPLAYS, record)
-            return
-        _, values, stale = REPLAYS.put(record, self.unit.sealer)
-        self.unit.put(REPLAYS, record)
-        self.unit.writes[-1] = (REPLACE_REPLAY, values, stale)
+    async def next_due(self) -> EpochMs | None:
+        return await self._earliest("SELECT min(due_at) FROM timers")
+
+    async def next_of(self, trigger_id: str) -> EpochMs | None:
+        return await self._earliest(
+            "SELECT min(due_at) FROM timers WHERE trigger_id = ?", trigger_id
+        )
+
+    async def _earliest(self, sql: str, *values: str) -> EpochMs | None:
+        found = (await self.unit.few_rows(query(sql, *values, tables="timers")))[0][0]
+        return None if found is None else EpochMs(found)

@@ -1,19 +1,16 @@
 """Executions and what belongs to them: approvals, artifacts, events."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import define, evolve
 
-from adapters_store.sqlite import execution_rows
-from adapters_store.sqlite.codec import Size, text_of, value_of
-from adapters_store.sqlite.execution_rows import COLUMNS, FETCH, LISTED, SELECT, bumped, decode
+from adapters_store.sqlite.codec import value_of
+from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
 from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
 from adapters_store.sqlite.queries import Listing, Query, Where, query
-from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.sealed import Cells, sealed
-from adapters_store.sqlite.statements import insert
+from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
@@ -47,31 +44,6 @@ MAY_DECIDE = """CASE WHEN r.named
 UNDECIDED = """(r.allow_self_approval OR r.owner_id <> ?)
     AND NOT EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"""
 
-REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
-    WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
-"""Touches the row exactly where the lease is over, or the worker is known to have ended."""
-
-_EVENT = ("execution_id", "number", "at", "kind", "data")
-ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
-
-_PURGED = "(SELECT value FROM json_each(?))"
-PURGE = (
-    f"""DELETE FROM approval_approvers
-        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id IN {_PURGED})""",
-    f"DELETE FROM approvals WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM callbacks WHERE id IN {_PURGED}",
-    f"DELETE FROM events WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM logs WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
-    f"DELETE FROM executions WHERE id IN {_PURGED}",
-)
-"""Each for any number of executions, so that a batch of them costs no more statements than one."""
-
-Ended = Callable[[Collection[str]], Sequence[str]]
-"""Of these workers, those whose process has ended."""
-
 
 def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
     """
@@ -90,10 +62,6 @@ def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
 @define(eq=False)
 class Executions:
     unit: UnitOfWork
-    ended: Ended
-
-    async def get(self, id: str) -> Execution | None:
-        return await self.unit.one(FETCH, (id,))
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         found = execution_page(where, page)
@@ -106,7 +74,7 @@ class Executions:
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
         workers = [row[0] for row in await self.unit.rows(query(sql, tables="executions"))]
-        ended = self.ended(workers)
+        ended = self.unit.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
             ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
@@ -130,44 +98,6 @@ class Executions:
     async def _some(self, where: str, limit: int, *values: Any) -> Sequence[Execution]:
         found = query(SELECT + where, *values, tables=RUN_TABLES)
         return await self.unit.some("executions", decode, found, limit)
-
-    def put(self, record: Execution) -> None:
-        key = (record.id,)
-        base, rest = self._base(record)
-        writes, size = execution_rows.writes(record, base, self.unit.sealer)
-        self.unit.write("executions", *writes)
-        if len(writes) > 1:
-            self.unit.changed.add("step_results")
-        size = Size(size.head, size.rest + rest)
-        self.unit.pend("executions", key, bumped(record), size)
-
-    def _base(self, record: Execution) -> tuple[Execution | None, int]:
-        """
-        What is stored at the record's version, where that is known; and about how many bytes all
-        but its head takes up.
-        """
-        key = (record.id,)
-        base, size = self.unit.pending.get(("executions", key), (None, None))
-        rest = size.rest if size is not None else 0
-        if base is None and (known := self.unit.reads.cache.get("executions", key)):
-            base, rest = known.record, known.size - known.head
-        if base is None or base.version != record.version:
-            return None, ENTRY_BYTES
-        return base, rest
-
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
-        ended = bool(record.worker and self.ended((record.worker,)))
-        values = (record.id, record.worker, now, ended)
-        self.unit.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
-
-    def purge(self, *ids: str) -> None:
-        for sql in PURGE:
-            self.unit.write("executions", (sql, (text_of(ids),), None))
-        self.unit.changed.update(
-            ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
-        )
-        for id in ids:
-            self.unit.pend("executions", (id,), None)
 
 
 async def _instant(unit: UnitOfWork, sql: str, tables: str) -> EpochMs | None:
@@ -211,9 +141,6 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
 class Approvals:
     unit: UnitOfWork
 
-    async def get(self, id: str) -> Approval | None:
-        return await self.unit.one(APPROVALS.one, (id,))
-
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
         found = approval_page(where, page)
         return await self.unit.page(APPROVALS.table, APPROVALS.decode, found, page)
@@ -241,38 +168,20 @@ class Approvals:
             UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL)"""
         return await _instant(self.unit, sql, "approvals")
 
-    def put(self, record: Approval) -> None:
-        self.unit.put(APPROVALS, record)
-        if record.version:
-            sql = "DELETE FROM approval_approvers WHERE approval_id = ?"
-            self.unit.write("approval_approvers", (sql, (record.id,), None))
-        for name in {name.strip().lower() for name in record.approvers if name.strip()}:
-            sql = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
-            self.unit.write("approval_approvers", (sql, (name, record.id), None))
-
 
 @define(eq=False)
 class Artifacts:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Artifact | None:
-        return await self.unit.one(ARTIFACTS.one, (id,))
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         sql = """SELECT version, body, id FROM artifacts WHERE execution_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.unit.records(ARTIFACTS, query(sql, execution_id, tables="artifacts"))
 
-    def put(self, record: Artifact) -> None:
-        self.unit.put(ARTIFACTS, record)
-
 
 @define(eq=False)
 class Callbacks:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Callback | None:
-        return await self.unit.one(CALLBACKS.one, (id,))
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         sql = """SELECT version, body, id FROM callbacks
@@ -283,9 +192,6 @@ class Callbacks:
     async def next_due(self) -> EpochMs | None:
         sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
         return await _instant(self.unit, sql, "callbacks")
-
-    def put(self, record: Callback) -> None:
-        self.unit.put(CALLBACKS, record)
 
 
 def _event(row: Row, cells: Cells) -> Event:
@@ -305,9 +211,3 @@ class Events:
             FROM {self.table} WHERE execution_id = ? AND number > ? ORDER BY number"""
         found = query(sql, execution_id, after, tables=self.table)
         return await self.unit.some(self.table, _event, found, limit)
-
-    def append(self, event: Event) -> None:
-        about = text_of(event.data) if event.data else "{}"
-        data = sealed(self.unit.sealer, about, self.table, "data", event.execution_id, event.number)
-        values = (event.execution_id, event.number, event.at, event.kind.value, data)
-        self.unit.write(self.table, (ADD_EVENT[self.table], values, None))

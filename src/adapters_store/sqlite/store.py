@@ -9,14 +9,15 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from adapters_store import CACHE_BYTES
 from adapters_store.private_folder import alone
-from adapters_store.sqlite import audit, claims, records, runs, starts, vacuum
-from adapters_store.sqlite import concurrency as lanes
+from adapters_store.sqlite import audit, claims, concurrency, records, runs, vacuum, writes
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
+from adapters_store.sqlite.kinds import KINDS, Fetch
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealed import (
@@ -31,20 +32,23 @@ from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
-from wfcore.ports.store import Slots
+from wfcore.model.webhook import Delivery
+from wfcore.ports.store import Slots, queries
 from wfcore.ports.system import Sealer
 from wfcore.time import EpochMs
+
+R = TypeVar("R")
 
 
 class SqliteUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
-    __slots__ = ("_unit", "_workers")
+    __slots__ = ("_unit",)
 
-    def __init__(self, unit: UnitOfWork, workers: Workers) -> None:
+    def __init__(self, unit: UnitOfWork) -> None:
         self._unit = unit
-        self._workers = workers
 
     async def __aenter__(self) -> "SqliteUnit":
         return self
@@ -52,85 +56,67 @@ class SqliteUnit:
     async def __aexit__(self, *_: object) -> None:
         """What was not committed was only collected: nothing to undo."""
 
+    accounts = queries(records.Accounts)
+    keys = queries(records.Keys)
+    sessions = queries(records.Sessions)
+    workflows = queries(records.Workflows)
+    definitions = queries(records.Definitions)
+    shares = queries(records.Shares)
+    executions = queries(runs.Executions)
+    approvals = queries(runs.Approvals)
+    artifacts = queries(runs.Artifacts)
+    callbacks = queries(runs.Callbacks)
+    webhooks = queries(records.Webhooks)
+    groups = queries(concurrency.Groups)
+    triggers = queries(records.Triggers)
+    timers = queries(records.Timers)
+    events = queries(runs.Events)
+    logs = queries(partial(runs.Events, table="logs"))
+    audit = queries(audit.Audit)
+
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        fetch = FETCH if kind is Execution else KINDS[kind].one
+        return await self._unit.one(cast("Fetch[R]", fetch), key)
+
+    async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
+        return await self._unit.among(KINDS[kind], ids)
+
+    def put(self, record: Any) -> None:
+        writes.put(self._unit, record)
+
+    def delete(self, record: Any) -> None:
+        writes.delete(self._unit, record)
+
+    def discard(self, kind: type[Any], *key: str) -> None:
+        writes.discard(self._unit, kind, key)
+
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        writes.append(self._unit, entry, record)
+
+    def log(self, line: Event) -> None:
+        writes.log(self._unit, line)
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        writes.tally(self._unit, webhook_id, date, status, at)
+
+    def deliver(self, record: Delivery) -> None:
+        writes.deliver(self._unit, record)
+
+    def purge(self, *ids: str) -> None:
+        writes.purge(self._unit, ids)
+
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        writes.require_abandoned(self._unit, record, now)
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        writes.limit_group(self._unit, workflow_id, at_once)
+
+    def require_room(self, group: str, at_once: int) -> None:
+        writes.require_room(self._unit, group, at_once)
+
     async def commit(self) -> None:
         """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
         await self._unit.commit()
-
-    @property
-    def accounts(self) -> records.Accounts:
-        return records.Accounts(self._unit)
-
-    @property
-    def keys(self) -> records.Keys:
-        return records.Keys(self._unit)
-
-    @property
-    def sessions(self) -> records.Sessions:
-        return records.Sessions(self._unit)
-
-    @property
-    def logins(self) -> records.Logins:
-        return records.Logins(self._unit)
-
-    @property
-    def workflows(self) -> records.Workflows:
-        return records.Workflows(self._unit)
-
-    @property
-    def definitions(self) -> records.Definitions:
-        return records.Definitions(self._unit)
-
-    @property
-    def shares(self) -> records.Shares:
-        return records.Shares(self._unit)
-
-    @property
-    def executions(self) -> runs.Executions:
-        return runs.Executions(self._unit, self._workers.ended)
-
-    @property
-    def approvals(self) -> runs.Approvals:
-        return runs.Approvals(self._unit)
-
-    @property
-    def artifacts(self) -> runs.Artifacts:
-        return runs.Artifacts(self._unit)
-
-    @property
-    def callbacks(self) -> runs.Callbacks:
-        return runs.Callbacks(self._unit)
-
-    @property
-    def webhooks(self) -> records.Webhooks:
-        return records.Webhooks(self._unit)
-
-    @property
-    def lanes(self) -> lanes.Lanes:
-        return lanes.Lanes(self._unit)
-
-    @property
-    def triggers(self) -> starts.Triggers:
-        return starts.Triggers(self._unit)
-
-    @property
-    def timers(self) -> starts.Timers:
-        return starts.Timers(self._unit)
-
-    @property
-    def replays(self) -> records.Replays:
-        return records.Replays(self._unit)
-
-    @property
-    def events(self) -> runs.Events:
-        return runs.Events(self._unit)
-
-    @property
-    def logs(self) -> runs.Events:
-        return runs.Events(self._unit, "logs")
-
-    @property
-    def audit(self) -> audit.Audit:
-        return audit.Audit(self._unit)
 
 
 class SqliteStore:
@@ -173,11 +159,11 @@ class SqliteStore:
 
     def unit(self) -> SqliteUnit:
         """A unit of work."""
-        return SqliteUnit(UnitOfWork(self._reads, self._writer), self._workers)
+        return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended))
 
     def view(self) -> SqliteUnit:
         """A read-only look."""
-        return SqliteUnit(UnitOfWork(self._reads, self._writer), self._workers)
+        return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended))
 
     async def enlist(self, worker: str) -> None:
         """Hold the worker's lock until this store is closed or the process ends."""

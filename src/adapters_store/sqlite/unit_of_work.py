@@ -4,17 +4,18 @@ Where a unit reads and collects its writes, before one job carries them all to t
 A record that the unit has put is read from here. A list over tables that the unit has changed
 is read by the writer behind the unit's own writes, which are then taken back.
 """
+# ruff: noqa: S608 - only constant text of this package is put together
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sqlite.codec import Size
+from adapters_store.sqlite.codec import Size, text_of
 from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row
-from adapters_store.sqlite.queries import Query
+from adapters_store.sqlite.queries import Query, query
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.statements import Write, Writes, perform
 from adapters_store.sqlite.writer import Writer
@@ -23,6 +24,8 @@ from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
+Ended = Callable[[Collection[str]], Sequence[str]]
+"""Of these workers, those whose process has ended."""
 _NARROW = 4
 """Version, body, and a key of up to two columns."""
 _PLACED = 3
@@ -53,6 +56,7 @@ class UnitOfWork:
 
     reads: Reads
     writer: Writer
+    ended: Ended
     writes: list[Write] = field(factory=list)
     pending: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
     changed: set[str] = field(factory=set)
@@ -105,6 +109,21 @@ class UnitOfWork:
             with suppress(Unreadable):
                 found.append(self.reads.read(table, decode, row, _key_of(row)))
         return found
+
+    async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
+        """
+        Those of *ids* that are there, by id. One alone is the point read that polls repeat, which
+        the cache answers.
+        """
+        if len(ids) <= 1:
+            alone: list[R] = []
+            for id in ids:
+                record: R | None = await self.one(kind.one, (id,))
+                alone += [] if record is None else [record]
+            return alone
+        sql = f"""SELECT version, body, id FROM {kind.table}
+            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
+        return await self.few(kind, query(sql, text_of(list(ids)), tables=kind.table))
 
     async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """

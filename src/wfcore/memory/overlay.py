@@ -27,7 +27,7 @@ V = TypeVar("V", bound=Versioned)
 
 
 @frozen
-class Kind(Generic[R]):
+class Table(Generic[R]):
     """The name of a table and, through its type, what it holds."""
 
     name: str
@@ -43,37 +43,44 @@ class Overlay:
         self._strict = strict
         self.changes: Changes = {}
 
-    def get(self, kind: Kind[R], key: Hashable) -> R | None:
+    def get(self, kind: Table[R], key: Hashable) -> R | None:
         """The record under *key*, the changed one where there is one."""
         changed = self.changes.get(kind.name)
         if changed is not None and key in changed:
             return cast("R | None", changed[key])
         return cast("R | None", self._tables[kind.name].get(key))
 
-    def all(self, kind: Kind[R]) -> Iterable[R]:
+    def all(self, kind: Table[R]) -> Iterable[R]:
         """Every record of that kind."""
         stored, changed = self._tables[kind.name], self.changes.get(kind.name)
         merged = {**stored, **changed} if changed else dict(stored)
         return cast("Iterable[R]", (record for record in merged.values() if record is not None))
 
-    def set(self, kind: Kind[R], key: Hashable, record: R | None) -> None:
+    def set(self, kind: Table[R], key: Hashable, record: R | None) -> None:
         """Change one record; None deletes it."""
         self.changes.setdefault(kind.name, {})[key] = record
 
-    def put(self, kind: Kind[V], key: Hashable, record: V) -> None:
+    def clear(self, kind: Table[R], holds: Callable[[R], bool]) -> None:
+        """Delete every record for which *holds* is true."""
+        stored, changed = self._tables[kind.name], self.changes.get(kind.name, {})
+        for key, record in {**stored, **changed}.items():
+            if record is not None and holds(cast("R", record)):
+                self.set(kind, key, None)
+
+    def put(self, kind: Table[V], key: Hashable, record: V) -> None:
         """Compare the version and set; the stored copy's version is one higher."""
         stored = self.get(kind, key)
         self.expect(kind, key, (stored.version if stored else 0) == record.version)
         copied: Any = evolving.evolve if hasattr(record, "__dict__") else evolve
         self.set(kind, key, copied(record, version=record.version + 1))
 
-    def drop(self, kind: Kind[V], key: Hashable, record: V) -> None:
+    def drop(self, kind: Table[V], key: Hashable, record: V) -> None:
         """Compare the version and delete."""
         stored = self.get(kind, key)
         self.expect(kind, key, stored is not None and stored.version == record.version)
         self.set(kind, key, None)
 
-    def expect(self, kind: Kind[Any], key: Hashable, holds: bool) -> None:
+    def expect(self, kind: Table[Any], key: Hashable, holds: bool) -> None:
         """Raise `Stale` where this overlay is strict and *holds* is false."""
         if self._strict and not holds:
             raise Stale(kind=kind.name, id=str(key))

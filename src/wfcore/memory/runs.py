@@ -1,24 +1,25 @@
 """What belongs to executions, in memory: executions, approvals, artifacts, events."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from wfcore.memory.overlay import Kind, Overlay
+from wfcore.memory.overlay import Table
 from wfcore.memory.tables import (
     APPROVALS,
     ARTIFACTS,
     CALLBACKS,
     EVENTS,
     EXECUTIONS,
-    LEASES,
-    LOGS,
+    FINISHED,
     SHARES,
     UnitOfWork,
     cut,
     newest,
 )
+from wfcore.memory.writes import is_gone, is_open
 from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
@@ -34,16 +35,11 @@ DUE = (
     ExecutionStatus.RUNNING,
     ExecutionStatus.AWAITING_APPROVAL,
 )
-FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
 @frozen
 class Executions:
     unit: UnitOfWork
-    ended: Collection[str] = ()
-
-    async def get(self, id: str) -> Execution | None:
-        return await self.unit.one(EXECUTIONS, id)
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         def holds(run: Execution) -> bool:
@@ -73,7 +69,7 @@ class Executions:
     async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
         def holds(run: Execution) -> bool:
             held = run.worker is not None and run.status not in FINISHED
-            return held and self._is_gone(self.unit.overlay, run, now)
+            return held and is_gone(self.unit.overlay, run, now, self.unit.ended)
 
         return sorted(await self.unit.select(EXECUTIONS, holds), key=lambda run: run.id)[:limit]
 
@@ -90,45 +86,6 @@ class Executions:
     async def redriven_as(self, id: str) -> str | None:
         found = await self.unit.select(EXECUTIONS, lambda run: run.redrive_of == id)
         return next((run.id for run in newest(found, "accepted_at")), None)
-
-    def put(self, record: Execution) -> None:
-        def change(overlay: Overlay) -> None:
-            stored = overlay.get(EXECUTIONS, record.id)
-            if record.worker is None or stored is None or stored.worker != record.worker:
-                overlay.set(LEASES, record.id, None)
-            overlay.put(EXECUTIONS, record.id, record)
-
-        self.unit.collect(change)
-
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
-        def change(overlay: Overlay) -> None:
-            run = overlay.get(EXECUTIONS, record.id)
-            held = run is not None and run.worker is not None and run.worker == record.worker
-            gone = held and self._is_gone(overlay, record, now)
-            overlay.expect(EXECUTIONS, record.id, gone)
-
-        self.unit.collect(change)
-
-    def _is_gone(self, overlay: Overlay, run: Execution, now: EpochMs) -> bool:
-        """Whether the worker of *run* let its lease end, or is known to have ended."""
-        return (overlay.get(LEASES, run.id) or 0) < now or run.worker in self.ended
-
-    def purge(self, *ids: str) -> None:
-        def change(overlay: Overlay) -> None:
-            for id in ids:
-                overlay.set(EXECUTIONS, id, None)
-                overlay.set(LEASES, id, None)
-                overlay.set(EVENTS, id, None)
-                overlay.set(LOGS, id, None)
-                overlay.set(CALLBACKS, id, None)
-            for approval in overlay.all(APPROVALS):
-                if approval.execution_id in ids:
-                    overlay.set(APPROVALS, approval.id, None)
-            for artifact in overlay.all(ARTIFACTS):
-                if artifact.execution_id in ids:
-                    overlay.set(ARTIFACTS, artifact.id, None)
-
-        self.unit.collect(change)
 
 
 R = TypeVar("R")
@@ -164,9 +121,6 @@ def listed(run: Execution) -> Execution:
 @frozen
 class Approvals:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Approval | None:
-        return await self.unit.one(APPROVALS, id)
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
         edits = await self.unit.select(
@@ -207,9 +161,6 @@ class Approvals:
         instants = (at for a in found for at in (a.expires_at, a.remind_at) if at is not None)
         return min(instants, default=None)
 
-    def put(self, record: Approval) -> None:
-        self.unit.put(APPROVALS, record.id, record)
-
 
 def shown(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:
     """Whether a list with that filter shows *approval*. See `ApprovalFilter`."""
@@ -241,22 +192,13 @@ def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -
 class Artifacts:
     unit: UnitOfWork
 
-    async def get(self, id: str) -> Artifact | None:
-        return await self.unit.one(ARTIFACTS, id)
-
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         return newest(await self.unit.select(ARTIFACTS, lambda a: a.execution_id == execution_id))
-
-    def put(self, record: Artifact) -> None:
-        self.unit.put(ARTIFACTS, record.id, record)
 
 
 @frozen
 class Callbacks:
     unit: UnitOfWork
-
-    async def get(self, id: str) -> Callback | None:
-        return await self.unit.one(CALLBACKS, id)
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
@@ -269,29 +211,44 @@ class Callbacks:
     async def _waiting(self) -> Sequence[Callback]:
         return await self.unit.select(CALLBACKS, lambda one: one.due_at is not None)
 
-    def put(self, record: Callback) -> None:
-        self.unit.put(CALLBACKS, record.id, record)
-
 
 @frozen
 class Events:
     """Events, or output lines, which look the same."""
 
     unit: UnitOfWork
-    kind: Kind[tuple[Event, ...]] = EVENTS
+    table: Table[tuple[Event, ...]] = EVENTS
 
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
-        log = await self.unit.one(self.kind, execution_id) or ()
+        log = await self.unit.one(self.table, execution_id) or ()
         return [event for event in log if event.number > after][:limit]
 
-    def append(self, event: Event) -> None:
-        def change(overlay: Overlay) -> None:
-            log = overlay.get(self.kind, event.execution_id) or ()
-            grown = (*log, event)
-            if log and log[-1].number >= event.number:
-                new = all(event.number != known.number for known in log)
-                overlay.expect(self.kind, event.execution_id, new)
-                grown = tuple(sorted(grown, key=lambda known: known.number))
-            overlay.set(self.kind, event.execution_id, grown)
 
-        self.unit.collect(change)
+@frozen
+class Groups:
+    unit: UnitOfWork
+
+    async def unfinished(self, group: str) -> int:
+        return len(await self.unit.select(EXECUTIONS, lambda run: is_open(run, group)))
+
+    async def held(self, group: str) -> int:
+        found = await self.unit.select(EXECUTIONS, lambda run: is_open(run, group))
+        return sum(run.fence > 0 for run in found)
+
+
+def waiting_in_groups(runs: Iterable[Execution], limits: Mapping[Hashable, int]) -> frozenset[str]:
+    """Ids of the executions that wait until one of their concurrency group ends, counted anew."""
+    held = Counter[str]()
+    queues: defaultdict[str, list[Execution]] = defaultdict(list)
+    for run in runs:
+        if run.lane is None or run.status in FINISHED:
+            continue
+        if run.fence > 0:
+            held[run.lane] += 1
+        elif run.workflow_id in limits:
+            queues[run.lane].append(run)
+    late: list[Execution] = []
+    for group, queue in queues.items():
+        queue.sort(key=lambda run: (run.due_at or 0, run.id))
+        late += queue[max(0, limits[queue[0].workflow_id] - held[group]) :]
+    return frozenset(run.id for run in late)

@@ -7,15 +7,15 @@ gate lets through, and when, is its maker's business.
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from wfcore.errors import StoreUnavailable
-from wfcore.memory import concurrency as lanes
-from wfcore.memory import records, runs, starts
-from wfcore.memory.concurrency import waiting_in_lanes
+from wfcore.memory import records, runs, writes
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.gate import Gate
 from wfcore.memory.overlay import Overlay
-from wfcore.memory.runs import waits
+from wfcore.memory.runs import waiting_in_groups, waits
 from wfcore.memory.tables import (
     AUDIT,
     DELIVERIES,
@@ -28,21 +28,26 @@ from wfcore.memory.tables import (
     SERVED,
     SESSIONS,
     UnitOfWork,
+    by_id,
+    table_of,
 )
+from wfcore.model.event import AuditEntry, Event
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution
-from wfcore.ports.store import Slots
+from wfcore.model.webhook import Delivery
+from wfcore.ports.store import Slots, queries
 from wfcore.time import EpochMs
+
+R = TypeVar("R")
 
 
 class MemoryUnit:
     """One unit of work; also serves as a view when nobody commits it."""
 
-    __slots__ = ("_ended", "_unit")
+    __slots__ = ("_unit",)
 
-    def __init__(self, unit: UnitOfWork, ended: Collection[str]) -> None:
+    def __init__(self, unit: UnitOfWork) -> None:
         self._unit = unit
-        self._ended = ended
 
     async def __aenter__(self) -> "MemoryUnit":
         return self
@@ -50,81 +55,65 @@ class MemoryUnit:
     async def __aexit__(self, *raised: object) -> None:
         """What was not committed leaves no trace."""
 
-    @property
-    def accounts(self) -> records.Accounts:
-        return records.Accounts(self._unit)
+    accounts = queries(records.Accounts)
+    keys = queries(records.Keys)
+    sessions = queries(records.Sessions)
+    workflows = queries(records.Workflows)
+    definitions = queries(records.Definitions)
+    shares = queries(records.Shares)
+    executions = queries(runs.Executions)
+    approvals = queries(runs.Approvals)
+    artifacts = queries(runs.Artifacts)
+    callbacks = queries(runs.Callbacks)
+    webhooks = queries(records.Webhooks)
+    groups = queries(runs.Groups)
+    triggers = queries(records.Triggers)
+    timers = queries(records.Timers)
+    events = queries(runs.Events)
+    logs = queries(partial(runs.Events, table=LOGS))
+    audit = queries(records.Audit)
 
-    @property
-    def keys(self) -> records.Keys:
-        return records.Keys(self._unit)
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        return await self._unit.one(table_of(kind), key if key[1:] else key[0])
 
-    @property
-    def sessions(self) -> records.Sessions:
-        return records.Sessions(self._unit)
+    async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
+        return by_id(await self._unit.select(table_of(kind), lambda one: one.id in ids))  # type: ignore[attr-defined]
 
-    @property
-    def logins(self) -> records.Logins:
-        return records.Logins(self._unit)
+    def put(self, record: Any) -> None:
+        self._unit.collect(writes.put(record))
 
-    @property
-    def workflows(self) -> records.Workflows:
-        return records.Workflows(self._unit)
+    def delete(self, record: Any) -> None:
+        self._unit.collect(writes.delete(record))
 
-    @property
-    def definitions(self) -> records.Definitions:
-        return records.Definitions(self._unit)
+    def discard(self, kind: type[Any], *key: str) -> None:
+        self._unit.collect(writes.discard(kind, key))
 
-    @property
-    def shares(self) -> records.Shares:
-        return records.Shares(self._unit)
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        if isinstance(entry, Event):
+            self._unit.collect(writes.log_event(entry))
+        else:
+            self._unit.collect(writes.log_audit(entry, record))
 
-    @property
-    def executions(self) -> runs.Executions:
-        return runs.Executions(self._unit, self._ended)
+    def log(self, line: Event) -> None:
+        self._unit.collect(writes.log_event(line, LOGS))
 
-    @property
-    def approvals(self) -> runs.Approvals:
-        return runs.Approvals(self._unit)
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        self._unit.collect(writes.tally(webhook_id, date, status, at))
 
-    @property
-    def artifacts(self) -> runs.Artifacts:
-        return runs.Artifacts(self._unit)
+    def deliver(self, record: Delivery) -> None:
+        self._unit.collect(writes.deliver(record))
 
-    @property
-    def callbacks(self) -> runs.Callbacks:
-        return runs.Callbacks(self._unit)
+    def purge(self, *ids: str) -> None:
+        self._unit.collect(writes.purge(ids))
 
-    @property
-    def webhooks(self) -> records.Webhooks:
-        return records.Webhooks(self._unit)
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        self._unit.collect(writes.require_abandoned(record, now, self._unit.ended))
 
-    @property
-    def lanes(self) -> lanes.Lanes:
-        return lanes.Lanes(self._unit)
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        self._unit.collect(writes.limit_group(workflow_id, at_once))
 
-    @property
-    def triggers(self) -> starts.Triggers:
-        return starts.Triggers(self._unit)
-
-    @property
-    def timers(self) -> starts.Timers:
-        return starts.Timers(self._unit)
-
-    @property
-    def replays(self) -> records.Replays:
-        return records.Replays(self._unit)
-
-    @property
-    def events(self) -> runs.Events:
-        return runs.Events(self._unit)
-
-    @property
-    def logs(self) -> runs.Events:
-        return runs.Events(self._unit, LOGS)
-
-    @property
-    def audit(self) -> records.Audit:
-        return records.Audit(self._unit)
+    def require_room(self, group: str, at_once: int) -> None:
+        self._unit.collect(writes.require_room(group, at_once))
 
     async def commit(self) -> None:
         """Apply everything that was collected, or raise `Stale` and apply nothing."""
@@ -145,11 +134,11 @@ class MemoryStore:
 
     def unit(self) -> MemoryUnit:
         """A unit of work."""
-        return MemoryUnit(UnitOfWork(self.disk, self._gate), self.ended)
+        return MemoryUnit(UnitOfWork(self.disk, self._gate, self.ended))
 
     def view(self) -> MemoryUnit:
         """A read-only look."""
-        return MemoryUnit(UnitOfWork(self.disk, self._gate), self.ended)
+        return MemoryUnit(UnitOfWork(self.disk, self._gate, self.ended))
 
     async def enlist(self, worker: str) -> None:
         """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""
@@ -167,7 +156,7 @@ class MemoryStore:
     ) -> Sequence[Execution]:
         everything = list(Overlay(self.disk).all(EXECUTIONS))
         held = Counter(run.owner_id for run in everything if run.worker == worker)
-        late = waiting_in_lanes(everything, self.disk.tables[LIMITS.name])
+        late = waiting_in_groups(everything, self.disk.tables[LIMITS.name])
         due = [run for run in everything if waits(run) and (run.due_at or 0) <= now]
         due = [run for run in due if run.id not in late]
         served: dict[Hashable, EpochMs] = dict(self.disk.tables[SERVED.name])
@@ -222,7 +211,7 @@ class MemoryStore:
         )
 
         def trim() -> int:
-            gone = records.over_time(self.disk, audit_before, limit)
+            gone = writes.over_time(self.disk, audit_before, limit)
             audit = len(gone.get(AUDIT.name, ()))
             old = [
                 (name, key)

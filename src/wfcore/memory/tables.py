@@ -1,62 +1,93 @@
-"""The tables of a store in memory, and the desk at which a unit reads and collects."""
+"""The tables of a store in memory, and how a unit reads them and collects its changes."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from wfcore.memory.disk import Disk
 from wfcore.memory.gate import Gate
-from wfcore.memory.overlay import Change, Kind, Overlay, Versioned
+from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
 from wfcore.model.callback import Callback
 from wfcore.model.event import AuditChain, ChainedEntry, Event
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.records import RECORDS, RecordKind
+from wfcore.rules.audit.chain import BEGINNING
 from wfcore.time import EpochMs
 
 R = TypeVar("R")
-V = TypeVar("V", bound=Versioned)
 
-ACCOUNTS = Kind[Account]("account")
-KEYS = Kind[ApiKey]("key")
-SESSIONS = Kind[Session]("session")
-LOGINS = Kind[Login]("login")
-WORKFLOWS = Kind[Workflow]("workflow")
-DEFINITIONS = Kind[DefinitionSnapshot]("definition")
-SHARES = Kind[Share]("share")
-EXECUTIONS = Kind[Execution]("execution")
-LEASES = Kind[EpochMs]("lease")
-SERVED = Kind[EpochMs]("served")
-APPROVALS = Kind[Approval]("approval")
-ARTIFACTS = Kind[Artifact]("artifact")
-CALLBACKS = Kind[Callback]("callback")
-WEBHOOKS = Kind[Webhook]("webhook")
-TALLIES = Kind[Tally]("tally")
-DELIVERIES = Kind[Delivery]("delivery")
-LIMITS = Kind[int]("limit")
-TRIGGERS = Kind[Trigger]("trigger")
-TIMERS = Kind[Timer]("timer")
-REPLAYS = Kind[Replay]("replay")
-EVENTS = Kind[tuple[Event, ...]]("event")
-LOGS = Kind[tuple[Event, ...]]("log")
-AUDIT = Kind[ChainedEntry]("audit")
-CHAIN = Kind[AuditChain]("audit chain")
+
+_TABLES: Mapping[type[Any], Table[Any]] = {
+    **{kind.type: Table(kind.name) for kind in RECORDS},
+    Tally: Table("tally"),
+    Delivery: Table("delivery"),
+}
+"""Where the records of each class are kept."""
+
+
+def table_of(kind: type[R]) -> Table[R]:
+    """The table of a class of records."""
+    return _TABLES[kind]
+
+
+def key_in(kind: RecordKind, record: Any) -> Hashable:
+    """The key of *record* in its table: one value alone, several as a tuple."""
+    key = kind.key_of(record)
+    return key if key[1:] else key[0]
+
+
+ACCOUNTS = table_of(Account)
+KEYS = table_of(ApiKey)
+SESSIONS = table_of(Session)
+LOGINS = table_of(Login)
+WORKFLOWS = table_of(Workflow)
+DEFINITIONS = table_of(DefinitionSnapshot)
+SHARES = table_of(Share)
+EXECUTIONS = table_of(Execution)
+APPROVALS = table_of(Approval)
+ARTIFACTS = table_of(Artifact)
+CALLBACKS = table_of(Callback)
+WEBHOOKS = table_of(Webhook)
+TALLIES = table_of(Tally)
+DELIVERIES = table_of(Delivery)
+TRIGGERS = table_of(Trigger)
+TIMERS = table_of(Timer)
+REPLAYS = table_of(Replay)
+
+# What is no record: logs, and what the store itself knows of executions and accounts.
+LEASES = Table[EpochMs]("lease")
+SERVED = Table[EpochMs]("served")
+LIMITS = Table[int]("limit")
+EVENTS = Table[tuple[Event, ...]]("event")
+LOGS = Table[tuple[Event, ...]]("log")
+AUDIT = Table[ChainedEntry]("audit")
+CHAIN = Table[AuditChain]("audit chain")
+
+FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+
+
+def audit_chain(overlay: Overlay) -> AuditChain:
+    """The one chain of a store in memory."""
+    return overlay.get(CHAIN, "") or AuditChain("memory", BEGINNING, BEGINNING)
 
 
 class UnitOfWork:
     """Where a unit reads and collects. Each read passes the gate, as it would travel."""
 
-    __slots__ = ("_disk", "_gate", "changes", "overlay")
+    __slots__ = ("_disk", "_gate", "changes", "ended", "overlay")
 
-    def __init__(self, disk: Disk, gate: Gate) -> None:
+    def __init__(self, disk: Disk, gate: Gate, ended: Collection[str] = ()) -> None:
         self._disk = disk
         self._gate = gate
+        self.ended = ended  # workers of which is known that their process has died
         self.overlay = Overlay(disk)
         self.changes: list[Change] = []
 
@@ -69,23 +100,20 @@ class UnitOfWork:
         )
         return ", ".join(changed)
 
-    async def one(self, kind: Kind[R], key: Hashable) -> R | None:
+    async def one(self, kind: Table[R], key: Hashable) -> R | None:
         return await self._gate(kind.name, key, lambda: self.overlay.get(kind, key))
 
-    async def select(self, kind: Kind[R], holds: Callable[[R], bool]) -> list[R]:
+    async def select(self, kind: Table[R], holds: Callable[[R], bool]) -> list[R]:
         return await self._gate(
             kind.name, "*", lambda: [one for one in self.overlay.all(kind) if holds(one)]
         )
 
-    async def first(self, kind: Kind[R], holds: Callable[[R], bool]) -> R | None:
+    async def first(self, kind: Table[R], holds: Callable[[R], bool]) -> R | None:
         return next(iter(await self.select(kind, holds)), None)
 
     def collect(self, change: Change) -> None:
         change(self.overlay)
         self.changes.append(change)
-
-    def put(self, kind: Kind[V], key: Hashable, record: V) -> None:
-        self.collect(lambda overlay: overlay.put(kind, key, record))
 
     async def commit(self) -> None:
         """Carry out everything that was collected, or raise `Stale` and change nothing."""

@@ -1,19 +1,28 @@
 """
-Reading and collecting records: one Protocol per kind.
+What a store keeps: `RECORDS`, one row for each kind of record, and the named queries.
 
-Readers are `async` because a store may have to travel; writers are plain calls because they
-only collect: nothing is stored before `Unit.commit`. Inside a unit, a read sees what the same
-unit has put. Records are frozen, so a store may hand out the same object twice.
+**Records.** Every kind is stored in the same way, so there is nothing to say about a kind but its
+row: the key, what must be unique, what is deleted with it. `View.get` reads one by its key and
+`Unit.put` stores one; no kind has methods of its own for that. The contract suite, the comparison
+and the stores of this project iterate over `RECORDS`, so a new kind is a record, a row here, its
+queries and, for a SQL store, a migration.
 
-`put` is compare-and-set: version 0 means "must be new", n means "the stored version must be
-n". The stored copy's version is one higher; the record given stays as it is. The loser of a
-race gets `Stale` from `commit` at the latest (a later read of its unit may say so, too), and
-nothing of its unit is visible. One unit may put a record several times: each further `put`
-starts from the version that the read after a `put` shows.
+**Compare-and-set.** A record carries its `version`: 0 means "must be new", n means "the stored
+version must be n". The stored copy's version is one higher; the record that was given stays as it
+is. The loser of a race gets `Stale` from `commit` at the latest (a later read of its unit may say
+so, too), and nothing of its unit is visible. One unit may put a record several times: each further
+`put` starts from the version that a read after the previous one shows.
+
+**Queries** answer what a key cannot: lists, what is due, what belongs to what. Inside a unit they
+see what the same unit has put. They are grouped by subject, read only, and the same for a view and
+a unit. Records are frozen, so a store may hand out the same object twice.
+
+**Logs** (`Event`, `AuditEntry`) are appended and never change; tallies and deliveries are counted
+and added without compare-and-set, so units never collide over them. See `store.Unit`.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import frozen
 
@@ -30,12 +39,53 @@ from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.time import EpochMs
 
+Owned = tuple[tuple[type[Any], str], ...]
 
-class AccountsView(Protocol):
-    async def get(self, id: str) -> Account | None: ...
-    async def some(self, ids: Collection[str]) -> Sequence[Account]:
-        """Those of *ids* that are there, by id, in one question."""
 
+@frozen
+class RecordKind:
+    """
+    One kind of record.
+
+    *name*: what `Stale` and people call it. *key*: the fields that identify it. *unique*: fields
+    that together no two records may share; a second one makes `commit` raise `Stale`. *owns*:
+    kinds that are deleted with it, each with the field that names the owner.
+    """
+
+    name: str
+    type: type[Any]
+    key: tuple[str, ...] = ("id",)
+    unique: tuple[str, ...] = ()
+    owns: Owned = ()
+
+    def key_of(self, record: Any) -> tuple[Any, ...]:
+        """The values of the key."""
+        return tuple(getattr(record, name) for name in self.key)
+
+
+RECORDS = (
+    RecordKind("account", Account, unique=("email",)),
+    RecordKind("key", ApiKey),
+    RecordKind("session", Session),
+    RecordKind("login", Login),
+    RecordKind("workflow", Workflow, unique=("owner_id", "name"), owns=((Share, "workflow_id"),)),
+    RecordKind("definition", DefinitionSnapshot, key=("workflow_id", "revision")),
+    RecordKind("share", Share, key=("workflow_id", "account_id")),
+    RecordKind("execution", Execution),
+    RecordKind("approval", Approval),
+    RecordKind("artifact", Artifact),
+    RecordKind("callback", Callback),
+    RecordKind("webhook", Webhook, owns=((Tally, "webhook_id"), (Delivery, "webhook_id"))),
+    RecordKind("trigger", Trigger, owns=((Timer, "trigger_id"),)),
+    RecordKind("timer", Timer),
+    RecordKind("replay", Replay, key=("scope", "key")),
+)
+"""Every kind of record that is read by its key and stored by its version."""
+
+KIND_OF = {kind.type: kind for kind in RECORDS}
+
+
+class AccountQueries(Protocol):
     async def by_email(self, email: str) -> Account | None:
         """The account with that email (compared in lower case)."""
 
@@ -43,46 +93,17 @@ class AccountsView(Protocol):
         """All accounts, newest first."""
 
 
-class Accounts(AccountsView, Protocol):
-    def put(self, record: Account) -> None:
-        """Store. An email that another account has makes `commit` raise `Stale`."""
-
-
-class KeysView(Protocol):
-    async def get(self, id: str) -> ApiKey | None: ...
-    async def some(self, ids: Collection[str]) -> Sequence[ApiKey]:
-        """Those of *ids* that are there, by id, in one question."""
-
+class KeyQueries(Protocol):
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         """All keys of an account, newest first."""
 
 
-class Keys(KeysView, Protocol):
-    def put(self, record: ApiKey) -> None: ...
-
-
-class SessionsView(Protocol):
-    async def get(self, id: str) -> Session | None: ...
+class SessionQueries(Protocol):
     async def of_account(self, account_id: str) -> Sequence[Session]:
         """All sessions of an account that are still stored, ended ones too, newest first."""
 
 
-class Sessions(SessionsView, Protocol):
-    def put(self, record: Session) -> None: ...
-    def delete(self, id: str) -> None: ...
-
-
-class LoginsView(Protocol):
-    async def get(self, id: str) -> Login | None: ...
-
-
-class Logins(LoginsView, Protocol):
-    def put(self, record: Login) -> None: ...
-    def delete(self, id: str) -> None: ...
-
-
-class WorkflowsView(Protocol):
-    async def get(self, id: str) -> Workflow | None: ...
+class WorkflowQueries(Protocol):
     async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
         """Workflows the account owns or has any share of, by name, then id."""
@@ -91,33 +112,13 @@ class WorkflowsView(Protocol):
         """All workflows, by name, then id."""
 
 
-class Workflows(WorkflowsView, Protocol):
-    def put(self, record: Workflow) -> None:
-        """Store. A name that the owner uses elsewhere makes `commit` raise `Stale`."""
-
-    def delete(self, record: Workflow) -> None:
-        """Delete it and its shares (compare-and-set). Definition snapshots stay."""
-
-
-class DefinitionsView(Protocol):
-    async def get(self, workflow_id: str, revision: int) -> DefinitionSnapshot | None: ...
+class DefinitionQueries(Protocol):
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         """Every workflow's current one, and those of open executions; by workflow, revision."""
 
 
-class Definitions(DefinitionsView, Protocol):
-    def put(self, record: DefinitionSnapshot) -> None:
-        """Store a new snapshot; snapshots never change."""
-
-
-class SharesView(Protocol):
-    async def get(self, workflow_id: str, account_id: str) -> Share | None: ...
+class ShareQueries(Protocol):
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]: ...
-
-
-class Shares(SharesView, Protocol):
-    def put(self, record: Share) -> None: ...
-    def delete(self, workflow_id: str, account_id: str) -> None: ...
 
 
 @frozen
@@ -139,8 +140,7 @@ class ExecutionFilter:
     oldest_first: bool = False
 
 
-class ExecutionsView(Protocol):
-    async def get(self, id: str) -> Execution | None: ...
+class ExecutionQueries(Protocol):
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
         Newest first, unless `where` says otherwise. So that a page stays small whatever went
@@ -161,7 +161,7 @@ class ExecutionsView(Protocol):
     async def next_due(self) -> EpochMs | None:
         """
         The earliest `due_at` of an execution that nobody holds and `Store.claim` may give. Those
-        that wait in their lane may be left out.
+        that wait in their concurrency group may be left out.
         """
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
@@ -169,27 +169,6 @@ class ExecutionsView(Protocol):
 
     async def redriven_as(self, id: str) -> str | None:
         """The execution with that `redrive_of`; of several the one that was accepted last."""
-
-
-class Executions(ExecutionsView, Protocol):
-    def put(self, record: Execution) -> None:
-        """
-        Store head and step results. `worker`, `fence`: as in the record; when `worker` is
-        None the lease is gone. The lease's end is the store's own, see `Store.claim`.
-        """
-
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
-        """
-        `commit` raises `Stale` unless *record*'s worker still holds it then and is gone: its
-        lease is over at *now*, or its process has ended. A lease that was extended after
-        `abandoned` was read keeps the execution, although `extend` changes no version.
-        """
-
-    def purge(self, *ids: str) -> None:
-        """
-        Delete it with its events, approvals, callback and artifact records. Files are the
-        caller's.
-        """
 
 
 @frozen
@@ -215,8 +194,7 @@ class ApprovalFilter:
     oldest_first: bool = False
 
 
-class ApprovalsView(Protocol):
-    async def get(self, id: str) -> Approval | None: ...
+class ApprovalQueries(Protocol):
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[Approval]:
         """Newest first, unless `where` says otherwise."""
 
@@ -233,22 +211,12 @@ class ApprovalsView(Protocol):
         """The earliest `expires_at` or `remind_at` of a PENDING approval."""
 
 
-class Approvals(ApprovalsView, Protocol):
-    def put(self, record: Approval) -> None: ...
-
-
-class ArtifactsView(Protocol):
-    async def get(self, id: str) -> Artifact | None: ...
+class ArtifactQueries(Protocol):
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         """Newest first."""
 
 
-class Artifacts(ArtifactsView, Protocol):
-    def put(self, record: Artifact) -> None: ...
-
-
-class CallbacksView(Protocol):
-    async def get(self, id: str) -> Callback | None: ...
+class CallbackQueries(Protocol):
     async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
         """Those with `due_at` at or before *now*, earliest first."""
 
@@ -256,12 +224,7 @@ class CallbacksView(Protocol):
         """The earliest `due_at`."""
 
 
-class Callbacks(CallbacksView, Protocol):
-    def put(self, record: Callback) -> None: ...
-
-
-class WebhooksView(Protocol):
-    async def get(self, id: str) -> Webhook | None: ...
+class WebhookQueries(Protocol):
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         """Newest first; None: of all owners."""
 
@@ -278,23 +241,7 @@ class WebhooksView(Protocol):
         """The last ones, newest first."""
 
 
-class Webhooks(WebhooksView, Protocol):
-    def put(self, record: Webhook) -> None: ...
-    def delete(self, record: Webhook) -> None:
-        """Delete it, its tallies and its deliveries (compare-and-set)."""
-
-    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        """Count one answer. Adds without compare-and-set: units never collide over it."""
-
-    def deliver(self, record: Delivery) -> None:
-        """
-        Add a delivery (its id is new). Of each webhook the newest `DELIVERIES_KEPT` by id stay of
-        those that are `authenticated`, and as many of the others. Units never collide over it.
-        """
-
-
-class TriggersView(Protocol):
-    async def get(self, id: str) -> Trigger | None: ...
+class TriggerQueries(Protocol):
     async def list(self, page: PageRequest) -> Page[Trigger]:
         """All triggers, newest first."""
 
@@ -305,39 +252,15 @@ class TriggersView(Protocol):
         """The triggers whose `watches` is one of *keys*, oldest first."""
 
 
-class Triggers(TriggersView, Protocol):
-    def put(self, record: Trigger) -> None: ...
-    def delete(self, record: Trigger) -> None:
-        """Delete it and its timers (compare-and-set)."""
+class GroupQueries(Protocol):
+    async def unfinished(self, group: str) -> int:
+        """How many executions of *group* have not ended, those that wait included."""
 
-
-class LanesView(Protocol):
-    async def unfinished(self, lane: str) -> int:
-        """How many executions of *lane* have not ended, those that wait included."""
-
-    async def held(self, lane: str) -> int:
+    async def held(self, group: str) -> int:
         """How many of them were taken by a worker, if only once."""
 
 
-class Lanes(LanesView, Protocol):
-    """
-    Executions of one lane run at once up to the limit of their workflow; see `Store.claim`.
-
-    Places are counted from the executions themselves, so that none can be lost.
-    """
-
-    def limit(self, workflow_id: str, at_once: int | None) -> None:
-        """From this unit on so many of each lane of the workflow run at once (None: all)."""
-
-    def require_room(self, lane: str, at_once: int) -> None:
-        """
-        `commit` raises `Stale` where, after what this unit has collected so far, *at_once*
-        executions of *lane* or more have not ended: of racing units only as many commit as fit.
-        """
-
-
-class TimersView(Protocol):
-    async def get(self, id: str) -> Timer | None: ...
+class TimerQueries(Protocol):
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
         """Timers with `due_at` at or before *now*, oldest first."""
 
@@ -348,32 +271,12 @@ class TimersView(Protocol):
         """The earliest `due_at` of one trigger's timers."""
 
 
-class Timers(TimersView, Protocol):
-    def put(self, record: Timer) -> None: ...
-    def delete(self, record: Timer) -> None:
-        """Delete it (compare-and-set): of two units that consume a timer, one commits."""
-
-
-class ReplaysView(Protocol):
-    async def get(self, scope: str, key: str) -> Replay | None: ...
-
-
-class Replays(ReplaysView, Protocol):
-    def put(self, record: Replay) -> None:
-        """Store. Version 0 may replace a record older than 24 h; else it must be new."""
-
-
-class EventsView(Protocol):
+class EventQueries(Protocol):
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         """Events with a number above *after*, in order."""
 
 
-class Events(EventsView, Protocol):
-    def append(self, event: Event) -> None:
-        """Add an event. A number that exists already makes `commit` raise `Stale`."""
-
-
-class AuditView(Protocol):
+class AuditQueries(Protocol):
     """
     Entries in a chain: each carries the hash of the one that was committed before it, by
     whichever process. See `rules.audit.chain`. AL-1.
@@ -390,11 +293,3 @@ class AuditView(Protocol):
 
     async def of_execution(self, execution_id: str) -> Sequence[ChainedEntry]:
         """The entries with that `execution_id`, in order."""
-
-
-class Audit(AuditView, Protocol):
-    def append(self, entry: AuditEntry, record: str | None = None) -> None:
-        """
-        Add an entry at the end of the chain; an id that exists already makes `commit` raise
-        `Stale`. *record*: canonical JSON to keep with it, whose hash is in the entry. AL-3.
-        """

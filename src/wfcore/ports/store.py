@@ -1,107 +1,145 @@
 """The store: units of work, views, claims. See `records` for what they hold."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import frozen
 
+from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
+from wfcore.model.webhook import Delivery
 from wfcore.ports import records
 from wfcore.time import HOUR, DurationMs, EpochMs
 
+R = TypeVar("R")
+Q = TypeVar("Q", covariant=True)
+
 
 class View(Protocol):
-    """A read-only look at the store. Never waits for a writer."""
+    """
+    A look at the store: records by their keys, and the queries of each subject.
+
+    Read only where it comes from `Store.view`, which never waits for a writer; a `Unit` is one as
+    well, and then also sees what it has put itself.
+    """
+
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        """The record of that kind (see `records.RECORDS`) under *key*."""
+
+    async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
+        """Those of *ids* that are there, by id, in one question. For kinds whose key is `id`."""
 
     @property
-    def accounts(self) -> records.AccountsView: ...
+    def accounts(self) -> records.AccountQueries: ...
     @property
-    def keys(self) -> records.KeysView: ...
+    def keys(self) -> records.KeyQueries: ...
     @property
-    def sessions(self) -> records.SessionsView: ...
+    def sessions(self) -> records.SessionQueries: ...
     @property
-    def logins(self) -> records.LoginsView: ...
+    def workflows(self) -> records.WorkflowQueries: ...
     @property
-    def workflows(self) -> records.WorkflowsView: ...
+    def definitions(self) -> records.DefinitionQueries: ...
     @property
-    def definitions(self) -> records.DefinitionsView: ...
+    def shares(self) -> records.ShareQueries: ...
     @property
-    def shares(self) -> records.SharesView: ...
+    def executions(self) -> records.ExecutionQueries: ...
     @property
-    def executions(self) -> records.ExecutionsView: ...
+    def approvals(self) -> records.ApprovalQueries: ...
     @property
-    def approvals(self) -> records.ApprovalsView: ...
+    def artifacts(self) -> records.ArtifactQueries: ...
     @property
-    def artifacts(self) -> records.ArtifactsView: ...
+    def callbacks(self) -> records.CallbackQueries: ...
     @property
-    def callbacks(self) -> records.CallbacksView: ...
+    def webhooks(self) -> records.WebhookQueries: ...
     @property
-    def webhooks(self) -> records.WebhooksView: ...
+    def groups(self) -> records.GroupQueries: ...
     @property
-    def lanes(self) -> records.LanesView: ...
+    def triggers(self) -> records.TriggerQueries: ...
     @property
-    def triggers(self) -> records.TriggersView: ...
+    def timers(self) -> records.TimerQueries: ...
     @property
-    def timers(self) -> records.TimersView: ...
+    def events(self) -> records.EventQueries: ...
     @property
-    def replays(self) -> records.ReplaysView: ...
-    @property
-    def events(self) -> records.EventsView: ...
-    @property
-    def logs(self) -> records.EventsView:
+    def logs(self) -> records.EventQueries:
         """Output lines that nobody followed, by numbers of their own that may have gaps. EX-28."""
 
     @property
-    def audit(self) -> records.AuditView: ...
+    def audit(self) -> records.AuditQueries: ...
 
 
-class Unit(Protocol):
+class Unit(View, Protocol):
     """
     One unit of work: reads, collected writes, one `commit`.
 
-    Leaving without `commit` leaves no trace. After `commit` returned, everything is durable
-    (a power cut does not undo it). A cancelled `commit` has happened wholly or not at all.
+    Reads are `async` because a store may have to travel; writes are plain calls because they only
+    collect. Leaving without `commit` leaves no trace. After `commit` returned, everything is
+    durable (a power cut does not undo it). A cancelled `commit` has happened wholly or not at all.
     """
 
-    @property
-    def accounts(self) -> records.Accounts: ...
-    @property
-    def keys(self) -> records.Keys: ...
-    @property
-    def sessions(self) -> records.Sessions: ...
-    @property
-    def logins(self) -> records.Logins: ...
-    @property
-    def workflows(self) -> records.Workflows: ...
-    @property
-    def definitions(self) -> records.Definitions: ...
-    @property
-    def shares(self) -> records.Shares: ...
-    @property
-    def executions(self) -> records.Executions: ...
-    @property
-    def approvals(self) -> records.Approvals: ...
-    @property
-    def artifacts(self) -> records.Artifacts: ...
-    @property
-    def callbacks(self) -> records.Callbacks: ...
-    @property
-    def webhooks(self) -> records.Webhooks: ...
-    @property
-    def lanes(self) -> records.Lanes: ...
-    @property
-    def triggers(self) -> records.Triggers: ...
-    @property
-    def timers(self) -> records.Timers: ...
-    @property
-    def replays(self) -> records.Replays: ...
-    @property
-    def events(self) -> records.Events: ...
-    @property
-    def logs(self) -> records.Events: ...
-    @property
-    def audit(self) -> records.Audit: ...
+    def put(self, record: Any) -> None:
+        """
+        Store a record of a kind of `RECORDS`, comparing its version.
+
+        An `Execution`: `worker` and `fence` as in the record; when `worker` is None the lease is
+        gone. The lease's end is the store's own, see `Store.claim`. A `Replay` of version 0 may
+        also replace one that is older than 24 h.
+        """
+
+    def delete(self, record: Any) -> None:
+        """
+        Delete a record, comparing its version, with what its kind `owns`: of two units that
+        delete the same record, one commits.
+        """
+
+    def discard(self, kind: type[Any], *key: str) -> None:
+        """Delete the record under *key*, whatever its version. For kinds that own nothing."""
+
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        """
+        Add an entry to a log. An event's number, or an audit entry's id, that exists already makes
+        `commit` raise `Stale`.
+
+        An audit entry goes to the end of the chain; *record*: canonical JSON to keep with it,
+        whose hash is in the entry. AL-3.
+        """
+
+    def log(self, line: Event) -> None:
+        """Add output lines (see `View.logs`). A number that exists already is `Stale`."""
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        """Count one answer of a webhook. Units never collide over it."""
+
+    def deliver(self, record: Delivery) -> None:
+        """
+        Add a delivery (its id is new). Of each webhook the newest `DELIVERIES_KEPT` by id stay of
+        those that are `authenticated`, and as many of the others. Units never collide over it.
+        """
+
+    def purge(self, *ids: str) -> None:
+        """
+        Delete executions with their events, approvals, callbacks and artifact records. Files are
+        the caller's.
+        """
+
+    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+        """
+        `commit` raises `Stale` unless *record*'s worker still holds it then and is gone: its
+        lease is over at *now*, or its process has ended. A lease that was extended after
+        `abandoned` was read keeps the execution, although `extend` changes no version.
+        """
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        """
+        From this unit on so many of each concurrency group of the workflow run at once (None:
+        all); see `Store.claim`. Slots are counted from the executions, so that none can be lost.
+        """
+
+    def require_room(self, group: str, at_once: int) -> None:
+        """
+        `commit` raises `Stale` where, after what this unit has collected so far, *at_once*
+        executions of *group* or more have not ended: of racing units only as many commit as fit.
+        """
 
     async def commit(self) -> None:
         """
@@ -112,6 +150,22 @@ class Unit(Protocol):
             StoreUnavailable: the store cannot write now, and nothing was stored; or its
                 answer got lost, and everything was. Who tries again must find out which.
         """
+
+
+class queries(Generic[Q]):
+    """
+    For authors of stores: an attribute of a unit that holds the queries of one subject,
+
+        accounts = queries(Accounts)
+
+    made by the class over whatever the unit keeps in `_unit`.
+    """
+
+    def __init__(self, make: Callable[[Any], Q]) -> None:
+        self._make = make
+
+    def __get__(self, unit: Any, owner: type | None = None) -> Q:
+        return self._make(unit._unit)
 
 
 @frozen
@@ -169,9 +223,10 @@ class Store(Protocol):
         leased *until*.
         Of racing workers exactly one gets each execution.
 
-        One with a `lane` that nobody has taken yet (`fence` 0) waits while as many of its lane
-        as its workflow's limit says were taken and have not ended; within a lane the earliest
-        `due_at`, then the smallest id comes first. It does not keep any other from being taken.
+        One with a `lane` (its concurrency group) that nobody has taken yet (`fence` 0) waits while
+        as many of that group as its workflow's limit says were taken and have not ended; within a
+        group the earliest `due_at`, then the smallest id comes first. It does not keep any other
+        from being taken.
         """
 
     async def extend(

@@ -37,7 +37,7 @@ async def read_artifact(
     """One artifact of that execution. Raises `NotFound`."""
     async with services.store.view() as view:
         await execution_for(view, who, execution_id)
-        return _of(await view.artifacts.get(artifact_id), execution_id)
+        return _of(await view.get(Artifact, artifact_id), execution_id)
 
 
 def link(services: Services, artifact: Artifact) -> Link:
@@ -58,7 +58,7 @@ async def linked_artifact(
     if not download_fits(services.signing_key, artifact_id, given.expires, given.signature, now):
         raise Unauthenticated(AuthReason.SIGNATURE_MISMATCH)
     async with services.store.view() as view:
-        return _of(await view.artifacts.get(artifact_id), execution_id)
+        return _of(await view.get(Artifact, artifact_id), execution_id)
 
 
 def _of(artifact: Artifact | None, execution_id: str) -> Artifact:

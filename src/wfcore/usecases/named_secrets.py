@@ -34,7 +34,7 @@ async def delete_secret(
 async def list_secrets(services: Services, account_id: str) -> Sequence[NamedSecret]:
     """The secrets of an account by name; nobody is to show their values. Raises `NotFound`."""
     async with services.store.view() as view:
-        account = await view.accounts.get(account_id)
+        account = await view.get(Account, account_id)
     if account is None:
         raise NotFound("Account")
     return account.secrets
@@ -50,9 +50,9 @@ async def _change(
     origin: Origin,
 ) -> None:
     async with services.store.unit() as unit:
-        account = await unit.accounts.get(account_id)
+        account = await unit.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
-        unit.accounts.put(change(account))
+        unit.put(change(account))
         note(services, unit, event, None, account_id, origin, {"name": name})
         await unit.commit()

@@ -39,16 +39,16 @@ async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcom
 
     The outcome with the hints that follow from what was collected.
     """
-    unit.executions.put(outcome.record)
+    unit.put(outcome.record)
     for event in outcome.events:
-        unit.events.append(event)
+        unit.append(event)
     hints: list[Effect] = []
     for effect in outcome.effects:
         match effect:
             case OpenApproval(approval):
-                unit.approvals.put(approval)
+                unit.put(approval)
             case CallBack(callback):
-                unit.callbacks.put(callback)
+                unit.put(callback)
             case WithdrawApprovals(_, ids):
                 await _withdraw(unit, outcome.record, ids, now)
             case SetTimers():
@@ -66,7 +66,7 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
     """Completion and timers are one unit: no completion can be lost, none counts twice. CH-1."""
     timers = timers_after(run, await unit.triggers.watching(keys_of(run)))
     for timer in timers:
-        unit.timers.put(timer)
+        unit.put(timer)
     return (DeadlineSet(),) if timers else ()
 
 
@@ -77,14 +77,14 @@ async def _withdraw(unit: Unit, run: Execution, ids: tuple[str, ...] | None, now
     for approval in await unit.approvals.of_execution(run.id):
         meant = ids is None or approval.id in ids
         if meant and approval.status is ApprovalStatus.PENDING:
-            unit.approvals.put(decide(approval, Withdraw(), BY_END, now).record)
+            unit.put(decide(approval, Withdraw(), BY_END, now).record)
 
 
 async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
     """Nobody waits for them any more: they end, and what they have started with them. FL-6."""
     hints: list[Effect] = []
     for id in ids:
-        child = await unit.executions.get(id)
+        child = await unit.get(Execution, id)
         if child is not None and EXECUTION.allows(child.status, ParentEnded):
             ended = await stage(unit, advance(child, ParentEnded(), now), now)
             hints += (LogGrew(id), *ended.effects)
@@ -95,7 +95,7 @@ async def _tell_parent(
     unit: Unit, parent_id: str, child: Execution, now: EpochMs
 ) -> Sequence[Effect]:
     """The step that started an execution learns of its end in the same unit. FL-6."""
-    parent = await unit.executions.get(parent_id)
+    parent = await unit.get(Execution, parent_id)
     if parent is None or not waits_for(parent, child.id, child.parent_step):
         return ()
     told = await stage(unit, advance(parent, child_end(child), now), now)

@@ -17,7 +17,7 @@ from adapters_runtime.expressions.scope import as_text
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import SystemClock, SystemIds
 from kit.bugs.catching import Bug, patched, promise
-from wfcore.model.execution import ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.ports.models import Answer
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.execution import interruption
@@ -97,7 +97,7 @@ async def nothing(*_: Any) -> None: ...
 
 async def any_fence(unit: Any, lease: Any) -> Any:
     """Whoever comes back late may write all the same, as if nothing had been."""
-    run = await unit.executions.get(lease.execution_id)
+    run = await unit.get(Execution, lease.execution_id)
     going = {name: evolve(one, status=RUNNING) for name, one in run.step_results.items()}
     return evolve(run, status=ExecutionStatus.RUNNING, step_results=going)
 

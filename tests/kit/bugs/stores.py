@@ -10,15 +10,17 @@ from attrs import evolve
 
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sqlite import claims
-from adapters_store.sqlite import runs as sql_runs
 from adapters_store.sqlite import writer as sql_writer
+from adapters_store.sqlite import writes as sql_writes
 from adapters_store.sqlite.store import SqliteStore
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
-from wfcore.memory import counters, records, runs
+from wfcore.memory import counters, runs, writes
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, UnitOfWork
+from wfcore.model.access import Account
+from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
 from wfcore.testing.fakes_running import DictFiles
@@ -72,8 +74,14 @@ def collect_blindly(self: UnitOfWork, change: Any) -> None:
     self.changes.append(change)
 
 
-def account_again(self: Any, record: Any) -> None:
-    self.unit.put(ACCOUNTS, record.id, record)
+def account_again(record: Any) -> Any:
+    """An email that another account has is no obstacle."""
+    if not isinstance(record, Account):
+        return PUT(record)
+    return lambda overlay: overlay.put(ACCOUNTS, record.id, record)
+
+
+PUT = writes.put
 
 
 async def due_after(self: Any, now: Any, limit: int) -> Any:
@@ -118,32 +126,37 @@ class Blind(Counter):  # type: ignore[type-arg]
         return 0
 
 
-def put_with_worker(self: Any, record: Any) -> None:
+def put_with_worker(record: Any) -> Any:
     """A place that was given back stays taken."""
-    stored = self.unit.overlay.get(EXECUTIONS, record.id)
-    if record.worker is None and stored is not None:
-        record = evolve(record, worker=stored.worker)
-    PUT_RUN(self, record)
+
+    def change(overlay: Overlay) -> None:
+        stored = overlay.get(EXECUTIONS, record.id) if isinstance(record, Execution) else None
+        held = stored is not None and record.worker is None
+        PUT(evolve(record, worker=stored.worker) if held and stored else record)(overlay)
+
+    return change
 
 
-PUT_RUN = runs.Executions.put
-
-
-def require_no_end(self: Any, record: Any, now: Any) -> None:
+def require_no_end(*_: Any) -> Any:
     """Whether the lease is still over is not looked at."""
+    return lambda overlay: None
 
 
-def purge_the_head(self: Any, id: str) -> None:
-    self.unit.collect(lambda overlay: overlay.set(EXECUTIONS, id, None))
+def purge_the_head(ids: Any) -> Any:
+    def change(overlay: Overlay) -> None:
+        for id in ids:
+            overlay.set(EXECUTIONS, id, None)
+
+    return change
 
 
-def append_over(self: Any, event: Any) -> None:
+def append_over(event: Any) -> Any:
     def change(overlay: Overlay) -> None:
         log = overlay.get(EVENTS, event.execution_id) or ()
         others = (one for one in log if one.number != event.number)
         overlay.set(EVENTS, event.execution_id, (*others, event))
 
-    self.unit.collect(change)
+    return change
 
 
 def perform_blindly(cursor: Any, units: Any) -> bool:
@@ -234,10 +247,10 @@ BUGS = (
         patched(UnitOfWork, "collect", collect_blindly),
         stores("test_a_unit_reads_its_own_writes_and_may_write_twice"),
     ),
-    Bug("an email is given twice", patched(records.Accounts, "put", account_again), stores(UNIQUE)),
+    Bug("an email is given twice", patched(writes, "put", account_again), stores(UNIQUE)),
     Bug(
         "an event number is given twice",
-        patched(runs.Events, "append", append_over),
+        patched(writes, "log_event", append_over),
         stores("test_an_event_number_is_given_once"),
     ),
     Bug(
@@ -267,12 +280,12 @@ BUGS = (
     ),
     Bug(
         "an extended lease is lost all the same",
-        patched(runs.Executions, "require_abandoned", require_no_end),
+        patched(writes, "require_abandoned", require_no_end),
         promise(StoreContract, EXTENDED, store=MemoryStore, another=beside),
     ),
     Bug(
         "an extended lease is lost all the same in SQLite",
-        patched(sql_runs.Executions, "require_abandoned", require_no_end),
+        patched(sql_writes, "require_abandoned", require_no_end),
         promise(StoreContract, EXTENDED, store=sqlite, another=sqlite),
     ),
     Bug(
@@ -302,17 +315,17 @@ BUGS = (
     ),
     Bug(
         "a slot is leaked",
-        patched(runs.Executions, "put", put_with_worker),
+        patched(writes, "put", put_with_worker),
         stores("test_releasing_frees_the_place"),
     ),
     Bug(
-        "more of a lane run at once than may",
-        patched(memory_store, "waiting_in_lanes", lambda *_: frozenset()),
+        "more of a concurrency group run at once than may",
+        patched(memory_store, "waiting_in_groups", lambda *_: frozenset()),
         stores("test_no_more_are_taken_than_the_limit_allows"),
     ),
     Bug(
         "a purge leaves the log",
-        patched(runs.Executions, "purge", purge_the_head),
+        patched(writes, "purge", purge_the_head),
         stores("test_purging_takes_all_that_belongs_to_an_execution"),
     ),
     Bug(

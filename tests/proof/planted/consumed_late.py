@@ -5,37 +5,32 @@ from typing import Any
 from attrs import define, field
 
 from proof import faults
-from wfcore.model.trigger import Trigger, TriggerSpec
+from wfcore.model.trigger import Timer, Trigger, TriggerSpec
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import firing
 
 
 @define
-class _Kept:
-    """What was asked of the timers of a unit, and not done."""
+class _Unit:
+    """A unit that notes what is to become of timers, and does not do it."""
 
-    timers: Any
+    unit: Any
     asked: list[tuple[str, Any]] = field(factory=list)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.timers, name)
+        return getattr(self.unit, name)
 
     def put(self, record: Any) -> None:
-        self.asked.append(("put", record))
+        self._note("put", record)
 
     def delete(self, record: Any) -> None:
-        self.asked.append(("delete", record))
+        self._note("delete", record)
 
-
-@define
-class _Unit:
-    """A unit with other timers."""
-
-    unit: Any
-    timers: _Kept
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.unit, name)
+    def _note(self, verb: str, record: Any) -> None:
+        if isinstance(record, Timer):
+            self.asked.append((verb, record))
+        else:
+            getattr(self.unit, verb)(record)
 
 
 def consume_late(kind: type[TriggerSpec]) -> None:
@@ -45,13 +40,13 @@ def consume_late(kind: type[TriggerSpec]) -> None:
     """
     faults.expect()
     consumed, fire = firing._consumed, firing._fire
-    kept: list[_Kept] = []
+    kept: list[_Unit] = []
 
     async def later(services: Services, unit: Any, timer: Any, trigger: Trigger, *more: Any) -> Any:
         if not isinstance(trigger.spec, kind):
             return await consumed(services, unit, timer, trigger, *more)
-        kept.append(_Kept(unit.timers))
-        return await consumed(services, _Unit(unit, kept[-1]), timer, trigger, *more)
+        kept.append(_Unit(unit))
+        return await consumed(services, kept[-1], timer, trigger, *more)
 
     async def start_first(services: Services, *args: Any) -> Any:
         fired = await fire(services, *args)
@@ -60,7 +55,7 @@ def consume_late(kind: type[TriggerSpec]) -> None:
                 faults.freeze("")
             async with services.store.unit() as unit:
                 for verb, record in kept.pop().asked:
-                    getattr(unit.timers, verb)(record)
+                    getattr(unit, verb)(record)
                 await unit.commit()
         return fired
 

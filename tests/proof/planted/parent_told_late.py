@@ -36,7 +36,7 @@ def plant() -> None:
         services: Services, parent_id: str, child: Execution, now: EpochMs
     ) -> None:
         async with services.store.unit() as unit:
-            parent = await unit.executions.get(parent_id)
+            parent = await unit.get(Execution, parent_id)
             if parent is not None and waits_for(parent, child.id, child.parent_step):
                 faults.freeze("")
             await tell(unit, parent_id, child, now)

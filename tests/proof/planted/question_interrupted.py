@@ -26,7 +26,7 @@ def plant() -> None:
     async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
         work = await complete(services, lease, *args, **more)
         async with services.store.view() as view:
-            run = await view.executions.get(lease.execution_id)
+            run = await view.get(Execution, lease.execution_id)
         if run is not None and run.asks and run.in_flight:
             faults.freeze("")
         return work

@@ -8,7 +8,7 @@ from wfcore.usecases.executions.worker import Lease
 
 def plant() -> None:
     async def leased(unit: Unit, lease: Lease) -> Execution:
-        run = await unit.executions.get(lease.execution_id)
+        run = await unit.get(Execution, lease.execution_id)
         assert run is not None
         return run
 

@@ -43,7 +43,7 @@ from wfcore.testing.comparison.model import (
 )
 from wfcore.testing.comparison.records import GOING, RECORDS, ids, moments, workers
 from wfcore.testing.comparison.requests import ASKS, Ask
-from wfcore.testing.contracts.keeping import REPOSITORY, collect
+from wfcore.testing.contracts.keeping import collect
 from wfcore.time import EpochMs
 
 UNTIL = EpochMs(NOW + 2)
@@ -148,23 +148,20 @@ class StoreComparison(RuleBasedStateMachine):
         """Delete what is deleted by its key, or by the version that the unit sees; or purge."""
         self._begin(unit)
         kind, key = type(record), key_of(record)
-        repository = REPOSITORY[kind]
         if kind is Execution:
-            self._collect(unit, Purge(*key), lambda kept: kept.executions.purge(*key))
+            self._collect(unit, Purge(*key), lambda kept: kept.purge(*key))
         elif kind in (Session, Login, Share):
-            change = Delete(kind, key)
-            self._collect(unit, change, lambda kept: getattr(kept, repository).delete(*key))
+            self._collect(unit, Delete(kind, key), lambda kept: kept.discard(kind, *key))
         elif kind in COMPARED:
             gone = evolve(record, version=self._version(unit, record, "seen"))
-            change = Delete(kind, key, gone.version)
-            self._collect(unit, change, lambda kept: getattr(kept, repository).delete(gone))
+            self._collect(unit, Delete(kind, key, gone.version), lambda kept: kept.delete(gone))
 
     @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
     def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
         """Count an answer."""
         self._begin(unit)
         said = (webhook, "2023-11-14", status, at)
-        self._collect(unit, Count(*said), lambda kept: kept.webhooks.tally(*said))
+        self._collect(unit, Count(*said), lambda kept: kept.tally(*said))
 
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, ask=ASKS)

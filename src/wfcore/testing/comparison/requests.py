@@ -27,7 +27,6 @@ from wfcore.testing.comparison.records import (
     pages_by_name,
     runs,
 )
-from wfcore.testing.contracts.keeping import REPOSITORY
 from wfcore.time import EpochMs
 
 
@@ -62,10 +61,9 @@ def _asks(
 
 def _gets() -> st.SearchStrategy[Ask]:
     def get(kind: type, *keys: st.SearchStrategy[str]) -> st.SearchStrategy[Ask]:
-        name = REPOSITORY[kind]
         return _asks(
-            f"{name}.get",
-            lambda view, *key: getattr(view, name).get(*key),
+            f"get {kind.__name__}",
+            lambda view, *key: view.get(kind, *key),
             lambda state, *key: state.get(kind, *key),
             *keys,
         )

@@ -71,7 +71,7 @@ class AuditContract:
         with pytest.raises(Stale):
             await keep(store, make.audit_entry("aud_2"), make.audit_entry("aud_1"))
         async with store.unit() as unit:
-            unit.audit.append(make.audit_entry("aud_3"))
+            unit.append(make.audit_entry("aud_3"))
             assert ids(await unit.audit.list(NEVER, None, 9)) == ["aud_1", "aud_3"]
             assert names(await unit.audit.chained(0, 9)) == ["aud_1", "aud_3"]
         await keep(store, make.audit_entry("aud_4"))
@@ -89,8 +89,8 @@ class AuditContract:
         """AL-3: as long as the entry, and as it was given."""
         text = '{"rows":[1,2]}'
         async with store.unit() as unit:
-            unit.audit.append(make.audit_entry("aud_1", record_hash=digest(text)), text)
-            unit.audit.append(make.audit_entry("aud_2"))
+            unit.append(make.audit_entry("aud_1", record_hash=digest(text)), text)
+            unit.append(make.audit_entry("aud_2"))
             await unit.commit()
         assert [entry.record for entry in await sound(store)] == [text, None]
 

@@ -7,7 +7,11 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale
+from wfcore.model.access import Login, Session
+from wfcore.model.approval import Approval
+from wfcore.model.callback import Callback
 from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.replay import Replay
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -22,7 +26,7 @@ MANY = Slots(places=1_000)
 async def read(store: Store, id: str) -> Execution:
     """The stored execution."""
     async with store.view() as view:
-        run = await view.executions.get(id)
+        run = await view.get(Execution, id)
     assert run is not None
     return run
 
@@ -212,10 +216,10 @@ class ClaimContract:
         after = EpochMs(UNTIL + 1)
         async with another.unit() as kept, another.unit() as gone, another.unit() as alike:
             for unit, id in ((kept, "e1"), (gone, "e2"), (alike, "e2")):
-                run = await unit.executions.get(id)
+                run = await unit.get(Execution, id)
                 assert run is not None
-                unit.executions.require_abandoned(run, after)
-                unit.executions.put(evolve(run, worker=None, due_at=NOW))
+                unit.require_abandoned(run, after)
+                unit.put(evolve(run, worker=None, due_at=NOW))
             assert await store.extend("w1", ("e1",), EpochMs(after + 10)) == {"e1": None}
             await gone.commit()
             for unit in (kept, alike):
@@ -228,7 +232,7 @@ class ClaimContract:
         """A requirement that rests on a worker that let go meanwhile is `Stale`."""
         await keep(store, make.execution())
         async with store.unit() as unit:
-            unit.executions.require_abandoned(await read(store, "exec_1"), EpochMs(UNTIL + 1))
+            unit.require_abandoned(await read(store, "exec_1"), EpochMs(UNTIL + 1))
             with pytest.raises(Stale):
                 await unit.commit()
 
@@ -279,18 +283,18 @@ class ClaimContract:
                 make.callback(id),
             )
         async with store.unit() as unit:
-            unit.executions.purge("e1")
-            unit.executions.purge("unknown")
-            assert await unit.executions.get("e1") is None
+            unit.purge("e1")
+            unit.purge("unknown")
+            assert await unit.get(Execution, "e1") is None
             await unit.commit()
         async with store.view() as view:
             for id, left in (("e1", 0), ("e2", 1)):
-                assert (await view.executions.get(id) is not None) == bool(left)
+                assert (await view.get(Execution, id) is not None) == bool(left)
                 assert len(await view.events.of_execution(id, 0, 9)) == left
                 assert len(await view.approvals.of_execution(id)) == left
                 assert len(await view.artifacts.of_execution(id)) == left
-                assert (await view.approvals.get(f"appr_{id}") is not None) == bool(left)
-                assert (await view.callbacks.get(id) is not None) == bool(left)
+                assert (await view.get(Approval, f"appr_{id}") is not None) == bool(left)
+                assert (await view.get(Callback, id) is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
         """What is old goes, sort by sort; the answer says how many went."""
@@ -303,15 +307,15 @@ class ClaimContract:
         )
         async with store.unit() as unit:
             for n in range(5):
-                unit.webhooks.deliver(make.delivery(f"dlv_{n}", at=at(n)))
+                unit.deliver(make.delivery(f"dlv_{n}", at=at(n)))
             await unit.commit()
         gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(5)]
         assert gone == [4, 4, 4, 3, 0]
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
-            left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(5)]
-            sessions = [await view.sessions.get(f"s{n}") for n in range(5)]
-            logins = [await view.logins.get(f"l{n}") for n in range(5)]
+            left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(5)]
+            sessions = [await view.get(Session, f"s{n}") for n in range(5)]
+            logins = [await view.get(Login, f"l{n}") for n in range(5)]
             assert ids(await view.webhooks.deliveries("wh_1")) == ["dlv_4", "dlv_3", "dlv_2"]
         assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
         assert [session is not None for session in sessions] == [False] * 4 + [True]
@@ -322,7 +326,7 @@ class ClaimContract:
         await keep(store, *(make.replay(f"k{n}", created_at=at(9 - n)) for n in range(4)))
         assert await store.trim(at(0), at(20), at(0), at(0), 3) == 3
         async with store.view() as view:
-            left = [await view.replays.get("key_1:wf_1", f"k{n}") for n in range(4)]
+            left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(4)]
         assert [replay is not None for replay in left] == [True, False, False, False]
 
     async def test_many_are_purged_at_once(self, store: Store) -> None:
@@ -330,10 +334,10 @@ class ClaimContract:
         for id in ("e1", "e2", "e3"):
             await keep(store, make.execution(id), make.event(1, id), make.callback(id))
         async with store.unit() as unit:
-            unit.executions.purge("e1", "e3", "unknown")
+            unit.purge("e1", "e3", "unknown")
             await unit.commit()
         async with store.view() as view:
-            left = [await view.executions.get(id) is not None for id in ("e1", "e2", "e3")]
+            left = [await view.get(Execution, id) is not None for id in ("e1", "e2", "e3")]
             events = [len(await view.events.of_execution(id, 0, 9)) for id in ("e1", "e2", "e3")]
         assert (left, events) == ([False, True, False], [0, 1, 0])
 
@@ -344,13 +348,13 @@ class ClaimContract:
             names = [f"e{n}" for n in range(first, first + 20)]
             await keep(store, *(make.execution(id, variables=large) for id in names))
             async with store.unit() as unit:
-                unit.executions.purge(*names[:-1])
+                unit.purge(*names[:-1])
                 await unit.commit()
         while gone := await store.release(1 << 20):
             assert 0 < gone <= 1 << 20
         async with store.view() as view:
             for id in ("e19", "e39", "e59"):
-                kept = await view.executions.get(id)
+                kept = await view.get(Execution, id)
                 assert kept is not None
                 assert kept.variables == large
 

@@ -32,7 +32,7 @@ def waiting(id: str, lane: str = "wf_1", **fields: Any) -> Execution:
 async def limit(store: Store, at_once: int | None, workflow_id: str = "wf_1") -> None:
     """Set the limit of a workflow."""
     async with store.unit() as unit:
-        unit.lanes.limit(workflow_id, at_once)
+        unit.limit_group(workflow_id, at_once)
         await unit.commit()
 
 
@@ -174,29 +174,29 @@ class LaneContract:
         await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
         await store.claim("w1", NOW, UNTIL, MANY, 1)
         async with store.view() as view:
-            assert await view.lanes.unfinished("wf_1") == 3
-            assert await view.lanes.held("wf_1") == 1
-            assert await view.lanes.unfinished("nobody") == 0
+            assert await view.groups.unfinished("wf_1") == 3
+            assert await view.groups.held("wf_1") == 1
+            assert await view.groups.unfinished("nobody") == 0
         async with store.unit() as unit:
-            unit.executions.put(
+            unit.put(
                 evolve(await read(store, "e2"), status=ENDED[0], completed_at=NOW, due_at=None)
             )
-            assert await unit.lanes.unfinished("wf_1") == 2
+            assert await unit.groups.unfinished("wf_1") == 2
             await unit.commit()
         async with store.view() as view:
-            assert await view.lanes.unfinished("wf_1") == 2
+            assert await view.groups.unfinished("wf_1") == 2
 
     async def test_of_racing_units_as_many_commit_as_there_is_room(self, store: Store) -> None:
         """Units that ask for room each saw some; the surplus is stale and leaves no trace."""
 
         async def start(number: int) -> bool:
             async with store.unit() as unit:
-                room = await unit.lanes.unfinished("wf_1") < 3
+                room = await unit.groups.unfinished("wf_1") < 3
                 await asyncio.sleep(0)
                 if not room:
                     return False
-                unit.lanes.require_room("wf_1", 3)
-                unit.executions.put(waiting(f"e{number}"))
+                unit.require_room("wf_1", 3)
+                unit.put(waiting(f"e{number}"))
                 await asyncio.sleep(0)
                 try:
                     await unit.commit()
@@ -206,22 +206,22 @@ class LaneContract:
 
         assert sum(await asyncio.gather(*(start(number) for number in range(9)))) == 3
         async with store.view() as view:
-            assert await view.lanes.unfinished("wf_1") == 3
+            assert await view.groups.unfinished("wf_1") == 3
         assert len(await claim(store)) == 3
 
     async def test_room_that_the_same_unit_makes_counts(self, store: Store) -> None:
         """Where one unit ends an execution and starts another, its place is free for that."""
         await keep(store, waiting("old"))
         async with store.unit() as unit:
-            old = await unit.executions.get("old")
+            old = await unit.get(Execution, "old")
             assert old is not None
             ended = evolve(old, status=ENDED[1], completed_at=NOW, due_at=None)
-            unit.executions.put(ended)
-            unit.lanes.require_room("wf_1", 1)
-            unit.executions.put(waiting("new"))
+            unit.put(ended)
+            unit.require_room("wf_1", 1)
+            unit.put(waiting("new"))
             await unit.commit()
         async with store.unit() as unit:
-            unit.lanes.require_room("wf_1", 1)
-            unit.executions.put(waiting("third"))
+            unit.require_room("wf_1", 1)
+            unit.put(waiting("third"))
             with pytest.raises(Stale):
                 await unit.commit()

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from wfcore.model.access import Permission
+from wfcore.model.access import Account, ApiKey, Permission
 from wfcore.model.approval import ApprovalStatus, Assent
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.webhook import Webhook
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
@@ -99,7 +100,7 @@ class ListContract:
         async with store.unit() as unit:
             assert await unit.executions.redriven_as("exec_1") == "exec_5"
             assert await unit.executions.redriven_as("exec_2") is None
-            unit.executions.purge("exec_5")
+            unit.purge("exec_5")
             assert await unit.executions.redriven_as("exec_1") == "exec_4"
             await unit.commit()
         async with store.view() as view:
@@ -266,10 +267,10 @@ class ListContract:
         accounts = [make.account(f"acc_{n}", email=f"{n}@example.org") for n in (3, 1, 2)]
         await keep(store, *accounts, make.key("key_1"), make.key("key_2"))
         async with store.view() as view:
-            found = await view.accounts.some({"acc_3", "acc_1", "acc_9"})
+            found = await view.some(Account, {"acc_3", "acc_1", "acc_9"})
             assert [one.id for one in found] == ["acc_1", "acc_3"]
-            assert [one.id for one in await view.keys.some(["key_2"])] == ["key_2"]
-            assert [*await view.keys.some(["key_9"]), *await view.keys.some([])] == []
+            assert [one.id for one in await view.some(ApiKey, ["key_2"])] == ["key_2"]
+            assert [*await view.some(ApiKey, ["key_9"]), *await view.some(ApiKey, [])] == []
 
     async def test_callbacks_that_are_due(self, store: Store) -> None:
         """Those not settled are due at their instant, earliest first, up to a limit."""
@@ -331,16 +332,16 @@ class ListContract:
 
         async def count(number: int) -> None:
             async with store.unit() as unit:
-                unit.webhooks.tally("wh_1", "2023-11-14", 202, at(number))
+                unit.tally("wh_1", "2023-11-14", 202, at(number))
                 if number % 4 == 0:
-                    unit.webhooks.tally("wh_1", "2023-11-15", 401, at(number))
+                    unit.tally("wh_1", "2023-11-15", 401, at(number))
                 await asyncio.sleep(0)
                 await unit.commit()
 
         await asyncio.gather(*(count(number) for number in range(40)))
         async with store.view() as view:
             found = await view.webhooks.tallies("wh_1")
-            webhook = await view.webhooks.get("wh_1")
+            webhook = await view.get(Webhook, "wh_1")
         assert [(tally.date, tally.status, tally.count) for tally in found] == [
             ("2023-11-14", 202, 40),
             ("2023-11-15", 401, 10),
@@ -357,13 +358,13 @@ class ListContract:
             async with store.unit() as unit:
                 for good in (True, False):
                     id = f"dlv_{number:03}{'g' if good else 'b'}"
-                    unit.webhooks.deliver(make.delivery(id, authenticated=good, at=at(number)))
+                    unit.deliver(make.delivery(id, authenticated=good, at=at(number)))
                 await asyncio.sleep(0)
                 await unit.commit()
 
         await asyncio.gather(*(deliver(number) for number in range(60)))
         async with store.unit() as unit:
-            unit.webhooks.deliver(last)
+            unit.deliver(last)
             assert (await unit.webhooks.deliveries("wh_1"))[0] == last
             await unit.commit()
         async with store.view() as view:

@@ -126,7 +126,7 @@ class PageContract:
         """Behind a row that has gone, or never was, are the rows that would follow it."""
         await keep(store, *(make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(4)))
         async with store.unit() as unit:
-            unit.executions.purge("exec_2")
+            unit.purge("exec_2")
             await unit.commit()
         async with store.view() as view:
             for cursor, behind in (

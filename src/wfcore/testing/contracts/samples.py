@@ -45,6 +45,7 @@ from wfcore.model.workflow import (
     Variable,
     VariableType,
 )
+from wfcore.ports.records import KIND_OF
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import DurationMs, EpochMs
@@ -267,8 +268,5 @@ RECORDS = (*CHANGING, SNAPSHOT, SCHEDULE)
 
 
 def identity(record: Any) -> tuple[Any, ...]:
-    """What `get` of the record's repository wants."""
-    for names in (("scope", "key"), ("workflow_id", "revision"), ("workflow_id", "account_id")):
-        if not hasattr(record, "id") and all(hasattr(record, name) for name in names):
-            return tuple(getattr(record, name) for name in names)
-    return (record.id,)
+    """What `View.get` wants for the record."""
+    return KIND_OF[type(record)].key_of(record)

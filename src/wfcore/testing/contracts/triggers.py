@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from wfcore.errors import Stale
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
-from wfcore.model.trigger import Timer
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -33,8 +34,8 @@ class TriggerContract:
             assert ids(await view.triggers.watching(("id:wf_7",))) == []
         async with store.unit() as unit:
             moved = make.trigger("trg_c", watches="id:wf_9", created_at=at(3), version=1)
-            unit.triggers.put(moved)
-            unit.triggers.delete(make.trigger("trg_b", version=1))
+            unit.put(moved)
+            unit.delete(make.trigger("trg_b", version=1))
             assert ids(await unit.triggers.watching(keys)) == ["trg_a", "trg_c"]
             await unit.commit()
         async with store.view() as view:
@@ -80,12 +81,12 @@ class TriggerContract:
 
         async def consume(number: int) -> bool:
             async with store.unit() as unit:
-                timer = await unit.timers.get("trg_1@1")
+                timer = await unit.get(Timer, "trg_1@1")
                 await asyncio.sleep(0)
                 if timer is None:
                     return False
-                unit.timers.delete(timer)
-                unit.executions.put(make.execution(f"e{number}"))
+                unit.delete(timer)
+                unit.put(make.execution(f"e{number}"))
                 await asyncio.sleep(0)
                 try:
                     await unit.commit()
@@ -95,9 +96,9 @@ class TriggerContract:
 
         assert sum(await asyncio.gather(*(consume(number) for number in range(8)))) == 1
         async with store.view() as view:
-            found = [await view.executions.get(f"e{number}") for number in range(8)]
+            found = [await view.get(Execution, f"e{number}") for number in range(8)]
             assert sum(run is not None for run in found) == 1
-            assert await view.timers.get("trg_1@1") is None
+            assert await view.get(Timer, "trg_1@1") is None
 
     async def test_a_timer_stands_for_one_thing_once(self, store: Store) -> None:
         """A second timer under the same id is stale while the first is there."""
@@ -115,14 +116,14 @@ class TriggerContract:
             make.timer("other", trigger_id="trg_2"),
         )
         async with store.unit() as unit:
-            unit.triggers.delete(make.trigger(version=7))
+            unit.delete(make.trigger(version=7))
             with pytest.raises(Stale):
                 await unit.commit()
         async with store.unit() as unit:
-            unit.triggers.delete(make.trigger(version=1))
-            assert await unit.triggers.get("trg_1") is None
+            unit.delete(make.trigger(version=1))
+            assert await unit.get(Trigger, "trg_1") is None
             assert ids(await unit.timers.due(at(99), 9)) == ["other"]
             await unit.commit()
         async with store.view() as view:
-            found = [await view.timers.get(id) for id in ("a", "b", "other")]
+            found = [await view.get(Timer, id) for id in ("a", "b", "other")]
         assert found == [None, None, Timer("other", "trg_2", EpochMs(NOW), version=1)]

@@ -7,15 +7,19 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale
-from wfcore.model.access import Permission
+from wfcore.model.access import Permission, Session, Share
 from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store, Unit
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts import samples
-from wfcore.testing.contracts.keeping import REPOSITORY, collect, keep
+from wfcore.testing.contracts.keeping import collect, keep
 from wfcore.time import DAY, EpochMs
 
 PAGE = PageRequest()
@@ -23,8 +27,7 @@ PAGE = PageRequest()
 
 async def stored(unit: Unit | Any, record: Any) -> Any:
     """The stored record with the identity of *record*."""
-    repository = getattr(unit, REPOSITORY[type(record)])
-    return await repository.get(*samples.identity(record))
+    return await unit.get(type(record), *samples.identity(record))
 
 
 class UnitContract:
@@ -100,11 +103,11 @@ class UnitContract:
         await keep(store, make.workflow())
         async with store.unit() as unit:
             collect(unit, make.execution(), make.workflow(), make.event(1), make.audit_entry())
-            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
+            unit.tally("wh_1", "2023-11-14", 202, NOW)
             with pytest.raises(Stale):
                 await unit.commit()
         async with store.view() as view:
-            assert await view.executions.get("exec_1") is None
+            assert await view.get(Execution, "exec_1") is None
             assert list(await view.events.of_execution("exec_1", 0, 10)) == []
             assert list(await view.audit.list(EpochMs(0), None, 10)) == []
             assert list(await view.webhooks.tallies("wh_1")) == []
@@ -127,8 +130,8 @@ class UnitContract:
             collect(unit, make.approval("appr_2"), make.event(1), make.key(), make.artifact())
             collect(unit, evolve(make.account(), version=1, email="new@example.org"))
             collect(unit, make.workflow(), make.share("wf_1", "acc_9"), make.webhook())
-            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
-            unit.sessions.delete("session_1")
+            unit.tally("wh_1", "2023-11-14", 202, NOW)
+            unit.discard(Session, "session_1")
             runs = await unit.approvals.of_execution("exec_1")
             assert [approval.id for approval in runs] == ["appr_2", "appr_1"]
             assert [e.number for e in await unit.events.of_execution("exec_1", 0, 9)] == [1]
@@ -140,7 +143,7 @@ class UnitContract:
             assert (await unit.workflows.visible_to("acc_9", PAGE)).total == 1
             assert (await unit.webhooks.of_owner("acc_1", PAGE)).total == 1
             assert [t.count for t in await unit.webhooks.tallies("wh_1")] == [1]
-            assert await unit.sessions.get("session_1") is None
+            assert await unit.get(Session, "session_1") is None
         async with store.view() as view:
             assert (await view.approvals.list(ApprovalFilter(), PAGE)).total == 1
 
@@ -151,11 +154,11 @@ class UnitContract:
 
         async def bump(number: int) -> bool:
             async with store.unit() as unit:
-                run = await unit.executions.get("exec_1")
+                run = await unit.get(Execution, "exec_1")
                 assert run is not None
                 for _ in range(number % 3):
                     await asyncio.sleep(0)
-                unit.executions.put(evolve(run, events=run.events + 1))
+                unit.put(evolve(run, events=run.events + 1))
                 for _ in range(number % 2):
                     await asyncio.sleep(0)
                 try:
@@ -170,7 +173,7 @@ class UnitContract:
             assert any(ends)
             won += sum(ends)
         async with store.view() as view:
-            run = await view.executions.get("exec_1")
+            run = await view.get(Execution, "exec_1")
         assert run is not None
         assert (run.events, run.version) == (won, won + 1)
 
@@ -188,7 +191,7 @@ class UnitContract:
         await keep(store, make.workflow())  # what was handed in before is done by now
         async with store.view() as view:
             for number in range(30):
-                run = await view.executions.get(f"exec_{number}")
+                run = await view.get(Execution, f"exec_{number}")
                 log = await view.events.of_execution(f"exec_{number}", 0, 9)
                 assert len(log) == (0 if run is None else 2)
 
@@ -205,12 +208,12 @@ class UnitContract:
         ]
         for results in states:
             async with store.unit() as unit:
-                run = await unit.executions.get("exec_1")
+                run = await unit.get(Execution, "exec_1")
                 assert run is not None
-                unit.executions.put(evolve(run, step_results=results))
+                unit.put(evolve(run, step_results=results))
                 await unit.commit()
             async with store.view() as view:
-                run = await view.executions.get("exec_1")
+                run = await view.get(Execution, "exec_1")
                 assert run is not None
                 assert list(run.step_results.items()) == list(results.items())
 
@@ -243,31 +246,31 @@ class UnitContract:
         """Deleting compares the version; shares go, snapshots stay."""
         await keep(store, make.workflow(), make.share(), make.snapshot())
         async with store.unit() as unit:
-            unit.workflows.delete(make.workflow(version=7))
+            unit.delete(make.workflow(version=7))
             with pytest.raises(Stale):
                 await unit.commit()
         async with store.unit() as unit:
-            unit.workflows.delete(make.workflow(version=1))
-            assert await unit.workflows.get("wf_1") is None
+            unit.delete(make.workflow(version=1))
+            assert await unit.get(Workflow, "wf_1") is None
             await unit.commit()
         async with store.view() as view:
-            assert await view.workflows.get("wf_1") is None
-            assert await view.shares.get("wf_1", "acc_2") is None
+            assert await view.get(Workflow, "wf_1") is None
+            assert await view.get(Share, "wf_1", "acc_2") is None
             assert list(await view.shares.of_workflow("wf_1")) == []
-            assert await view.definitions.get("wf_1", 1) is not None
+            assert await view.get(DefinitionSnapshot, "wf_1", 1) is not None
 
     async def test_a_share_that_was_given_again_is_the_new_one(self, store: Store) -> None:
         """Deleting and storing anew under the same identity shows the new content."""
         await keep(store, make.share(permission=Permission.EDIT))
         async with store.view() as view:
-            assert await view.shares.get("wf_1", "acc_2") is not None
+            assert await view.get(Share, "wf_1", "acc_2") is not None
         async with store.unit() as unit:
-            unit.shares.delete("wf_1", "acc_2")
-            assert await unit.shares.get("wf_1", "acc_2") is None
+            unit.discard(Share, "wf_1", "acc_2")
+            assert await unit.get(Share, "wf_1", "acc_2") is None
             await unit.commit()
         await keep(store, make.share(permission=Permission.VIEW))
         async with store.view() as view:
-            share = await view.shares.get("wf_1", "acc_2")
+            share = await view.get(Share, "wf_1", "acc_2")
             assert share is not None
             assert share.permission is Permission.VIEW
 
@@ -275,19 +278,19 @@ class UnitContract:
         """Deleting compares the version and takes the counts and the deliveries along."""
         await keep(store, make.webhook())
         async with store.unit() as unit:
-            unit.webhooks.tally("wh_1", "2023-11-14", 202, NOW)
-            unit.webhooks.deliver(make.delivery())
-            unit.webhooks.deliver(make.delivery("dlv_2", webhook_id="wh_2"))
+            unit.tally("wh_1", "2023-11-14", 202, NOW)
+            unit.deliver(make.delivery())
+            unit.deliver(make.delivery("dlv_2", webhook_id="wh_2"))
             await unit.commit()
         async with store.unit() as unit:
-            unit.webhooks.delete(make.webhook(version=2))
+            unit.delete(make.webhook(version=2))
             with pytest.raises(Stale):
                 await unit.commit()
         async with store.unit() as unit:
-            unit.webhooks.delete(make.webhook(version=1))
+            unit.delete(make.webhook(version=1))
             await unit.commit()
         async with store.view() as view:
-            assert await view.webhooks.get("wh_1") is None
+            assert await view.get(Webhook, "wh_1") is None
             assert list(await view.webhooks.tallies("wh_1")) == []
             assert list(await view.webhooks.deliveries("wh_1")) == []
             assert list(await view.webhooks.deliveries("wh_2")) != []
@@ -311,11 +314,11 @@ class UnitContract:
         lines = [make.event(number, kind=EventKind.STEP_LOG) for number in (1, 5)]
         for line in (lines[1], lines[0], make.event(5, "exec_2", kind=EventKind.STEP_LOG)):
             async with store.unit() as unit:
-                unit.logs.append(line)
+                unit.log(line)
                 assert len(await unit.logs.of_execution(line.execution_id, 4, 9)) <= 1
                 await unit.commit()
         async with store.unit() as again:
-            again.logs.append(lines[0])
+            again.log(lines[0])
             with pytest.raises(Stale):
                 await again.commit()
         async with store.view() as view:
@@ -323,7 +326,7 @@ class UnitContract:
             assert list(await view.logs.of_execution("exec_1", 1, 1)) == lines[1:]
             assert len(await view.events.of_execution("exec_1", 0, 9)) == 2
         async with store.unit() as unit:
-            unit.executions.purge("exec_1")
+            unit.purge("exec_1")
             await unit.commit()
         async with store.view() as view:
             assert not await view.logs.of_execution("exec_1", 0, 9)
@@ -336,6 +339,6 @@ class UnitContract:
             await keep(store, make.replay(created_at=NOW + DAY - 1, execution_id="exec_2"))
         await keep(store, make.replay(created_at=NOW + DAY + 1, execution_id="exec_2"))
         async with store.view() as view:
-            found = await view.replays.get("key_1:wf_1", "once")
+            found = await view.get(Replay, "key_1:wf_1", "once")
             assert found is not None
             assert (found.execution_id, found.version) == ("exec_2", 1)

@@ -41,7 +41,7 @@ async def create_account(
         account = Account(
             services.ids.new("acc", now), email, plan, AccountStatus.ACTIVE, now, hashed
         )
-        unit.accounts.put(account)
+        unit.put(account)
         note(services, unit, "account.create", None, account.id, origin)
         await unit.commit()
     return account
@@ -65,7 +65,7 @@ async def set_account(
     now = services.clock.now()
     hashed = await _hashed(services, password)
     async with services.store.unit() as unit:
-        old = await unit.accounts.get(account_id)
+        old = await unit.get(Account, account_id)
         if old is None:
             raise NotFound("Account")
         account = evolve(
@@ -76,7 +76,7 @@ async def set_account(
         )
         if hashed is not None or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)
-        unit.accounts.put(account)
+        unit.put(account)
         await _fit_webhooks(unit, account, now)
         note(services, unit, "account.set", None, account_id, origin)
         await unit.commit()
@@ -90,11 +90,11 @@ async def _fit_webhooks(unit: Unit, owner: Account, now: EpochMs) -> None:
     """
     webhooks = await unit.webhooks.all_of_owner(owner.id)
     for webhook in over_limit(owner.plan, webhooks):
-        unit.webhooks.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
+        unit.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
     for webhook in back_within(owner.plan, webhooks):
         with suppress(NotFound, Forbidden):
             await workflow_for(unit, Principal(owner), webhook.workflow_id, Permission.EDIT)
-            unit.webhooks.put(enabled(webhook, now))
+            unit.put(enabled(webhook, now))
 
 
 async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:
@@ -106,7 +106,7 @@ async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:
 async def find_account(services: Services, id_or_email: str) -> Account:
     """The account of that id or email. Raises `NotFound`."""
     async with services.store.view() as view:
-        account = await view.accounts.get(id_or_email)
+        account = await view.get(Account, id_or_email)
         account = account or await view.accounts.by_email(id_or_email.strip().lower())
     if account is None:
         raise NotFound("Account")

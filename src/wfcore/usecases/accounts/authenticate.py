@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
-from wfcore.model.access import Account, Principal, Scope, Visitor
+from wfcore.model.access import Account, ApiKey, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
 from wfcore.rules.auth.access import require_active, require_scope
@@ -56,9 +56,9 @@ async def authenticate(services: Services, carried: Credentials, scope: Scope) -
         presented_key(carried.authorization, carried.x_api_key, carried.query)
     )
     async with services.store.view() as view:
-        stored = await view.keys.get(presented.id)
+        stored = await view.get(ApiKey, presented.id)
         key = api_key.check(stored, presented, services.clock.now())
-        account = await view.accounts.get(key.account_id)
+        account = await view.get(Account, key.account_id)
     if account is None:
         raise Unauthenticated(AuthReason.UNKNOWN_KEY, key.account_id, key.id)
     who = Principal(account, key)
@@ -89,7 +89,7 @@ async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -
     Raises `Unauthenticated` (no such account, or *scope* is not granted), `AccountBlocked`.
     """
     async with services.store.view() as view:
-        account = await view.accounts.get(visitor.account)
+        account = await view.get(Account, visitor.account)
         account = account or await view.accounts.by_email(visitor.account.strip().lower())
     if account is None:
         raise Unauthenticated(AuthReason.SESSION_INVALID)
@@ -126,7 +126,7 @@ async def take(services: Services, subject: str, account: Account) -> Quota:
 async def find_webhook(services: Services, webhook_id: str) -> Webhook:
     """The webhook of a trigger URL. Raises `NotFound`."""
     async with services.store.view() as view:
-        webhook = await view.webhooks.get(webhook_id)
+        webhook = await view.get(Webhook, webhook_id)
     if webhook is None:
         raise NotFound("Webhook")
     return webhook
@@ -175,7 +175,7 @@ async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
     Raises `AccountBlocked`.
     """
     async with services.store.view() as view:
-        owner = await view.accounts.get(webhook.owner_id)
+        owner = await view.get(Account, webhook.owner_id)
     if owner is None:
         raise NotFound("Webhook")
     require_active(owner)

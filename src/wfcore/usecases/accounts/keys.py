@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import ApiKey, Principal, Scope
+from wfcore.model.access import Account, ApiKey, Principal, Scope
 from wfcore.rules.auth.api_key import ID_LENGTH, RANDOM_LENGTH, compose, hash_secret, secret_of
 from wfcore.rules.callback import SECRET_LENGTH, SECRET_PREFIX
 from wfcore.rules.limits import ROTATION_OVERLAP
@@ -42,7 +42,7 @@ async def create_key(
     if not scopes:
         raise InvalidInput("scope", "at least one is needed")
     async with services.store.unit() as unit:
-        account = await unit.accounts.get(account_id)
+        account = await unit.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
         id = services.tokens.text(ID_LENGTH)
@@ -57,7 +57,7 @@ async def create_key(
             expires_at=later(now, expires_in) if expires_in is not None else None,
             callback_secret=_new_callback_secret(services),
         )
-        unit.keys.put(key)
+        unit.put(key)
         note(services, unit, "key.create", Principal(account), id, origin)
         await unit.commit()
     return IssuedKey(key, text, key.callback_secret)
@@ -72,13 +72,13 @@ async def revoke_key(services: Services, key_id: str, origin: Origin = UNKNOWN) 
     """Revoke a key from the next request on; again changes nothing. Raises `NotFound`. AU-3."""
     now = services.clock.now()
     async with services.store.unit() as unit:
-        key = await unit.keys.get(key_id)
+        key = await unit.get(ApiKey, key_id)
         if key is None:
             raise NotFound("Key")
         if key.revoked_at is not None:
             return key
         key = evolve(key, revoked_at=now)
-        unit.keys.put(key)
+        unit.put(key)
         note(services, unit, "key.revoke", None, key_id, origin)
         await unit.commit()
     return key
@@ -98,7 +98,7 @@ async def rotate_key(
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        key = await unit.keys.get(key_id)
+        key = await unit.get(ApiKey, key_id)
         if key is None:
             raise NotFound("Key")
         if key.revoked_at is not None:
@@ -111,7 +111,7 @@ async def rotate_key(
             previous_until=later(now, overlap),
             callback_secret=key.callback_secret or _new_callback_secret(services),
         )
-        unit.keys.put(rotated)
+        unit.put(rotated)
         note(services, unit, "key.rotate", None, key_id, origin)
         await unit.commit()
     is_new = key.callback_secret is None
@@ -121,7 +121,7 @@ async def rotate_key(
 async def find_key(services: Services, key_id: str) -> ApiKey | None:
     """The key of that id, revoked or not."""
     async with services.store.view() as view:
-        return await view.keys.get(key_id)
+        return await view.get(ApiKey, key_id)
 
 
 async def list_keys(services: Services, account_id: str) -> Sequence[ApiKey]:

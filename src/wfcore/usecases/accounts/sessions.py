@@ -12,7 +12,7 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, Principal, Session
+from wfcore.model.access import Account, Login, Principal, Session
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.session import (
     failed,
@@ -75,14 +75,14 @@ async def sign_in(
 
 async def _require_unlocked(services: Services, login: str) -> None:
     async with services.store.view() as view:
-        require_unlocked(await view.logins.get(login), services.clock.now())
+        require_unlocked(await view.get(Login, login), services.clock.now())
 
 
 @retried
 async def _note_failure(services: Services, login: str) -> None:
     async with services.store.unit() as unit:
-        known = await unit.logins.get(login)
-        unit.logins.put(failed(known, login, services.clock.now()))
+        known = await unit.get(Login, login)
+        unit.put(failed(known, login, services.clock.now()))
         await unit.commit()
 
 
@@ -96,11 +96,11 @@ async def _begin(
     """
     now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     async with services.store.unit() as unit:
-        require_unlocked(await unit.logins.get(login), now)
-        unit.sessions.put(Session(session_id(token), account.id, now, now, account.session_epoch))
+        require_unlocked(await unit.get(Login, login), now)
+        unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
         if previous:
-            unit.sessions.delete(session_id(previous))
-        unit.logins.delete(login)
+            unit.discard(Session, session_id(previous))
+        unit.discard(Login, login)
         note(services, unit, "session.create", Principal(account), None, origin)
         await unit.commit()
     return SignedIn(account, token)
@@ -123,15 +123,15 @@ async def session_of(services: Services, token: str | None) -> Principal:
         raise Unauthenticated(AuthReason.SESSION_INVALID)
     now = services.clock.now()
     async with services.store.unit() as unit:
-        session = require_alive(await unit.sessions.get(session_id(token)), now)
-        account = await unit.accounts.get(session.account_id)
+        session = require_alive(await unit.get(Session, session_id(token)), now)
+        account = await unit.get(Account, session.account_id)
         if account is None:
             raise Unauthenticated(AuthReason.SESSION_INVALID)
         require_active(account)
         require_current(session, account)
         seen = touched(session, now)
         if seen is not None:
-            unit.sessions.put(seen)
+            unit.put(seen)
             await unit.commit()
     return Principal(account)
 
@@ -139,11 +139,11 @@ async def session_of(services: Services, token: str | None) -> Principal:
 async def sign_out(services: Services, token: str, origin: Origin) -> None:
     """End the session. Ending one that is gone is fine."""
     async with services.store.unit() as unit:
-        session = await unit.sessions.get(session_id(token))
+        session = await unit.get(Session, session_id(token))
         if session is None:
             return
-        unit.sessions.delete(session.id)
-        account = await unit.accounts.get(session.account_id)
+        unit.discard(Session, session.id)
+        account = await unit.get(Account, session.account_id)
         note(
             services, unit, "session.delete", Principal(account) if account else None, None, origin
         )
@@ -154,7 +154,7 @@ async def list_sessions(services: Services, account_id: str) -> Sequence[Session
     """The sessions of an account that have not ended, newest first. Raises `NotFound`."""
     now = services.clock.now()
     async with services.store.view() as view:
-        account = await view.accounts.get(account_id)
+        account = await view.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
         found = await view.sessions.of_account(account_id)
@@ -167,10 +167,10 @@ async def end_sessions(
 ) -> None:
     """End every session of an account, from the next request on. SE-4. Raises `NotFound`."""
     async with services.store.unit() as unit:
-        account = await unit.accounts.get(account_id)
+        account = await unit.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
-        unit.accounts.put(signed_out(account))
+        unit.put(signed_out(account))
         note(services, unit, "session.end_all", who, account_id, origin)
         await unit.commit()
 
@@ -179,9 +179,9 @@ async def end_sessions(
 async def end_session(services: Services, account_id: str, id: str, origin: Origin) -> None:
     """End one session of an account. Raises `NotFound`."""
     async with services.store.unit() as unit:
-        session = await unit.sessions.get(id)
+        session = await unit.get(Session, id)
         if session is None or session.account_id != account_id:
             raise NotFound("Session")
-        unit.sessions.delete(id)
+        unit.discard(Session, id)
         note(services, unit, "session.end", None, account_id, origin, {"session": id})
         await unit.commit()

@@ -85,7 +85,7 @@ async def question_for(
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
-        run = await view.executions.get(approval.execution_id)
+        run = await view.get(Execution, approval.execution_id)
     _require_may(approval, who, share, decision)
     return Question(approval, run.workflow_name if run else "")
 
@@ -120,7 +120,7 @@ async def approvals_of(
 async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
     if who is None:
         return True
-    share = await view.shares.get(approval.workflow_id, who.account.id)
+    share = await view.get(Share, approval.workflow_id, who.account.id)
     return sees_approval(approval, who.account, share)
 
 
@@ -178,12 +178,12 @@ async def _decide(
         weigh = partial(_weighed, approval, asked, _decider(who, asked), now)
         made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
         approval = made.approval
-        run = await unit.executions.get(approval.execution_id)
+        run = await unit.get(Execution, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         with stale_if_illegal("execution", run.id):
             outcome = _told(run, approval, services.clock.service_now())
-        unit.approvals.put(approval)
+        unit.put(approval)
         outcome = await stage(unit, outcome, now)
         note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()

@@ -67,14 +67,14 @@ async def expire(services: Services, approval_id: str) -> bool:
     """Reject one approval because nobody decided in time. False: somebody did after all."""
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        approval = await unit.approvals.get(approval_id)
+        approval = await unit.get(Approval, approval_id)
         if approval is None or not expired(approval, now):
             return False
-        run = await unit.executions.get(approval.execution_id)
+        run = await unit.get(Execution, approval.execution_id)
         if run is None:
             return False
         over = decide(approval, Expire(), BY_TIMEOUT, now).record
-        unit.approvals.put(over)
+        unit.put(over)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
         with stale_if_illegal("execution", run.id):
             outcome = advance(run, rejected, services.clock.service_now())

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.rules.approval.quorum import due_reminders
 from wfcore.rules.execution.fold import announce
@@ -39,12 +40,12 @@ async def remind_due(services: Services, report: Report = at_once) -> int:
 async def _remind(services: Services, approval_id: str) -> int:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        approval = await unit.approvals.get(approval_id)
+        approval = await unit.get(Approval, approval_id)
         due = due_reminders(approval, now) if approval is not None else ()
-        run = await unit.executions.get(approval.execution_id) if approval is not None else None
+        run = await unit.get(Execution, approval.execution_id) if approval is not None else None
         if approval is None or run is None or not due:
             return 0
-        unit.approvals.put(evolve(approval, reminded=approval.reminded + len(due)))
+        unit.put(evolve(approval, reminded=approval.reminded + len(due)))
         said = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
         await stage(unit, announce(run, said, services.clock.service_now()), now)
         await unit.commit()

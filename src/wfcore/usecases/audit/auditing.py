@@ -88,7 +88,7 @@ def note(
         execution_id=execution_id,
         record_hash=record.hash if record is not None else None,
     )
-    unit.audit.append(entry, record.text if record is not None else None)
+    unit.append(entry, record.text if record is not None else None)
 
 
 @frozen
@@ -177,9 +177,9 @@ async def note_refusal(
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
-            approval = await unit.approvals.get(target)
+            approval = await unit.get(Approval, target)
             about = approval.execution_id if approval else None
-            unit.audit.append(evolve(entry, execution_id=about))
+            unit.append(evolve(entry, execution_id=about))
             await unit.commit()
 
 
@@ -199,7 +199,7 @@ def note_skipped(
 ) -> None:
     """Add an entry about what the service itself would have done, and did not."""
     now = services.clock.now()
-    unit.audit.append(
+    unit.append(
         AuditEntry(
             id=services.ids.new("aud", now),
             at=now,
@@ -236,7 +236,7 @@ async def note_denial(
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
-            unit.audit.append(entry)
+            unit.append(entry)
             await unit.commit()
 
 

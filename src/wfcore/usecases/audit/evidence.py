@@ -150,7 +150,7 @@ async def write_evidence(
 async def _document(services: Services, execution_id: str, anchors: Sequence[Anchor]) -> JsonObject:
     async with services.store.view() as view:
         own = await view.audit.of_execution(execution_id)
-        run = await view.executions.get(execution_id)
+        run = await view.get(Execution, execution_id)
         if run is None and not own:
             raise NotFound("Execution")
         definition = await definition_of(view, run.workflow_id, run.revision) if run else None

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from wfcore.errors import Stale
+from wfcore.model.access import ApiKey
 from wfcore.model.callback import Callback
+from wfcore.model.execution import Execution
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
@@ -51,14 +53,14 @@ async def take_calls(services: Services, limit: int, report: Report = at_once) -
 async def _take(services: Services, callback: Callback) -> Call | None:
     now = services.clock.service_now()
     async with services.store.unit() as unit:
-        run = await unit.executions.get(callback.id)
-        key = await unit.keys.get(callback.key_id or "")
+        run = await unit.get(Execution, callback.id)
+        key = await unit.get(ApiKey, callback.key_id or "")
         begun = attempted(callback, now)
         lost = NO_EXECUTION if run is None else NO_SECRET
         secret = key.callback_secret if key else None
         if run is None or secret is None:
             begun = answered(begun, 410, lost.error)
-        unit.callbacks.put(begun)
+        unit.put(begun)
         try:
             await unit.commit()
         except Stale:
@@ -73,14 +75,14 @@ async def _take(services: Services, callback: Callback) -> Call | None:
 async def settle_call(services: Services, call: Call, answer: CallbackAnswer) -> Callback | None:
     """Record what came of an attempt; nothing where a later one has begun."""
     async with services.store.unit() as unit:
-        callback = await unit.callbacks.get(call.callback.id)
+        callback = await unit.get(Callback, call.callback.id)
         if callback is None or _beginning(callback) != _beginning(call.callback):
             return None
         if answer.postponed is not None:
             settled = put_off(callback, answer.postponed, services.clock.service_now())
         else:
             settled = answered(callback, answer.status, answer.error)
-        unit.callbacks.put(settled)
+        unit.put(settled)
         await unit.commit()
     return settled
 

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from wfcore.effects import Effect, Outcome, StartChild
 from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Permission
+from wfcore.model.access import Permission, Share
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
@@ -37,7 +37,7 @@ async def start_children(
     hints: list[Effect] = []
     for asked in outcome.effects:
         if isinstance(asked, StartChild):
-            parent = await unit.executions.get(outcome.record.id)
+            parent = await unit.get(Execution, outcome.record.id)
             if parent is not None and waits_for(parent, asked.child_id, asked.step_name):
                 next = await _child_or_refusal(unit, render, parent, asked, now)
                 hints += (await stage(unit, next, now)).effects
@@ -52,7 +52,7 @@ async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list
     late: list[ChildEnded] = []
     for result in run.step_results.values():
         if result.open_child and result.until is not None and result.until <= now:
-            child = await unit.executions.get(result.open_child)
+            child = await unit.get(Execution, result.open_child)
             if child is not None and await _is_interrupted(unit, child):
                 late.append(given_up(child))
     return late
@@ -66,11 +66,11 @@ async def _is_interrupted(unit: Unit, run: Execution) -> bool:
     interrupted in between would count as slow: now the commit is `Stale` instead, and all is
     read anew.
     """
-    unit.executions.put(run)
+    unit.put(run)
     if run.status is ExecutionStatus.INTERRUPTED:
         return True
     ids = [one.open_child for one in run.step_results.values() if one.open_child]
-    below = [await unit.executions.get(id) for id in ids]
+    below = [await unit.get(Execution, id) for id in ids]
     return any([await _is_interrupted(unit, one) for one in below if one is not None])
 
 
@@ -112,8 +112,8 @@ async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:
     found = await unit.workflows.by_name(owner_id, named)
     if found is not None:
         return found
-    by_id = await unit.workflows.get(named)
-    share = await unit.shares.get(named, owner_id) if by_id is not None else None
+    by_id = await unit.get(Workflow, named)
+    share = await unit.get(Share, named, owner_id) if by_id is not None else None
     try:
         return require_permission(by_id, owner_id, share, Permission.EXECUTE)
     except NotFound:
@@ -124,7 +124,7 @@ async def _with_ancestors(unit: Unit, run: Execution) -> tuple[Execution, ...]:
     """The execution, and those that started it, the first one last."""
     line = [run]
     while (above := line[-1].parent_id) is not None:
-        parent = await unit.executions.get(above)
+        parent = await unit.get(Execution, above)
         if parent is None:
             break
         line.append(parent)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
-from wfcore.model.access import Principal
+from wfcore.model.access import Account, ApiKey, Principal
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.workflow import Definition
+from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked
@@ -41,7 +41,7 @@ async def list_executions(
         if who is not None:
             owner_id: str | None = who.account.id
             if where.workflow_id is not None:
-                workflow = await view.workflows.get(where.workflow_id)
+                workflow = await view.get(Workflow, where.workflow_id)
                 if workflow is not None and workflow.owner_id == owner_id:
                     owner_id = None
             where = evolve(where, owner_id=owner_id)
@@ -65,8 +65,8 @@ async def starter_names(services: Services, runs: Iterable[Execution]) -> Mappin
     """
     chosen = list(runs)
     async with services.store.view() as view:
-        accounts = await view.accounts.some({run.owner_id for run in chosen})
-        keys = await view.keys.some({run.key_id for run in chosen if run.key_id})
+        accounts = await view.some(Account, {run.owner_id for run in chosen})
+        keys = await view.some(ApiKey, {run.key_id for run in chosen if run.key_id})
     return {one.id: one.email for one in accounts} | {one.id: one.name for one in keys}
 
 

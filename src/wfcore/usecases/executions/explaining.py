@@ -8,6 +8,7 @@ from wfcore.model.access import Principal
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.explanation import Line
 from wfcore.model.page import PageRequest
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
@@ -45,7 +46,7 @@ async def explain_execution(
     run = await read_execution(services, who, execution_id)
     now = services.clock.service_now()
     async with services.store.view() as view:
-        snapshot = await view.definitions.get(run.workflow_id, run.revision)
+        snapshot = await view.get(DefinitionSnapshot, run.workflow_id, run.revision)
         asks = any(result.approval_id for result in run.step_results.values())
         around = Around(
             definition=snapshot.definition if snapshot else None,
@@ -61,7 +62,7 @@ async def explain_execution(
 async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
     """The executions that *run* waits for and that *who* sees. XP-2."""
     ids = (result.open_child for result in run.step_results.values())
-    found = [await view.executions.get(id) for id in ids if id is not None]
+    found = [await view.get(Execution, id) for id in ids if id is not None]
     return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
 
 
@@ -69,12 +70,14 @@ async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead 
     """Who is ahead of *run*, by the limit that its workflow has now."""
     if run.lane is None or run.fence > 0:
         return None
-    workflow = await view.workflows.get(run.workflow_id)
-    newest = await view.definitions.get(workflow.id, workflow.revision) if workflow else None
+    workflow = await view.get(Workflow, run.workflow_id)
+    newest = (
+        await view.get(DefinitionSnapshot, workflow.id, workflow.revision) if workflow else None
+    )
     limit = newest.definition.concurrency if newest else None
     if limit is None:
         return None
-    held, asker = await view.lanes.held(run.lane), who.account.id if who else None
+    held, asker = await view.groups.held(run.lane), who.account.id if who else None
     return LaneAhead(held, limit.limit, await _holders(view, run), asker)
 
 

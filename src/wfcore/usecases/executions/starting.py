@@ -121,8 +121,8 @@ async def trigger_webhook(
     """
     now = services.clock.service_now()
     async with services.store.unit() as unit:
-        webhook = await unit.webhooks.get(webhook_id)
-        workflow = await unit.workflows.get(webhook.workflow_id) if webhook else None
+        webhook = await unit.get(Webhook, webhook_id)
+        workflow = await unit.get(Workflow, webhook.workflow_id) if webhook else None
         if webhook is None or workflow is None:
             raise NotFound("Webhook")
         require_triggerable(webhook)
@@ -140,10 +140,10 @@ async def trigger_webhook(
         )
         if first is not None:
             again = evolve(delivery, execution_id=first.execution_id, reason=REPEATED)
-            unit.webhooks.deliver(again)
+            unit.deliver(again)
             await unit.commit()
             return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
-        unit.webhooks.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
+        unit.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
         start = Start(
             webhook.owner_id,
             TriggerSource.WEBHOOK,
@@ -163,7 +163,7 @@ async def _inputs(
 ) -> JsonObject:
     """The variables of a delivery, or of the one that it replays. Raises `Conflict`. WH-22."""
     if replay_of is not None and replay_of.execution_id is not None:
-        first = await unit.executions.get(replay_of.execution_id)
+        first = await unit.get(Execution, replay_of.execution_id)
         if first is None:
             raise Conflict(GONE)
         return first.variables
@@ -246,7 +246,7 @@ class _Asked:
 async def _asked(unit: Unit, scope: str, idempotency: Idempotency | None) -> _Asked | None:
     if idempotency is None:
         return None
-    return _Asked(scope, idempotency, await unit.replays.get(scope, idempotency.key))
+    return _Asked(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
 
 
 async def _accept(
@@ -263,9 +263,9 @@ async def _accept(
     outcome = await enqueue(services, unit, workflow, start, now, revision=revision, id=id)
     run = outcome.record
     if asked is not None:
-        unit.replays.put(asked.stands_for(run.id, now))
+        unit.put(asked.stands_for(run.id, now))
     if delivery is not None:
-        unit.webhooks.deliver(evolve(delivery, execution_id=run.id))
+        unit.deliver(evolve(delivery, execution_id=run.id))
     await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
     return Started(run.id, workflow.id, now)
@@ -323,5 +323,5 @@ async def prepared(
 async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
     """Of racing starts only as many are stored as there is room. CC-4."""
     assert run.lane is not None
-    require_room(run, limit, await unit.lanes.unfinished(run.lane))
-    unit.lanes.require_room(run.lane, limit.limit)
+    require_room(run, limit, await unit.groups.unfinished(run.lane))
+    unit.require_room(run.lane, limit.limit)

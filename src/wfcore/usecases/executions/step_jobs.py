@@ -8,6 +8,7 @@ from attrs import define, evolve
 
 from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
+from wfcore.model.access import Account
 from wfcore.model.artifact import Artifact, RefusedFile
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution
@@ -181,7 +182,7 @@ async def named_secrets(services: Services, run: Execution, step: Step) -> Mappi
     if not isinstance(step, CodeStep) or not step.secrets:
         return {}
     async with services.store.view() as view:
-        owner = await view.accounts.get(run.workflow_owner_id)
+        owner = await view.get(Account, run.workflow_owner_id)
     if owner is None:
         raise SecretMissing(step.secrets[0], run.workflow_owner_id)
     return secrets_for(owner, step)

@@ -193,10 +193,10 @@ async def _complete(
             end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
         for file in files:
-            unit.artifacts.put(artifact_of(run.id, step_name, file, now))
+            unit.put(artifact_of(run.id, step_name, file, now))
         if end.lines and end.postponed is None and not run.monitored:
             for line in logged(run, step_name, end.lines, now):
-                unit.logs.append(line)
+                unit.log(line)
         told = announce(run, [created(step_name, file) for file in files], now)
         ended = _facts(told.record, definition, step_name, end, now)
         outcome = await _proceed(services, unit, told.record, definition, now, *ended)
@@ -304,7 +304,7 @@ async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
 
 async def _leased(unit: Unit, lease: Lease) -> Execution:
     """The execution, if the lease still holds. Raises `LeaseLost`. EX-16."""
-    run = await unit.executions.get(lease.execution_id)
+    run = await unit.get(Execution, lease.execution_id)
     if run is None or (run.worker, run.fence) != (lease.worker, lease.fence):
         raise LeaseLost(lease.execution_id)
     return run

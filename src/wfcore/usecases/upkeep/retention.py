@@ -88,7 +88,7 @@ async def _purge_some(services: Services, report: Report, left_out: set[str]) ->
     left_out.update(set(old).difference(without_files))
     if without_files:
         async with services.store.unit() as unit:
-            unit.executions.purge(*without_files)
+            unit.purge(*without_files)
             await unit.commit()
     return len(without_files)
 

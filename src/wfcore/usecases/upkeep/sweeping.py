@@ -61,10 +61,10 @@ async def _recover(services: Services, lost: Execution) -> None:
     """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
     now = services.clock.service_now()
     async with services.store.unit() as unit:
-        run = await unit.executions.get(lost.id)
+        run = await unit.get(Execution, lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
-        unit.executions.require_abandoned(run, now)
+        unit.require_abandoned(run, now)
         definition = await definition_of(unit, run.workflow_id, run.revision)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
         outcome = await stage(unit, outcome, now)
@@ -86,7 +86,7 @@ async def end_graces(services: Services, report: Report = at_once) -> int:
 async def _end_grace(services: Services, execution_id: str) -> None:
     now = services.clock.service_now()
     async with services.store.unit() as unit:
-        run = await unit.executions.get(execution_id)
+        run = await unit.get(Execution, execution_id)
         if run is None or run.due_at is None or run.due_at > now:
             return
         try:

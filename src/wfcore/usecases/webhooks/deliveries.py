@@ -7,6 +7,7 @@ from wfcore.model.access import Principal
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import AuthMode, Delivery, DeliveryKind, Webhook
+from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.webhooks.scheme import sender_headers
 from wfcore.rules.webhooks.stats import utc_date
@@ -50,8 +51,8 @@ async def note_refused_delivery(
     now = services.clock.now()
     async with services.store.unit() as unit:
         kept = authenticated and await _keeps(unit, webhook, size)
-        unit.webhooks.tally(webhook.id, utc_date(now), status, now)
-        unit.webhooks.deliver(
+        unit.tally(webhook.id, utc_date(now), status, now)
+        unit.deliver(
             Delivery(
                 id=services.ids.new("dlv", now),
                 webhook_id=webhook.id,
@@ -67,7 +68,7 @@ async def note_refused_delivery(
 
 
 async def _keeps(unit: Unit, webhook: Webhook, size: int) -> bool:
-    workflow = await unit.workflows.get(webhook.workflow_id)
+    workflow = await unit.get(Workflow, webhook.workflow_id)
     if workflow is None:
         return False
     return keeps_payload(await definition_of(unit, workflow.id, workflow.revision), size)

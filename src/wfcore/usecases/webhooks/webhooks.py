@@ -3,7 +3,7 @@
 from attrs import evolve, field, frozen
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Account, Permission, Principal
+from wfcore.model.access import Account, ApiKey, Permission, Principal
 from wfcore.model.json import Json
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason, Scheme, Webhook, WebhookStatus
@@ -74,7 +74,7 @@ async def create_webhook(
         await workflow_for(unit, who, new.workflow_id, Permission.EDIT)
         rules.require_plan(who.account.plan)
         if new.api_key_id is not None:
-            rules.require_own_key(await unit.keys.get(new.api_key_id), who.account, now)
+            rules.require_own_key(await unit.get(ApiKey, new.api_key_id), who.account, now)
         webhook = Webhook(
             id=services.ids.new("wh", now),
             owner_id=who.account.id,
@@ -88,7 +88,7 @@ async def create_webhook(
             variable_mapping=rules.check_mapping(new.variable_mapping),
         )
         await _claim_room(unit, who.account, webhook.id)
-        unit.webhooks.put(webhook)
+        unit.put(webhook)
         note(services, unit, "webhook.create", who, webhook.id, origin)
         await unit.commit()
     return webhook
@@ -106,12 +106,12 @@ async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
     One more webhook within the plan, or one that is to be active again. The account's record is
     read first and put unchanged, so that of two units that both saw room only one is stored.
     """
-    current = await unit.accounts.get(owner.id)
+    current = await unit.get(Account, owner.id)
     if current is None:
         raise NotFound("Account")
     all_of_them = await unit.webhooks.all_of_owner(owner.id)
     rules.require_room(current.plan, rules.older_than(webhook_id, all_of_them))
-    unit.accounts.put(current)
+    unit.put(current)
 
 
 async def list_webhooks(
@@ -125,7 +125,7 @@ async def list_webhooks(
 async def read_webhook(services: Services, who: Principal | None, webhook_id: str) -> Webhook:
     """One webhook; only its owner sees it. Raises `NotFound`."""
     async with services.store.view() as view:
-        return _own(await view.webhooks.get(webhook_id), who)
+        return _own(await view.get(Webhook, webhook_id), who)
 
 
 @retried
@@ -144,13 +144,13 @@ async def update_webhook(
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        webhook = _own(await unit.webhooks.get(webhook_id), who)
-        owner = await unit.accounts.get(webhook.owner_id)
+        webhook = _own(await unit.get(Webhook, webhook_id), who)
+        owner = await unit.get(Account, webhook.owner_id)
         if owner is None:
             raise NotFound("Webhook")
         changed = await _changed(unit, webhook, owner, change, now)
         changed = _resigned(services, changed, change, now)
-        unit.webhooks.put(evolve(changed, updated_at=now))
+        unit.put(evolve(changed, updated_at=now))
         note(services, unit, "webhook.update", who, webhook_id, origin)
         await unit.commit()
     return evolve(changed, updated_at=now)
@@ -167,7 +167,7 @@ async def _changed(
     if not isinstance(change.api_key_id, Unchanged):
         webhook = rules.bound(webhook, change.api_key_id)
         if change.api_key_id is not None:
-            rules.require_own_key(await unit.keys.get(change.api_key_id), owner, now)
+            rules.require_own_key(await unit.get(ApiKey, change.api_key_id), owner, now)
     if isinstance(change.status, Unchanged) or change.status is webhook.status:
         return webhook
     if change.status is WebhookStatus.DISABLED:
@@ -198,8 +198,8 @@ async def delete_webhook(
 ) -> None:
     """Delete it with its statistics and deliveries. Raises `NotFound`."""
     async with services.store.unit() as unit:
-        webhook = _own(await unit.webhooks.get(webhook_id), who)
-        unit.webhooks.delete(webhook)
+        webhook = _own(await unit.get(Webhook, webhook_id), who)
+        unit.delete(webhook)
         note(services, unit, "webhook.delete", who, webhook_id, origin)
         await unit.commit()
 
@@ -207,7 +207,7 @@ async def delete_webhook(
 async def webhook_stats(services: Services, who: Principal | None, webhook_id: str) -> Stats:
     """How often it was triggered and refused. Raises `NotFound`. WH-9."""
     async with services.store.view() as view:
-        webhook = _own(await view.webhooks.get(webhook_id), who)
+        webhook = _own(await view.get(Webhook, webhook_id), who)
         return stats(await view.webhooks.tallies(webhook.id))
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput
 from wfcore.model.access import Account
-from wfcore.model.execution import TriggerSource
+from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
@@ -72,14 +72,14 @@ async def fire(services: Services, timer_id: str) -> Fired | None:
     """
     until = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        timer = await unit.timers.get(timer_id)
+        timer = await unit.get(Timer, timer_id)
         until = services.clock.service_now() if timer and timer.cause else until
         if timer is None or timer.due_at > until:
             return None
-        trigger = await unit.triggers.get(timer.trigger_id)
-        workflow = await unit.workflows.get(trigger.workflow_id) if trigger else None
+        trigger = await unit.get(Trigger, timer.trigger_id)
+        workflow = await unit.get(Workflow, trigger.workflow_id) if trigger else None
         if trigger is None or workflow is None:
-            unit.timers.delete(timer)
+            unit.delete(timer)
             await unit.commit()
             return None
         try:
@@ -98,7 +98,7 @@ async def _fire(
     for_instant: EpochMs | None,
 ) -> Fired:
     now = services.clock.now()
-    owner = await unit.accounts.get(trigger.owner_id)
+    owner = await unit.get(Account, trigger.owner_id)
     why = refusal(trigger, timer, owner, await _sees_cause(unit, timer, trigger, owner))
     if why is None and for_instant is None:
         why = Refusal.MISSED
@@ -120,7 +120,7 @@ async def _fire(
             why = Refusal.LIMIT_REACHED
     if why is not None:
         return await _refused(services, unit, trigger, why)
-    unit.triggers.put(ran(trigger, now))
+    unit.put(ran(trigger, now))
     await unit.commit()
     notify(services.wakeup, outcome.record.id, outcome.effects)
     return Fired(trigger.id, workflow.id, outcome.record.id)
@@ -130,7 +130,7 @@ async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusa
     """It starts nothing: kept at the trigger, and told where it is news."""
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
-    unit.triggers.put(refused(trigger, why, services.clock.now()))
+    unit.put(refused(trigger, why, services.clock.now()))
     await unit.commit()
     return Fired(trigger.id, trigger.workflow_id, refusal=why)
 
@@ -139,7 +139,7 @@ async def _postponed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> Fired:
     """This server cannot read the schedule; another one may, or this one later."""
-    unit.timers.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
+    unit.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
     return await _refused(services, unit, trigger, Refusal.UNREADABLE)
 
 
@@ -154,14 +154,14 @@ async def _consumed(
     """
     spec = trigger.spec
     if isinstance(spec, Chain):
-        unit.timers.delete(timer)
+        unit.delete(timer)
         return timer.due_at
     found = _due(services, spec, timer, until)
-    unit.timers.delete(timer)
+    unit.delete(timer)
     if found.next_at is not None:
         following = timer_at(trigger, found.next_at)
-        if await unit.timers.get(following.id) is None:
-            unit.timers.put(following)
+        if await unit.get(Timer, following.id) is None:
+            unit.put(following)
     return found.start_for
 
 
@@ -177,8 +177,8 @@ async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account
     Whether the chain's owner can still see the workflow whose completion it was. One that was
     deleted meanwhile has completed all the same.
     """
-    run = await unit.executions.get(timer.cause) if timer.cause else None
-    watched = await unit.workflows.get(run.workflow_id) if run else None
+    run = await unit.get(Execution, timer.cause) if timer.cause else None
+    watched = await unit.get(Workflow, run.workflow_id) if run else None
     return watched is None or await sees(unit, trigger.owner_id, watched)
 
 
@@ -225,11 +225,11 @@ async def _plan(services: Services, trigger: Trigger, spec: Schedule, now: Epoch
         due_at = await unit.timers.next_of(trigger.id)
         if at is None or due_at is None or due_at <= at:
             return False
-        timer = await unit.timers.get(timer_at(trigger, due_at).id)
+        timer = await unit.get(Timer, timer_at(trigger, due_at).id)
         if timer is None:
             return False
-        unit.timers.delete(timer)
-        unit.timers.put(timer_at(trigger, at))
+        unit.delete(timer)
+        unit.put(timer_at(trigger, at))
         await unit.commit()
     services.wakeup.timer()
     return True

@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 
 from wfcore.errors import InvalidDefinition, InvalidInput, Problem, Unreadable
-from wfcore.model.access import Account, Permission, Principal
+from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Chain, Schedule, Shown, Trigger, TriggerSpec
 from wfcore.model.workflow import Definition, Workflow
@@ -54,9 +54,9 @@ async def arrange(
         now,
     )
     for trigger in change.gone:
-        unit.triggers.delete(trigger)
+        unit.delete(trigger)
     for trigger in (*change.begun, *change.kept):
-        unit.triggers.put(trigger)
+        unit.put(trigger)
     timers = [_set_first(services, unit, trigger, now) for trigger in change.begun]
     return any(timers)
 
@@ -67,7 +67,7 @@ def _set_first(services: Services, unit: Unit, trigger: Trigger, now: EpochMs) -
         return False
     at = following_of(services, trigger.spec)(now)
     if at is not None:
-        unit.timers.put(timer_at(trigger, at))
+        unit.put(timer_at(trigger, at))
     return at is not None
 
 
@@ -107,7 +107,7 @@ async def _named(view: View | Unit, owner: Account, name: str) -> tuple[Workflow
     by_name = await view.workflows.by_name(owner.id, name)
     if by_name is not None:
         return by_name, key_of_name(owner.id, name)
-    by_id = await view.workflows.get(name)
+    by_id = await view.get(Workflow, name)
     if by_id is not None and await sees(view, owner.id, by_id):
         return by_id, key_of_id(by_id.id)
     return None
@@ -117,13 +117,13 @@ async def sees(view: View | Unit, account_id: str, workflow: Workflow) -> bool:
     """Whether the account may VIEW the workflow."""
     if workflow.owner_id == account_id:
         return True
-    share = await view.shares.get(workflow.id, account_id)
+    share = await view.get(Share, workflow.id, account_id)
     return permission_on(workflow, account_id, share) is not None
 
 
 async def shown(view: View, trigger: Trigger) -> Shown:
     """A trigger with how it stands now."""
-    owner = await view.accounts.get(trigger.owner_id)
+    owner = await view.get(Account, trigger.owner_id)
     watched = True
     if owner is not None and isinstance(trigger.spec, Chain):
         found = await _named(view, owner, trigger.spec.workflow)

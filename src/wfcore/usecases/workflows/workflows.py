@@ -6,7 +6,7 @@ from contextlib import suppress
 from attrs import evolve, frozen
 
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound, Unreadable
-from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Shown
@@ -90,7 +90,7 @@ async def _apply(
 ) -> Workflow:
     now = services.clock.now()
     async with services.store.unit() as unit:
-        owner = await unit.accounts.get(owner_id)
+        owner = await unit.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
         if missing := missing_secrets(owner, definition):
@@ -104,12 +104,12 @@ async def _apply(
             return old
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
-        unit.workflows.put(workflow)
-        unit.definitions.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
+        unit.put(workflow)
+        unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition))
         due = await arrange(services, unit, owner, workflow, definition, now)
         if (before.concurrency if before else None) != definition.concurrency:
             limit = definition.concurrency
-            unit.lanes.limit(workflow.id, limit.limit if limit is not None else None)
+            unit.limit_group(workflow.id, limit.limit if limit is not None else None)
         about: JsonObject = {"workflowVersion": workflow.revision}
         note(services, unit, "workflow.apply", Principal(owner), workflow.id, origin, about)
         await unit.commit()
@@ -128,14 +128,14 @@ async def delete_workflow(services: Services, workflow_id: str, origin: Origin =
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        workflow = await unit.workflows.get(workflow_id)
+        workflow = await unit.get(Workflow, workflow_id)
         if workflow is None:
             raise NotFound("Workflow")
         for webhook in await unit.webhooks.of_workflow(workflow_id):
-            unit.webhooks.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
+            unit.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
         for trigger in await unit.triggers.of_workflow(workflow_id):
-            unit.triggers.delete(trigger)
-        unit.workflows.delete(workflow)
+            unit.delete(trigger)
+        unit.delete(workflow)
         note(services, unit, "workflow.delete", None, workflow_id, origin)
         await unit.commit()
 
@@ -156,26 +156,26 @@ async def share_workflow(
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        workflow = await unit.workflows.get(workflow_id)
+        workflow = await unit.get(Workflow, workflow_id)
         if workflow is None:
             raise NotFound("Workflow")
         if workflow.owner_id == account_id:
             raise InvalidInput("with", "is the workflow's owner, who may do everything already")
-        old = await unit.shares.get(workflow_id, account_id)
+        old = await unit.get(Share, workflow_id, account_id)
         share = None
         if permission is None:
             if old is None:
                 raise NotFound("Share")
-            unit.shares.delete(workflow_id, account_id)
+            unit.discard(Share, workflow_id, account_id)
         else:
             share = Share(
                 workflow_id, account_id, permission, now, version=old.version if old else 0
             )
-            unit.shares.put(share)
+            unit.put(share)
         if permission is None or not includes(permission, Permission.EDIT):
             for webhook in await unit.webhooks.of_workflow(workflow_id):
                 if webhook.owner_id == account_id:
-                    unit.webhooks.put(disabled(webhook, DisabledReason.ACCESS_LOST, now))
+                    unit.put(disabled(webhook, DisabledReason.ACCESS_LOST, now))
         note(services, unit, "workflow.share", None, workflow_id, origin)
         await unit.commit()
     return share

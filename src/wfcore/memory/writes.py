@@ -1,0 +1,208 @@
+"""
+How a unit in memory writes: one way for every kind of record, and the few writes that are special.
+
+Each function gives a change: it is carried out at once on what the unit sees, and again, strictly,
+when the unit commits (see `overlay`).
+"""
+
+from collections.abc import Callable, Collection
+from itertools import takewhile
+from typing import Any
+
+from attrs import evolve
+
+from wfcore.memory.disk import Changes, Disk
+from wfcore.memory.overlay import Change, Overlay, Table
+from wfcore.memory.tables import (
+    APPROVALS,
+    ARTIFACTS,
+    AUDIT,
+    CALLBACKS,
+    CHAIN,
+    DELIVERIES,
+    EVENTS,
+    EXECUTIONS,
+    FINISHED,
+    LEASES,
+    LIMITS,
+    LOGS,
+    TALLIES,
+    audit_chain,
+    key_in,
+    table_of,
+)
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution
+from wfcore.model.replay import Replay
+from wfcore.model.webhook import Delivery, Tally
+from wfcore.ports.records import KIND_OF
+from wfcore.rules.audit.chain import chained, entry_text, read_entry
+from wfcore.rules.limits import DELIVERIES_KEPT
+from wfcore.time import DAY, EpochMs
+
+
+def put(record: Any) -> Change:
+    """Compare the version and set, if no other record has the same unique values."""
+    kind = KIND_OF[type(record)]
+    table, key = table_of(kind.type), key_in(kind, record)
+
+    def change(overlay: Overlay) -> None:
+        if kind.unique:
+            taken = any(
+                all(getattr(one, name) == getattr(record, name) for name in kind.unique)
+                and key_in(kind, one) != key
+                for one in overlay.all(table)
+            )
+            overlay.expect(table, key, not taken)
+        if isinstance(record, Execution):
+            _let_go(overlay, record)
+        if isinstance(record, Replay):
+            _forget_old(overlay, record)
+        overlay.put(table, key, record)
+
+    return change
+
+
+def _let_go(overlay: Overlay, run: Execution) -> None:
+    """The lease of whoever does not hold it any more."""
+    stored = overlay.get(EXECUTIONS, run.id)
+    if run.worker is None or stored is None or stored.worker != run.worker:
+        overlay.set(LEASES, run.id, None)
+
+
+def _forget_old(overlay: Overlay, record: Replay) -> None:
+    """A day later an idempotency key may be used anew."""
+    table, key = table_of(Replay), (record.scope, record.key)
+    old = overlay.get(table, key)
+    if old and record.version == 0 and record.created_at - old.created_at >= DAY:
+        overlay.set(table, key, None)
+
+
+def delete(record: Any) -> Change:
+    """Compare the version and delete, with what it owns."""
+    kind = KIND_OF[type(record)]
+    key = key_in(kind, record)
+
+    def change(overlay: Overlay) -> None:
+        overlay.drop(table_of(kind.type), key, record)
+        for owned, owner in kind.owns:
+            overlay.clear(table_of(owned), _of(owner, record.id))
+
+    return change
+
+
+def _of(owner: str, id: str) -> Callable[[Any], bool]:
+    return lambda one: bool(getattr(one, owner) == id)
+
+
+def discard(kind: type[Any], key: tuple[str, ...]) -> Change:
+    """Delete whatever is there."""
+    return lambda overlay: overlay.set(table_of(kind), key if key[1:] else key[0], None)
+
+
+def log_event(event: Event, table: Table[tuple[Event, ...]] = EVENTS) -> Change:
+    def change(overlay: Overlay) -> None:
+        log = overlay.get(table, event.execution_id) or ()
+        grown = (*log, event)
+        if log and log[-1].number >= event.number:
+            new = all(event.number != known.number for known in log)
+            overlay.expect(table, event.execution_id, new)
+            grown = tuple(sorted(grown, key=lambda known: known.number))
+        overlay.set(table, event.execution_id, grown)
+
+    return change
+
+
+def log_audit(entry: AuditEntry, record: str | None) -> Change:
+    """Linked to the entry before it. AL-1."""
+    text = entry_text(entry)
+
+    def change(overlay: Overlay) -> None:
+        overlay.expect(AUDIT, entry.id, overlay.get(AUDIT, entry.id) is None)
+        chain = audit_chain(overlay)
+        linked = chained(chain.id, chain.end, text, record)
+        overlay.set(AUDIT, entry.id, linked)
+        overlay.set(CHAIN, "", evolve(chain, end=linked.point))
+
+    return change
+
+
+def over_time(disk: Disk, before: EpochMs, limit: int) -> Changes:
+    """What deletes up to *limit* entries from the beginning of the chain: those that are old."""
+    kept = sorted(Overlay(disk).all(AUDIT), key=lambda entry: entry.number)[:limit]
+    entries = [(read_entry(one.text), one) for one in kept]
+    old = list(takewhile(lambda pair: pair[0].at < before, entries))
+    if not old:
+        return {}
+    chain = evolve(audit_chain(Overlay(disk)), start=old[-1][1].point)
+    return {AUDIT.name: {entry.id: None for entry, _ in old}, CHAIN.name: {"": chain}}
+
+
+def tally(webhook_id: str, date: str, status: int, at: EpochMs) -> Change:
+    key = (webhook_id, date, status)
+
+    def change(overlay: Overlay) -> None:
+        old = overlay.get(TALLIES, key) or Tally(webhook_id, date, status, 0, at)
+        new = evolve(old, count=old.count + 1, last_at=max(old.last_at, at))
+        overlay.set(TALLIES, key, new)
+
+    return change
+
+
+def deliver(record: Delivery) -> Change:
+    """Add one; of those alike the newest stay."""
+
+    def change(overlay: Overlay) -> None:
+        overlay.set(DELIVERIES, record.id, record)
+        alike = [
+            one.id
+            for one in overlay.all(DELIVERIES)
+            if (one.webhook_id, one.authenticated) == (record.webhook_id, record.authenticated)
+        ]
+        for id in sorted(alike)[:-DELIVERIES_KEPT]:
+            overlay.set(DELIVERIES, id, None)
+
+    return change
+
+
+def purge(ids: Collection[str]) -> Change:
+    def change(overlay: Overlay) -> None:
+        by_id: tuple[Table[Any], ...] = (EXECUTIONS, LEASES, EVENTS, LOGS, CALLBACKS)
+        for id in ids:
+            for table in by_id:
+                overlay.set(table, id, None)
+        overlay.clear(APPROVALS, lambda one: one.execution_id in ids)
+        overlay.clear(ARTIFACTS, lambda one: one.execution_id in ids)
+
+    return change
+
+
+def require_abandoned(record: Execution, now: EpochMs, ended: Collection[str]) -> Change:
+    def change(overlay: Overlay) -> None:
+        run = overlay.get(EXECUTIONS, record.id)
+        held = run is not None and run.worker is not None and run.worker == record.worker
+        overlay.expect(EXECUTIONS, record.id, held and is_gone(overlay, record, now, ended))
+
+    return change
+
+
+def is_gone(overlay: Overlay, run: Execution, now: EpochMs, ended: Collection[str]) -> bool:
+    """Whether the worker of *run* let its lease end, or is known to have ended."""
+    return (overlay.get(LEASES, run.id) or 0) < now or run.worker in ended
+
+
+def limit_group(workflow_id: str, at_once: int | None) -> Change:
+    return lambda overlay: overlay.set(LIMITS, workflow_id, at_once)
+
+
+def require_room(group: str, at_once: int) -> Change:
+    def change(overlay: Overlay) -> None:
+        taken = sum(is_open(run, group) for run in overlay.all(EXECUTIONS))
+        overlay.expect(LIMITS, group, taken < at_once)
+
+    return change
+
+
+def is_open(run: Execution, group: str) -> bool:
+    """Whether *run* counts in that concurrency group."""
+    return run.lane == group and run.status not in FINISHED
