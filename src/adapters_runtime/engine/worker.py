@@ -1,11 +1,38 @@
 """
-The worker: takes due executions, runs their steps, records what came of them.
+The worker: claims due executions, runs their steps, and records what came of them.
 
-All decisions are the core's; here are only the tasks that wait for processes. A lease is
-extended as long as this process lives, and whatever was taken away from it is stopped.
+Every decision is made in the core. This file only owns tasks: one driver per claimed
+execution, and one task per step that is running. Read `_Held` first; it is the state of one
+claimed execution.
 
-What is done to one execution is done in turn: the ends of steps that ran beside one another,
-and looks at it when the time of something has come. Each has its own unit of work.
+**One execution at a time takes a turn.** Several steps of an execution may run side by side,
+and each of their ends is a unit of work that reads the execution, folds a fact into it and
+commits. Two such units at once would only make each other `Stale`, so everything that is done
+to one execution waits for `held.turn`. What a unit answers (`Work`) is acted upon before the
+next unit begins: `_take_up` cancels the steps that are no longer in flight and starts those that
+are new.
+
+**A step is started once.** `Work.jobs` may name a step that this process has already started,
+because a unit whose answer got lost is simply repeated. `held.met` remembers every attempt that
+was taken up and makes the second announcement harmless. An attempt leaves `met` only when it was
+postponed: the machine could not start it, nothing of it ran, and the same attempt begins again.
+
+**A lease is kept by writing, and lost by reading.** `keep_leases` extends the leases of all held
+executions in one statement. Whatever the store does not confirm has been taken away or was
+cancelled elsewhere; its steps are cancelled here, but the driver is not: it finds `LeaseLost` in
+its next unit and cleans up. Leases are extended even for executions that are only beginning,
+since a slow store may take longer than a lease. When the store cannot write, a step's end is
+retried for as long as it takes: the process did its work, and losing that result would mean
+running the step again.
+
+**Claimed again while still held.** After a pause longer than a lease, this process may claim an
+execution that it still believes to hold. The older lease can no longer write (its fencing number
+is too low), so `_take` cancels what runs under it before the new lease begins anything.
+
+**Stopping.** `stop` sets the loop's flag and waits until the current round is over, so no claim is
+left half done. Then running steps may finish for as long as the drain allows; an execution between
+two steps is handed back; a step that had to be killed is INTERRUPTED by the sweep of whoever is
+alive. Decisions 41, 58 and 70.
 """
 
 import asyncio

@@ -1,12 +1,33 @@
 """
-One step's supervisor: the process that starts it, watches it and ends all of it.
+The supervisor of one step: the process that starts it, watches it, and ends all of it.
 
-It makes everything ready before there is a job: the step's world (`sandbox.isolation.levels`) and a
-process in it. It holds the deadline and the caps itself, so nothing depends on the server being
-quick, and it ends the step when the server or the spawner is gone. Its last frame (`frames.END`) is
-sent when the step has no living process left, with the folder of what it left.
+A step may fork, daemonise and call `setsid`; killing its process group would miss half of that.
+So every step has a process of its own as parent, which is the *subreaper* of everything below it:
+whatever loses its parent becomes a child of the supervisor, and the step is over exactly when
+`waitpid` has no children left to report. Decision 5.
 
-Standard library only.
+**Ready before there is a job.** `supervise` builds the sandbox (`isolation.levels`), forks the
+process that will become the step, and only then waits for a job. Both are the expensive part of a
+start, and neither needs to know the job. A supervisor that never gets one tidies up and leaves.
+
+**Whoever disappears ends the step.** The supervisor polls three descriptors besides the step's
+output: the channel to the server, the spawner's pidfd, and its own wake-up pipe for SIGCHLD. End of
+file on the first or readiness of the second means that the server or the spawner is gone, for
+whatever reason; then the step is killed. Nothing here depends on the server being quick: the
+deadline, the size of the output and the memory of the process tree are checked by this process.
+
+**The last word.** `frames.END` is sent after everything below has been reaped, never before. The
+server may rely on that: when it has read the end, no process of the step can write anything any
+more, neither to its folder nor to the network. The frame carries how the step ended, and the
+folder of its artifacts as a descriptor, because the folder's path may not be reachable from outside
+the step's mount namespace.
+
+**Why a failure is "unready".** `unready` says that nothing of the step's program has run: the
+sandbox, the folder or the fork failed. The engine then puts the same attempt back instead of
+failing it (decision 70). Once `launch.go` has released the process this may no longer be said.
+
+Standard library only: this runs in a process forked from the spawner, which must stay small and
+must not import anything of the server.
 """
 
 import marshal

@@ -1,4 +1,28 @@
-"""Claims and leases: jobs for the writer, so that nobody else is between look and take."""
+"""
+Claims and leases: how workers take executions, and how long they keep them.
+
+A claim is a job for the writer thread, so between looking and taking there is nobody else, in this
+process or in another one (the transaction is IMMEDIATE). It runs in four steps:
+
+1. `settle_lanes` admits what waits in a concurrency group and has room now, so that the rest of
+   the claim only looks at one column (`queued`).
+2. `WAITING` finds each account that has something due, with the due time of its earliest execution.
+   It walks the index once per *account*, not per execution: a million queued executions of one
+   account cost as much as one.
+3. Accounts take turns: the one with the fewest held slots first, then the one that was served
+   longest ago, then the earliest due time. `Slots.admits` keeps the last free slot for an account
+   that holds none while others have had work lately (decision 61).
+4. `TAKE` writes worker, lease and a fencing number one higher. Every later write of that worker
+   names the number; a write with an old one matches no row and is `Stale`.
+
+A lease is only a promise about time. That a worker's process has ended is known sooner by its lock
+file (`workers`), and what really prevents double work is the fencing number: a worker that comes
+back after its lease is too late to write, whatever it believes. So a lease may be short without
+harm to correctness, and a clock that jumps can delay work but not duplicate it.
+
+An execution whose row cannot be decoded is set aside instead of failing the claim: one unreadable
+row must not stop the queue (decision 59).
+"""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections import Counter

@@ -1,10 +1,31 @@
 """
-Reading: point reads in the event loop, lists in threads, decoded records used again.
+Reads: point reads in the event loop, lists in threads, and a cache that follows commits.
 
-A point read by key is over before a thread would have begun it, and a WAL reader never waits
-for the writer. All point reads of one turn of the event loop are one transaction, which begins
-with a question: has anybody committed since? If not, what was decoded still holds. What a turn
-handles had arrived before it began, so nobody is shown less than he was told.
+**Where a read runs.** A read by key takes a few microseconds, less than handing it to a thread
+would, and a WAL reader never waits for the writer; so it runs in the event loop. Lists and scans,
+which may take long, go through aiosqlite.
+
+**One transaction per turn.** All point reads of one turn of the event loop share one read
+transaction. It begins by asking whether anybody has committed since the last one. Every request of
+a turn arrived before its snapshot was taken, so clients always read their own writes.
+
+**The cache.** Decoded records are kept by key together with their version. They are frozen, so they
+can be handed out to everyone. A record counts as current in one of three ways:
+
+- nobody has committed since it was last found current (`Known.seen`, see `state`);
+- every commit since then was our own, and `committed` took the records that it put into the cache,
+  before the waiting units were told that they are durable (decision 57);
+- its version, or for narrow records its whole row, is read again and is the same.
+
+A commit of another process, or one of ours that did more than put records, breaks the second way:
+then versions are compared, as if the commit were foreign. Accounts, keys, workflows and webhooks
+are watched by triggers in the database, so that a change by hand is noticed as well; other tables
+must not be edited while a server runs.
+
+**What must not be done.** What a unit reads behind its own uncommitted writes is decoded by `read`
+and never cached: it may be rolled back. After a driver error the connection is replaced, and states
+are numbered anew, since its snapshot is lost with it. The cache is bounded in bytes: the texts of
+each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 """
 
 import asyncio
