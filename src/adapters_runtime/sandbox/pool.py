@@ -1,10 +1,18 @@
 """
-How many supervisors to hold ready, of which kind: the pools of the spawner.
+How many supervisors to hold ready, and for which profile of steps: the pools of the spawner.
 
-Every kind of step in use has a spare; one whose spares are used up faster than they are made gets
-more of them, up to a few. Pools of what was not asked for lately are given up, those that hold a
-started interpreter sooner, since that is memory. Pure: the time is an argument. Standard library
-only.
+Preparing a sandbox takes longer than most steps run, so it is done before there is a job. What has
+to be known beforehand is little (`isolation.config.Profile`: network or not, which paths, which
+interpreter to start), and steps of one profile can share spare supervisors.
+
+- Every profile in use has one spare. If a step finds its pool empty shortly after another step,
+  the pool grows by one, up to `MOST_EACH`.
+- A pool that was quiet for `QUIET_S` shrinks to one spare, and after `IDLE_S` it is given up;
+  sooner if its spares hold a started interpreter, because that is memory.
+- Only the `MOST_KINDS` profiles used last are kept. The usual one is never given up.
+
+Pure: time is an argument, and whoever calls this makes and ends the processes. Standard library
+only, since the spawner runs it.
 """
 
 from collections.abc import Callable, Hashable, Iterator

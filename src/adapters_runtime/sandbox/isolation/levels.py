@@ -1,10 +1,26 @@
 """
 The four levels of isolation, each as the same few moments in the life of a step. CS-11.
 
-`open` is called once, in the spawner; `prepare` in a step's supervisor, before its job is known;
-`confine_ahead` in the process that becomes the step, still before the job; `confine` there when
-its folder is known; `end_all` in the supervisor. What can be done before the job is done before it,
-so a step does not wait for it. Standard library only.
+| moment | where | what is known |
+|---|---|---|
+| `open` | spawner, once | the server's configuration |
+| `prepare` | supervisor | the profile of the step, not its job |
+| `confine_ahead` | the process that becomes the step | still no job |
+| `confine` | the same process | its folder and its job |
+| `end_all` | supervisor | the step's first process has ended, or has to |
+| `leave` | supervisor, last | nothing of the step is alive |
+
+Everything that can be done before the job is known is done before it, so that no step waits for it.
+The order within a moment matters: capabilities and ids are given up only after everything that
+needs them, and the system call filter refuses mounts and namespaces, so these are made first.
+
+`Process` limits and counts, and isolates nothing. `Landlocked` adds rules for files and the filter;
+`OtherUser` does the same under a user id of its own. `Namespaced` gives a step a world of its own,
+with Landlock and the filter on top. Which level a server uses is tried out, not believed:
+`isolation_level` runs a probe step and takes the strongest level whose probe really is confined
+(decisions 35, 82, 83).
+
+Standard library only: this runs between `fork` and `exec`.
 """
 
 import fcntl
