@@ -12,9 +12,8 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import LeaseLost
-from wfcore.memory import Disk, MemoryStore
+from wfcore.memory import Disk, MemoryStore, writes
 from wfcore.memory import store as memory_store
-from wfcore.memory import writes
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource

@@ -268,6 +268,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreUnavailable
+from wfcore.model.execution import Execution
 from wfcore.testing import builders as make
 
 async def keep(store, run):
