@@ -23,21 +23,26 @@ suppress_warnings = ["myst.header"]  # a page may leave a level of headings out
 html_theme = "furo"
 html_title = f"wfcore {release}"
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["pages.css"]
 html_show_sourcelink = False
 html_copy_source = False
 highlight_language = "none"
 
 
 def setup(app: Any) -> None:
-    """Write the reference before the pages are read, and teach Sphinx what they use."""
-    from pygments.lexers.special import TextLexer
-
+    """Write the reference before the pages are read, and draw the pictures into them."""
     from wfdocs import reference
 
-    app.add_lexer("mermaid", TextLexer)
     app.connect("builder-inited", lambda _: reference.write(HERE / "reference"))
+    app.connect("source-read", with_pictures)
     app.connect("source-read", with_further_pages)
+
+
+def with_pictures(app: Any, page: str, source: list[str]) -> None:
+    """Pictures are drawn into the page, so that they follow the theme and load nothing."""
+    from wfdocs import pictures
+
+    source[0] = pictures.inlined(source[0])
 
 
 def with_further_pages(app: Any, page: str, source: list[str]) -> None:

@@ -1,53 +1,56 @@
 """
-`python docs/fill.py [--check]`: what the documentation shows of the tables, written afresh.
+`python docs/fill.py [--check]`: whatever the documentation shows of the tables, written afresh.
 
-A page marks a block with the command whose output it is:
+The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states:
 
-    <!-- wfcore states approval --format mermaid -->
-    ```mermaid
+    <!-- states of approval -->
     …
-    ```
     <!-- end -->
 
-The block between the marks is replaced by that output, in the fence that is there. With
---check nothing is written, and the exit status is 1 where a page is stale.
+With --check nothing is written, and the exit status is 1 if a file is stale.
 """
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from click.testing import CliRunner
-
-from wfserver.cli import cli
-from wfserver.terminal.invocation import Session
-
 HERE = Path(__file__).parent
-MARKED = re.compile(r"<!-- wfcore (?P<call>[^\n]+) -->\n```(?P<as>\w*)\n.*?```\n<!-- end -->", re.S)
+sys.path.insert(0, str(HERE))
+
+from wfcore.rules.states import MACHINES  # noqa: E402
+from wfdocs import pictures, states  # noqa: E402
+
+MARKED = re.compile(r"(<!-- states of (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def filled(text: str) -> str:
-    """*text* with every marked block as its command says it today."""
-    return MARKED.sub(_block, text)
+    """*text* with today's table between each pair of marks."""
+    return MARKED.sub(lambda m: f"{m[1]}{states.tables(MACHINES[m[2]])}{m[3]}", text)
 
 
-def _block(found: re.Match[str]) -> str:
-    ran = CliRunner().invoke(cli, found["call"].split(), obj=Session(), catch_exceptions=False)
-    if ran.exit_code:
-        raise SystemExit(f"wfcore {found['call']}: {ran.output}")
-    said = f"```{found['as']}\n{ran.output.rstrip()}\n```"
-    return f"<!-- wfcore {found['call']} -->\n{said}\n<!-- end -->"
+def files() -> Iterator[tuple[Path, str]]:
+    """Every file that is written from tables, with what it should say."""
+    for page in sorted(HERE.glob("*.md")):
+        yield page, filled(page.read_text())
+    for name in pictures.PICTURES:
+        yield HERE / "pictures" / f"{name}.svg", pictures.svg_of(name)
 
 
 def main(arguments: list[str]) -> int:
-    """Fill every page, or say which are stale."""
-    pages = {path: path.read_text() for path in sorted(HERE.rglob("*.md"))}
-    stale = {path: filled(text) for path, text in pages.items() if filled(text) != text}
-    for path, text in stale.items():
-        print(f"{'stale' if '--check' in arguments else 'filled'}: {path.relative_to(HERE)}")
-        if "--check" not in arguments:
+    """Write every file, or say which are stale."""
+    checking = "--check" in arguments
+    stale = [(path, text) for path, text in files() if not _says(path, text)]
+    for path, text in stale:
+        print(f"{'stale' if checking else 'written'}: {path.relative_to(HERE)}")
+        if not checking:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-    return 1 if stale and "--check" in arguments else 0
+    return 1 if stale and checking else 0
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text() == text
 
 
 if __name__ == "__main__":

@@ -92,15 +92,15 @@ def test_a_fact_s_meaning_is_its_first_paragraph():
 
 
 def test_the_page_shows_the_tables_of_today():
-    """`make tables` would change nothing, and every machine is shown as table and diagram."""
+    """`make tables` would change nothing, and every machine is shown as table and picture."""
     run = subprocess.run(
         [sys.executable, str(DOCS / "fill.py"), "--check"], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout + run.stderr
     page = (DOCS / "states.md").read_text()
-    for machine in MACHINES.values():
-        assert as_text(machine) in page
-        assert as_mermaid(machine) in page
+    for name in MACHINES:
+        assert f"<!-- states of {name} -->" in page
+        assert f"(pictures/{name}.svg)" in page
 
 
 def test_the_command_prints_every_form(capsys):

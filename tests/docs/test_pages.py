@@ -12,7 +12,7 @@ PAGES = [
     DOCS / "simulator.md",
     DOCS / "testing.md",
 ]
-SHOWN = ("text", "json", "http", "mermaid")
+SHOWN = ("text", "json", "http")
 DONE = ("bash", "python")
 
 
