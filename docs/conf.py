@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+FOLDERS = (".", "tutorial", "howto", "explanation")
 sys.path.insert(0, str(HERE))
 
 import wfcore  # noqa: E402
@@ -46,11 +47,12 @@ def with_pictures(app: Any, page: str, source: list[str]) -> None:
 
 
 def with_further_pages(app: Any, page: str, source: list[str]) -> None:
-    """The contents list every page beside them, also one that nobody has put into its place."""
+    """The contents list every page, also one that nobody has put into its place."""
     if page != "index":
         return
-    names = [path.stem for path in sorted(HERE.glob("*.md")) if path.stem != "index"]
-    further = [name for name in names if f"\n{name}\n" not in source[0]]
+    paths = (path for folder in FOLDERS for path in sorted((HERE / folder).glob("*.md")))
+    names = [str(path.relative_to(HERE).with_suffix("")) for path in paths]
+    further = [name for name in names if name != "index" and f"\n{name}\n" not in source[0]]
     if further:
         listed = "\n".join(further)
         source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: More\n\n{listed}\n```\n"

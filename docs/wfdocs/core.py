@@ -40,7 +40,7 @@ VOCABULARY: tuple[type[StrEnum], ...] = (
 def rules_page() -> str:
     """Each rule with where it is implemented and tested."""
     parts = [
-        "# Rules and where they live\n\n"
+        "# Where each rule is kept\n\n"
         "Written from [the list of rules](../rules.md) and from the citations in the code and in "
         "the tests. A test fails when a rule is cited nowhere.\n"
     ]
@@ -77,7 +77,7 @@ def limits_page() -> str:
         if about
     ]
     return (
-        "# Limits\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes "
+        "# Limits in the code\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes "
         "bytes.\n\n"
         f"{table(('Name', 'Value', 'What'), rows)}"
     )
@@ -140,7 +140,7 @@ def public_page() -> str:
     parts = [
         "# Public names\n\n"
         "Written from the sources. What is promised about them: "
-        "[What stays, and how it changes](../compatibility.md).\n\n## `from wfcore import …`\n"
+        "[Compatibility](../compatibility.md).\n\n## `from wfcore import …`\n"
     ]
     for module, names in surface.exports().items():
         parts += [f"### {code(module)}\n", _listing(module, names)]

@@ -44,7 +44,7 @@ def _read(text: str) -> Iterator[Sentence]:
 def page() -> str:
     """A list for each section."""
     parts = [
-        "# The specification, sentence by sentence\n\n"
+        "# Specification, sentence by sentence\n\n"
         "What the API specification says, retold, and where each of its sentences lives: the rule "
         "it became, the code that keeps it and a test that holds it. Search this page for a word "
         "of the sentence.\n"
