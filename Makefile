@@ -14,53 +14,50 @@ define install
 	@$(if $(LOCKED),$(PIP) install --no-deps --no-build-isolation -e .,$(PIP) install -e '.[$(1)]')
 endef
 
-.PHONY: up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
+.PHONY: help up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
 .PHONY: lowest newest lock release mutation-adapters
 
-up: .venv/.server          ## install and run the server with a sample
+##@ Run it
+
+up: .venv/.server          ## install the server and run it with a sample
 	$(BIN)/wfcore up --port $(PORT)
+
+##@ Before a change is merged
 
 test: .venv/.dev           ## install what the tests need and run them
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-check: .venv/.dev lint types layers   ## everything that needs no running: fast
+check: .venv/.dev lint types layers  ## lint, types and layers: fast, nothing is run
 
-lint: .venv/.dev
+lint: .venv/.dev           ## style and format
 	$(BIN)/ruff check src tests bench examples docs
 	$(BIN)/ruff format --check src tests bench examples docs
 
-types: .venv/.dev
+types: .venv/.dev          ## mypy, strict
 	$(BIN)/mypy
 	$(BIN)/mypy examples docs/wfdocs
 
-layers: .venv/.dev
+layers: .venv/.dev         ## who may import whom
 	$(BIN)/lint-imports
 
-format: .venv/.dev
+format: .venv/.dev         ## put sources into the standard format
 	$(BIN)/ruff check --fix src tests bench examples docs
 	$(BIN)/ruff format src tests bench examples docs
 
-bench: .venv/.dev          ## ratios, measured in one run
-	$(BIN)/python -m bench
+##@ Write down what changed
 
-surface: .venv/.dev        ## write down the public surface anew; look at the difference
+tables: .venv/.dev         ## write anew what the documentation shows of tables, pictures included
+	$(BIN)/python docs/fill.py
+	cd tests && ../$(BIN)/python -m escapes.page
+
+surface: .venv/.dev        ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface
 
-lowest:                    ## the server's tests with the lowest versions that pyproject.toml allows
-	.ci/versions lowest
+docs: .venv/.dev           ## build the documentation; warnings are errors
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
-newest:                    ## the same with the newest, on the newest Python of this machine
-	.ci/versions newest
-
-lock:                      ## take newer versions: all tests with them, then write them down
-	.ci/versions lock
-
-release: .venv/.dev        ## dist/: the wheel, the sdist and a list of what an installation is made of
-	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
-	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
-	  --output-reproducible --output-file dist/sbom.cdx.json
-	cd dist && sha256sum * | tee SHA256SUMS
+##@ Test for long
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
@@ -75,20 +72,40 @@ mutation: .venv/.dev       ## break the rules in every small way; the tests must
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
 	PYTHONPATH=tests $(BIN)/python -m mutation.page
 
-mutation-adapters: .venv/.dev  ## the same for a sample of the adapters' mutants (long)
+mutation-adapters: .venv/.dev## the same for a sample of the adapters (long)
 	$(PIP) install -e '.[mutation]'
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.adapters
 
-docs: .venv/.dev           ## build the documentation; warnings are errors
-	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
-	@echo docs/_build/html/index.html
+bench: .venv/.dev          ## ratios, measured in one run
+	$(BIN)/python -m bench
 
-tables: .venv/.dev         ## write afresh what the documentation shows of the tables
-	$(BIN)/python docs/fill.py
-	cd tests && ../$(BIN)/python -m escapes.page
+##@ Versions and releases
 
-clean:
+lowest:                    ## the server's tests with the lowest versions that pyproject.toml allows
+	.ci/versions lowest
+
+newest:                    ## the server's tests with the newest versions, on the newest Python here
+	.ci/versions newest
+
+lock:                      ## take newer versions: run all tests with them, then write requirements/
+	.ci/versions lock
+
+release: .venv/.dev        ## dist/: the wheel, the sdist and a list of components
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
+	  --output-reproducible --output-file dist/sbom.cdx.json
+	cd dist && sha256sum * | tee SHA256SUMS
+
+##@ Other
+
+help:                      ## this list
+	@awk -F ':.*## ' '/^##@ /{print "\n" substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
+
+clean:                     ## remove environments, caches and everything built
 	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants mutants-adapters
+
+
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
