@@ -170,7 +170,7 @@ def settings_from(
         cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,
-        seal_key_file=Path(keys).absolute() if (keys := env.get(f"{SEAL_KEY}_FILE")) else None,
+        seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
     env.require_known()
