@@ -77,8 +77,8 @@ def limits_page() -> str:
         if about
     ]
     return (
-        "# Limits in the code\n\nWritten from `wfcore.rules.limits`. Lengths of time are milliseconds, sizes "
-        "bytes.\n\n"
+        "# Limits in the code\n\nWritten from `wfcore.rules.limits`. Lengths of time are in "
+        "milliseconds, sizes in bytes.\n\n"
         f"{table(('Name', 'Value', 'What'), rows)}"
     )
 
