@@ -1,17 +1,22 @@
 """Our stores beside plain dicts; and what is said of a store that loses an update."""
 
+import inspect
+import re
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, find, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.memory.overlay import Overlay
-from wfcore.ports.store import Store
+from wfcore.ports.records import RECORDS as KINDS
+from wfcore.ports.store import Store, View
+from wfcore.testing.comparison import requests
 from wfcore.testing.comparison.comparing import StoreComparison
+from wfcore.testing.comparison.records import RECORDS
 
 
 class MemoryComparison(StoreComparison):
@@ -48,3 +53,34 @@ def test_a_lost_update_is_told_by_a_short_script():
     steps = [line for line in told.splitlines() if line.startswith("state.")]
     assert 2 <= len(steps) <= 6, told
     assert "lambda" not in told
+
+
+UNASKED = {
+    "audit.chain",
+    "audit.chained",
+    "audit.of_execution",
+    "webhooks.deliveries",
+    "logs.of_execution",
+    "approvals.reminders_due",
+}
+"""What contract tests alone hold: `AuditContract`, and those of units, claims and lists."""
+
+
+def test_every_query_of_the_port_is_asked():
+    """No kind can be forgotten: each query that a view has is one that the comparison asks."""
+    asked = set(re.findall(r'"(\w+\.\w+)"', inspect.getsource(requests)))
+    wanted = {
+        f"{subject}.{query}"
+        for subject, made in inspect.getmembers(View, lambda one: isinstance(one, property))
+        for query in vars(made.fget.__annotations__["return"])
+        if not query.startswith("_")
+    }
+    assert wanted - asked == UNASKED
+
+
+def test_every_kind_of_record_is_put():
+    """The scripts put records of every kind that the port names."""
+    drawn = {
+        type(find(RECORDS, lambda one, kind=kind: isinstance(one, kind.type))) for kind in KINDS
+    }
+    assert drawn == {kind.type for kind in KINDS}

@@ -26,6 +26,7 @@ from wfcore.errors import Stale
 from wfcore.model.access import Login, Session, Share
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page
+from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Slots, Store
@@ -47,7 +48,7 @@ from wfcore.testing.contracts.keeping import collect
 from wfcore.time import EpochMs
 
 UNTIL = EpochMs(NOW + 2)
-COMPARED = (Workflow, Webhook)
+COMPARED = (Workflow, Webhook, Trigger, Timer)
 """What is deleted by version; sessions, logins and shares are deleted whatever they are."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
 """From which version a record is put: the one that the unit sees, or another."""

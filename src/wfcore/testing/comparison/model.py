@@ -12,28 +12,27 @@ from typing import Any, TypeVar
 
 from attrs import evolve, frozen
 
-from wfcore.model.access import Account, Share
 from wfcore.model.approval import Approval
 from wfcore.model.artifact import Artifact
+from wfcore.model.callback import Callback
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import Tally, Webhook
+from wfcore.model.webhook import Tally
 from wfcore.model.workflow import Workflow
+from wfcore.ports.records import KIND_OF
 from wfcore.ports.store import Slots
 from wfcore.time import DAY, EpochMs
 
 R = TypeVar("R")
 Key = tuple[Any, ...]
 
-KEYS: dict[type, tuple[str, ...]] = {
-    Share: ("workflow_id", "account_id"),
-    Replay: ("scope", "key"),
+_LOGGED: dict[type, tuple[str, ...]] = {
     Event: ("execution_id", "number"),
     Tally: ("webhook_id", "date", "status"),
 }
-"""The fields that identify a record, where it is not `id`."""
+"""The fields that identify what is no record of `RECORDS`, where it is not `id`."""
 
 DUE = (
     ExecutionStatus.PENDING,
@@ -44,7 +43,9 @@ OVER = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCE
 
 
 def key_of(record: Any) -> Key:
-    return tuple(getattr(record, name) for name in KEYS.get(type(record), ("id",)))
+    kind = KIND_OF.get(type(record))
+    names = kind.key if kind else _LOGGED.get(type(record), ("id",))
+    return tuple(getattr(record, name) for name in names)
 
 
 class State:
@@ -115,11 +116,12 @@ class Delete:
         stored: Any = state.get(self.kind, *self.key)
         fits = self.version is None or (stored is not None and stored.version == self.version)
         state.drop(self.kind, lambda record: key_of(record) == self.key)
-        if self.kind is Workflow:
-            state.drop(Share, lambda share: (share.workflow_id,) == self.key)
-        if self.kind is Webhook:
-            state.drop(Tally, lambda tally: (tally.webhook_id,) == self.key)
+        for owned, owner in KIND_OF[self.kind].owns:
+            state.drop(owned, self._is_owner(owner))
         return fits
+
+    def _is_owner(self, field: str) -> Callable[[Any], bool]:
+        return lambda record: (getattr(record, field),) == self.key
 
 
 @frozen
@@ -131,6 +133,7 @@ class Purge:
     def __call__(self, state: State) -> bool:
         state.drop(Execution, lambda run: run.id == self.id)
         state.leases.pop(self.id, None)
+        state.drop(Callback, lambda owed: owed.id == self.id)
         for kind in (Event, Approval, Artifact):
             state.drop(kind, lambda record: record.execution_id == self.id)
         return True
@@ -158,13 +161,10 @@ Change = Put | Delete | Purge | Count
 
 def _takes_the_place(other: Any, record: Any) -> bool:
     """Whether another record has what may be there once."""
-    if key_of(other) == key_of(record):
+    kind = KIND_OF.get(type(record))
+    if kind is None or not kind.unique or key_of(other) == key_of(record):
         return False
-    if isinstance(record, Account):
-        return bool(other.email == record.email)
-    if isinstance(record, Workflow):
-        return bool((other.owner_id, other.name) == (record.owner_id, record.name))
-    return False
+    return all(getattr(other, name) == getattr(record, name) for name in kind.unique)
 
 
 def _replaces(stored: Any, record: Any) -> bool:

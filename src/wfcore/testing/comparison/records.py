@@ -45,6 +45,7 @@ def _executions() -> st.SearchStrategy[Execution]:
         worker=st.none() | workers,
         completed_at=st.none() | moments,
         redrive_of=st.none() | ids,
+        lane=st.none() | names,
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
         ),
@@ -73,6 +74,10 @@ _shares = st.builds(make.share, ids, owners, permission=st.sampled_from(Permissi
 _webhooks = st.builds(make.webhook, ids, owner_id=owners, workflow_id=flows, created_at=moments)
 _sessions = st.builds(make.session, ids, created_at=moments)
 _logins = st.builds(make.login, ids, last_failure_at=moments)
+_triggers = st.builds(
+    make.trigger, ids, workflow_id=flows, watches=st.none() | names, created_at=moments
+)
+_timers = st.builds(make.timer, ids, trigger_id=ids, due_at=moments)
 RECORDS: st.SearchStrategy[Any] = st.one_of(
     _executions(),
     st.builds(make.account, ids, email=_emails, created_at=moments),
@@ -88,10 +93,15 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     st.builds(make.key, ids, account_id=owners, created_at=moments),
     _sessions,
     _logins,
+    st.builds(make.snapshot, flows, st.integers(1, 2)),
+    st.builds(make.callback, runs, due_at=st.none() | moments),
+    _triggers,
+    _timers,
     st.builds(make.audit_entry, ids, at=moments),
 )
 """Records of every kind that may be put, few enough to meet."""
 GOING: st.SearchStrategy[Any] = st.one_of(
-    st.builds(make.execution, ids), _workflows, _shares, _webhooks, _sessions, _logins
+    st.builds(make.execution, ids),
+    *(_workflows, _shares, _webhooks, _sessions, _logins, _triggers, _timers),
 )
 """Records of the kinds that may be deleted, or purged."""

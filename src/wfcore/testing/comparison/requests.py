@@ -3,19 +3,39 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from hypothesis import strategies as st
 
-from wfcore.model.access import Account, ApiKey, Login, Permission, Session, Share
+from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.artifact import Artifact
-from wfcore.model.event import AuditEntry, Event
+from wfcore.model.callback import Callback
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.replay import Replay
-from wfcore.model.webhook import Tally, Webhook
-from wfcore.model.workflow import Workflow
-from wfcore.ports.records import ApprovalFilter, ExecutionFilter
-from wfcore.testing.comparison.model import DUE, OVER, State, by_name, cut, newest, only
+from wfcore.model.trigger import Timer, Trigger
+from wfcore.model.webhook import Webhook
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.records import RECORDS, ApprovalFilter, ExecutionFilter
+from wfcore.testing.comparison.answers import (
+    abandoned,
+    counted,
+    due,
+    due_approvals,
+    due_runs,
+    ended,
+    entries,
+    first,
+    in_group,
+    in_use,
+    listed,
+    log,
+    next_due,
+    oldest,
+    open_approvals,
+    seen_by,
+    shown,
+)
+from wfcore.testing.comparison.model import State, by_name, cut, newest, only
 from wfcore.testing.comparison.records import (
     flows,
     ids,
@@ -27,7 +47,6 @@ from wfcore.testing.comparison.records import (
     pages_by_name,
     runs,
 )
-from wfcore.time import EpochMs
 
 
 @frozen(eq=False)
@@ -60,7 +79,7 @@ def _asks(
 
 
 def _gets() -> st.SearchStrategy[Ask]:
-    def get(kind: type, *keys: st.SearchStrategy[str]) -> st.SearchStrategy[Ask]:
+    def get(kind: type, *keys: st.SearchStrategy[Any]) -> st.SearchStrategy[Ask]:
         return _asks(
             f"get {kind.__name__}",
             lambda view, *key: view.get(kind, *key),
@@ -68,130 +87,13 @@ def _gets() -> st.SearchStrategy[Ask]:
             *keys,
         )
 
-    plain = (Account, Workflow, Execution, Approval, Webhook, Artifact, ApiKey, Session, Login)
-    scopes = st.just("key_1:wf_1")
-    return st.one_of(
-        *(get(kind, ids) for kind in plain), get(Share, ids, owners), get(Replay, scopes, ids)
-    )
-
-
-def seen_by(state: State, account: str) -> list[Workflow]:
-    shared = {share.workflow_id for share in state.all(Share) if share.account_id == account}
-    return [w for w in state.all(Workflow) if w.owner_id == account or w.id in shared]
-
-
-def listed(state: State, where: ExecutionFilter) -> list[Execution]:
-    runs = [
-        run
-        for run in state.all(Execution)
-        if where.owner_id in (None, run.owner_id)
-        and where.workflow_id in (None, run.workflow_id)
-        and (not where.statuses or run.status in where.statuses)
-        and (not where.sources or run.trigger_source in where.sources)
-        and _within(where, run.accepted_at)
-    ]
-    found = newest(runs, "accepted_at")[:: -1 if where.oldest_first else 1]
-    return [evolve(run, output=None, step_results=_bare(run)) for run in found]
-
-
-def _within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:
-    return (where.since or 0) <= at and (where.until is None or at < where.until)
-
-
-def _bare(run: Execution) -> Any:
-    return {name: evolve(result, output=None) for name, result in run.step_results.items()}
-
-
-def shown(state: State, where: ApprovalFilter) -> list[Approval]:
-    me, email = where.account_id, (where.email or "").lower()
-    editable = {
-        share.workflow_id
-        for share in state.all(Share)
-        if share.account_id == me and share.permission is Permission.EDIT
+    keys = {
+        Share: (ids, owners),
+        Replay: (st.just("key_1:wf_1"), ids),
+        DefinitionSnapshot: (flows, st.integers(1, 2)),
+        Callback: (runs,),
     }
-
-    def decides(one: Approval) -> bool:
-        names = {name.strip().lower() for name in one.approvers}
-        owners = (one.owner_id, one.workflow_owner_id)
-        return bool(names & {me, email}) if names else one.workflow_id in editable or me in owners
-
-    def sees(one: Approval) -> bool:
-        return me is None or me in (one.owner_id, one.workflow_owner_id) or decides(one)
-
-    def waits(one: Approval) -> bool:
-        barred = me == one.owner_id and not one.allow_self_approval
-        done = barred or me in [assent.account for assent in one.assents]
-        mine = me is None or (decides(one) and not done)
-        return not where.waiting or (mine and one.status is ApprovalStatus.PENDING)
-
-    approvals = [
-        one
-        for one in state.all(Approval)
-        if (not where.statuses or one.status in where.statuses)
-        and where.workflow_id in (None, one.workflow_id)
-        and where.execution_id in (None, one.execution_id)
-        and _within(where, one.created_at)
-    ]
-    found = newest([one for one in approvals if sees(one) and waits(one)])
-    return found[:: -1 if where.oldest_first else 1]
-
-
-def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
-    over = [
-        run
-        for run in state.all(Execution)
-        if run.status is ExecutionStatus.INTERRUPTED and run.due_at is not None
-    ]
-    found = [run for run in over if (run.due_at or 0) <= now]
-    return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
-
-
-def abandoned(state: State, now: EpochMs, limit: int) -> list[Execution]:
-    held = [run for run in state.all(Execution) if run.worker and run.status not in OVER]
-    lost = [run for run in held if state.leases.get(run.id, 0) < now]
-    return sorted(lost, key=lambda run: run.id)[:limit]
-
-
-def next_due(state: State) -> EpochMs | None:
-    times = [
-        run.due_at
-        for run in state.all(Execution)
-        if run.status in DUE and run.worker is None and run.due_at is not None
-    ]
-    return min(times, default=None)
-
-
-def ended(state: State, before: EpochMs, limit: int) -> list[str]:
-    over = [
-        run
-        for run in state.all(Execution)
-        if run.completed_at is not None and run.completed_at < before
-    ]
-    return [run.id for run in sorted(over, key=lambda run: (run.completed_at, run.id))][:limit]
-
-
-def due_approvals(state: State, now: EpochMs, limit: int) -> list[Approval]:
-    due = [one for one in open_approvals(state) if one.expires_at <= now]
-    return sorted(due, key=lambda one: (one.expires_at, one.id))[:limit]
-
-
-def open_approvals(state: State) -> list[Approval]:
-    return [one for one in state.all(Approval) if one.status is ApprovalStatus.PENDING]
-
-
-def log(state: State, id: str, above: int, limit: int) -> list[Event]:
-    found = [e for e in state.all(Event) if e.execution_id == id and e.number > above]
-    return sorted(found, key=lambda event: event.number)[:limit]
-
-
-def entries(state: State, since: EpochMs, above: str | None, limit: int) -> list[AuditEntry]:
-    found = [e for e in state.all(AuditEntry) if e.at >= since and e.id > (above or "")]
-    return sorted(found, key=lambda entry: entry.id)[:limit]
-
-
-def counted(state: State, webhook: str) -> list[Tally]:
-    found = [tally for tally in state.all(Tally) if tally.webhook_id == webhook]
-    return sorted(found, key=lambda tally: (tally.date, tally.status))
+    return st.one_of(*(get(kind.type, *keys.get(kind.type, (ids,))) for kind in RECORDS))
 
 
 _run_filters = st.builds(
@@ -359,6 +261,73 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
         lambda view, id: view.webhooks.of_workflow(id),
         lambda state, id: newest([one for one in state.all(Webhook) if one.workflow_id == id]),
         flows,
+    ),
+    _asks(
+        "webhooks.all_of_owner",
+        lambda view, owner: view.webhooks.all_of_owner(owner),
+        lambda state, owner: newest([w for w in state.all(Webhook) if w.owner_id == owner]),
+        owners,
+    ),
+    _asks(
+        "definitions.in_use",
+        lambda view: view.definitions.in_use(),
+        in_use,
+    ),
+    _asks(
+        "callbacks.due",
+        lambda view, now, limit: view.callbacks.due(now, limit),
+        lambda state, now, limit: due(state, Callback, now)[:limit],
+        moments,
+        limits,
+    ),
+    _asks(
+        "callbacks.next_due", lambda view: view.callbacks.next_due(), lambda s: first(s, Callback)
+    ),
+    _asks(
+        "triggers.list",
+        lambda view, page: view.triggers.list(page),
+        lambda state, page: cut(newest(state.all(Trigger)), page),
+        pages,
+    ),
+    _asks(
+        "triggers.of_workflow",
+        lambda view, id: view.triggers.of_workflow(id),
+        lambda state, id: oldest([one for one in state.all(Trigger) if one.workflow_id == id]),
+        flows,
+    ),
+    _asks(
+        "triggers.watching",
+        lambda view, keys: view.triggers.watching(keys),
+        lambda state, keys: oldest([one for one in state.all(Trigger) if one.watches in keys]),
+        st.lists(names, max_size=2, unique=True),
+    ),
+    _asks(
+        "timers.due",
+        lambda view, now, limit: view.timers.due(now, limit),
+        lambda state, now, limit: due(state, Timer, now)[:limit],
+        moments,
+        limits,
+    ),
+    _asks("timers.next_due", lambda view: view.timers.next_due(), lambda s: first(s, Timer)),
+    _asks(
+        "timers.next_of",
+        lambda view, id: view.timers.next_of(id),
+        lambda state, id: min(
+            (one.due_at for one in state.all(Timer) if one.trigger_id == id), default=None
+        ),
+        ids,
+    ),
+    _asks(
+        "groups.unfinished",
+        lambda view, group: view.groups.unfinished(group),
+        lambda state, group: len(in_group(state, group)),
+        names,
+    ),
+    _asks(
+        "groups.held",
+        lambda view, group: view.groups.held(group),
+        lambda state, group: sum(run.fence > 0 for run in in_group(state, group)),
+        names,
     ),
     _asks("webhooks.tallies", lambda view, id: view.webhooks.tallies(id), counted, ids),
     _asks(

@@ -1,0 +1,159 @@
+"""What the plain dicts of `StoreComparison` answer: a function for each query of the port."""
+
+from typing import Any
+
+from attrs import evolve
+
+from wfcore.model.access import Permission, Share
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.webhook import Tally
+from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.testing.comparison.model import DUE, OVER, State, key_of, newest
+from wfcore.time import EpochMs
+
+
+def seen_by(state: State, account: str) -> list[Workflow]:
+    shared = {share.workflow_id for share in state.all(Share) if share.account_id == account}
+    return [w for w in state.all(Workflow) if w.owner_id == account or w.id in shared]
+
+
+def listed(state: State, where: ExecutionFilter) -> list[Execution]:
+    runs = [
+        run
+        for run in state.all(Execution)
+        if where.owner_id in (None, run.owner_id)
+        and where.workflow_id in (None, run.workflow_id)
+        and (not where.statuses or run.status in where.statuses)
+        and (not where.sources or run.trigger_source in where.sources)
+        and _within(where, run.accepted_at)
+    ]
+    found = newest(runs, "accepted_at")[:: -1 if where.oldest_first else 1]
+    return [evolve(run, output=None, step_results=_bare(run)) for run in found]
+
+
+def _within(where: ExecutionFilter | ApprovalFilter, at: EpochMs) -> bool:
+    return (where.since or 0) <= at and (where.until is None or at < where.until)
+
+
+def _bare(run: Execution) -> Any:
+    return {name: evolve(result, output=None) for name, result in run.step_results.items()}
+
+
+def shown(state: State, where: ApprovalFilter) -> list[Approval]:
+    me, email = where.account_id, (where.email or "").lower()
+    editable = {
+        share.workflow_id
+        for share in state.all(Share)
+        if share.account_id == me and share.permission is Permission.EDIT
+    }
+
+    def decides(one: Approval) -> bool:
+        names = {name.strip().lower() for name in one.approvers}
+        owners = (one.owner_id, one.workflow_owner_id)
+        return bool(names & {me, email}) if names else one.workflow_id in editable or me in owners
+
+    def sees(one: Approval) -> bool:
+        return me is None or me in (one.owner_id, one.workflow_owner_id) or decides(one)
+
+    def waits(one: Approval) -> bool:
+        barred = me == one.owner_id and not one.allow_self_approval
+        done = barred or me in [assent.account for assent in one.assents]
+        mine = me is None or (decides(one) and not done)
+        return not where.waiting or (mine and one.status is ApprovalStatus.PENDING)
+
+    approvals = [
+        one
+        for one in state.all(Approval)
+        if (not where.statuses or one.status in where.statuses)
+        and where.workflow_id in (None, one.workflow_id)
+        and where.execution_id in (None, one.execution_id)
+        and _within(where, one.created_at)
+    ]
+    found = newest([one for one in approvals if sees(one) and waits(one)])
+    return found[:: -1 if where.oldest_first else 1]
+
+
+def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
+    over = [
+        run
+        for run in state.all(Execution)
+        if run.status is ExecutionStatus.INTERRUPTED and run.due_at is not None
+    ]
+    found = [run for run in over if (run.due_at or 0) <= now]
+    return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
+
+
+def abandoned(state: State, now: EpochMs, limit: int) -> list[Execution]:
+    held = [run for run in state.all(Execution) if run.worker and run.status not in OVER]
+    lost = [run for run in held if state.leases.get(run.id, 0) < now]
+    return sorted(lost, key=lambda run: run.id)[:limit]
+
+
+def next_due(state: State) -> EpochMs | None:
+    times = [
+        run.due_at
+        for run in state.all(Execution)
+        if run.status in DUE and run.worker is None and run.due_at is not None
+    ]
+    return min(times, default=None)
+
+
+def ended(state: State, before: EpochMs, limit: int) -> list[str]:
+    over = [
+        run
+        for run in state.all(Execution)
+        if run.completed_at is not None and run.completed_at < before
+    ]
+    return [run.id for run in sorted(over, key=lambda run: (run.completed_at, run.id))][:limit]
+
+
+def due_approvals(state: State, now: EpochMs, limit: int) -> list[Approval]:
+    due = [one for one in open_approvals(state) if one.expires_at <= now]
+    return sorted(due, key=lambda one: (one.expires_at, one.id))[:limit]
+
+
+def open_approvals(state: State) -> list[Approval]:
+    return [one for one in state.all(Approval) if one.status is ApprovalStatus.PENDING]
+
+
+def log(state: State, id: str, above: int, limit: int) -> list[Event]:
+    found = [e for e in state.all(Event) if e.execution_id == id and e.number > above]
+    return sorted(found, key=lambda event: event.number)[:limit]
+
+
+def entries(state: State, since: EpochMs, above: str | None, limit: int) -> list[AuditEntry]:
+    found = [e for e in state.all(AuditEntry) if e.at >= since and e.id > (above or "")]
+    return sorted(found, key=lambda entry: entry.id)[:limit]
+
+
+def counted(state: State, webhook: str) -> list[Tally]:
+    found = [tally for tally in state.all(Tally) if tally.webhook_id == webhook]
+    return sorted(found, key=lambda tally: (tally.date, tally.status))
+
+
+def in_use(state: State) -> list[DefinitionSnapshot]:
+    wanted = {(one.id, one.revision) for one in state.all(Workflow)}
+    runs = (run for run in state.all(Execution) if run.status not in OVER)
+    wanted |= {(run.workflow_id, run.revision) for run in runs}
+    found = [one for one in state.all(DefinitionSnapshot) if key_of(one) in wanted]
+    return sorted(found, key=key_of)
+
+
+def due(state: State, kind: type[Any], now: EpochMs) -> list[Any]:
+    found = [one for one in state.all(kind) if one.due_at is not None and one.due_at <= now]
+    return sorted(found, key=lambda one: (one.due_at, one.id))
+
+
+def first(state: State, kind: type[Any]) -> EpochMs | None:
+    return min((one.due_at for one in state.all(kind) if one.due_at is not None), default=None)
+
+
+def oldest(records: list[Any]) -> list[Any]:
+    return newest(records)[::-1]
+
+
+def in_group(state: State, group: str) -> list[Execution]:
+    return [run for run in state.all(Execution) if run.lane == group and run.status not in OVER]
