@@ -1,5 +1,6 @@
 """The adapters of the runtime keep the contracts that wfcore ships."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,12 +17,14 @@ from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from receiver import Receiver, a_receiver
 from wfcore.ports.runtime import JobRunner
+from wfcore.ports.system import Offload, inline
 from wfcore.rules.clock_jumps import HOLD_MS
 from wfcore.testing.contracts import (
     CalendarContract,
     CallbackClientContract,
     ClockContract,
     IdsContract,
+    OffloadContract,
     PasswordsContract,
     TemplatesContract,
     TokensContract,
@@ -79,6 +82,18 @@ class TestArgon2Passwords(PasswordsContract):
     @pytest.fixture
     def passwords(self) -> Argon2Passwords:
         return Argon2Passwords()
+
+
+class TestThreads(OffloadContract):
+    @pytest.fixture
+    def offload(self) -> Offload:
+        return asyncio.to_thread
+
+
+class TestInline(OffloadContract):
+    @pytest.fixture
+    def offload(self) -> Offload:
+        return inline
 
 
 class TestMiniJinjaTemplates(TemplatesContract):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,9 @@ from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import DefinitionSnapshot
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import canonical, digest
+from wfcore.testing import SealerContract
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 
@@ -35,6 +37,12 @@ CANARY = 'c4nary "of" \\ a mine/äß'
 URL = "https://example.org/hook?token=c4nary"
 PAGE = PageRequest(1, 50)
 NOW = make.NOW
+
+
+class TestAeadSealer(SealerContract):
+    @pytest.fixture
+    def new_sealer(self) -> Callable[[], Sealer]:
+        return lambda: AeadSealer([new_key()])
 
 
 def records() -> list[Any]:

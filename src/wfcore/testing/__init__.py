@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from wfcore.testing.contracts.store import StoreContract as StoreContract
     from wfcore.testing.contracts.system import ClockContract as ClockContract
     from wfcore.testing.contracts.system import IdsContract as IdsContract
+    from wfcore.testing.contracts.system import OffloadContract as OffloadContract
     from wfcore.testing.contracts.system import PasswordsContract as PasswordsContract
+    from wfcore.testing.contracts.system import SealerContract as SealerContract
     from wfcore.testing.contracts.system import TokensContract as TokensContract
     from wfcore.testing.contracts.templates import CalendarContract as CalendarContract
     from wfcore.testing.contracts.templates import TemplatesContract as TemplatesContract
@@ -77,7 +79,14 @@ _HOMES = {
     "contracts.runner": ("RunnerContract",),
     "contracts.runner_calls": ("CallContract",),
     "contracts.store": ("StoreContract",),
-    "contracts.system": ("ClockContract", "IdsContract", "PasswordsContract", "TokensContract"),
+    "contracts.system": (
+        "ClockContract",
+        "IdsContract",
+        "OffloadContract",
+        "PasswordsContract",
+        "SealerContract",
+        "TokensContract",
+    ),
     "contracts.templates": ("CalendarContract", "TemplatesContract"),
     "contracts.wakeups": ("WakeupContract",),
     "fakes": (

@@ -17,7 +17,9 @@ from wfcore.testing.contracts.store import StoreContract
 from wfcore.testing.contracts.system import (
     ClockContract,
     IdsContract,
+    OffloadContract,
     PasswordsContract,
+    SealerContract,
     TokensContract,
 )
 from wfcore.testing.contracts.templates import CalendarContract, TemplatesContract
@@ -35,9 +37,11 @@ __all__ = [
     "IdsContract",
     "MachineContract",
     "ModelsContract",
+    "OffloadContract",
     "PasswordsContract",
     "PricesContract",
     "RunnerContract",
+    "SealerContract",
     "StoreContract",
     "TemplatesContract",
     "TokensContract",

@@ -1,5 +1,5 @@
 """
-The contracts of clock, ids, tokens and passwords, as test classes to inherit from.
+The contracts of clock, ids, tokens, passwords, sealer and offload, as test classes to inherit from.
 
     class TestMyIds(IdsContract):
         @pytest.fixture
@@ -9,14 +9,16 @@ The contracts of clock, ids, tokens and passwords, as test classes to inherit fr
 Needs pytest-asyncio in auto mode.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Protocol
 
 import pytest
 
-from wfcore.ports.system import Clock, Ids, Passwords, Tokens
+from wfcore.ports.system import Clock, Ids, Offload, Passwords, Sealer, Tokens
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HOLD_MS
 from wfcore.testing.builders import NOW
@@ -201,3 +203,71 @@ class PasswordsContract(Awaited):
         """A damaged hash is a wrong password and no accident."""
         for damaged in ("", "damaged", "$argon2id$v=19$x"):
             assert not await passwords.verify("correct horse", damaged)
+
+
+class SealerContract:
+    """Subclasses give a fixture `new_sealer`: a call that makes a sealer with a key of its own."""
+
+    @pytest.mark.parametrize("text", ["", "a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
+    def test_what_was_sealed_is_opened(self, new_sealer: Callable[[], Sealer], text: str) -> None:
+        """Any text comes back as it was, for the place it was sealed for."""
+        sealer = new_sealer()
+        assert sealer.open(sealer.seal(text, "accounts/acc_1"), "accounts/acc_1") == text
+
+    def test_sealed_text_shows_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
+        """Printable ASCII after its key's id, and the same text looks different each time."""
+        sealer = new_sealer()
+        first, second = (sealer.seal("a secret", "here") for _ in range(2))
+        assert first != second
+        assert "secret" not in first
+        assert first.isascii()
+        assert first.isprintable()
+        assert first.partition(".")[0] == sealer.keys[0]
+
+    def test_a_sealed_text_belongs_to_its_place(self, new_sealer: Callable[[], Sealer]) -> None:
+        """Moved to another record or field it does not open."""
+        sealer = new_sealer()
+        sealed = sealer.seal("a secret", "webhooks/wh_1/secret")
+        for place in ("", "webhooks/wh_2/secret", "webhooks/wh_1/secret "):
+            with pytest.raises(ValueError, match=r"\w"):
+                sealer.open(sealed, place)
+
+    def test_a_changed_text_does_not_open(self, new_sealer: Callable[[], Sealer]) -> None:
+        """Whatever letter is changed, cut off or added."""
+        sealer = new_sealer()
+        sealed = sealer.seal("a secret", "here")
+        changed = [sealed[:at] + chr(ord(sealed[at]) ^ 1) + sealed[at + 1 :] for at in range(9, 30)]
+        for wrong in (*changed, "", sealed[:-4], f"{sealed}AAAA", sealed.partition(".")[2]):
+            with pytest.raises(ValueError, match=r"\w"):
+                sealer.open(wrong, "here")
+
+    def test_another_key_opens_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
+        """A sealer without the key says so; it gives no text."""
+        with pytest.raises(ValueError, match=r"\w"):
+            new_sealer().open(new_sealer().seal("a secret", "here"), "here")
+
+    def test_a_key_that_is_there_stays(self, new_sealer: Callable[[], Sealer]) -> None:
+        """`make` adds no key where there is one, and what was sealed opens as before."""
+        sealer = new_sealer()
+        sealed, keys = sealer.seal("a secret", "here"), tuple(sealer.keys)
+        sealer.make()
+        assert tuple(sealer.keys) == keys
+        assert sealer.open(sealed, "here") == "a secret"
+
+
+class OffloadContract(Awaited):
+    """Subclasses give a fixture `offload`."""
+
+    async def test_it_gives_what_the_work_gives(self, offload: Offload) -> None:
+        """Each caller gets the result of its own work, however many there are at once."""
+        results = await asyncio.gather(*(offload(partial(pow, n, 2)) for n in range(20)))
+        assert results == [n * n for n in range(20)]
+
+    async def test_it_raises_what_the_work_raises(self, offload: Offload) -> None:
+        """A refusal reaches the caller as it is."""
+
+        def refuses() -> None:
+            raise LookupError("nothing of that name")
+
+        with pytest.raises(LookupError, match="nothing of that name"):
+            await offload(refuses)
