@@ -14,7 +14,7 @@ define install
 	@$(if $(LOCKED),$(PIP) install --no-deps --no-build-isolation -e .,$(PIP) install -e '.[$(1)]')
 endef
 
-.PHONY: help up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
+.PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
 .PHONY: lowest newest lock release mutation-adapters
 
 ##@ Run it
@@ -75,6 +75,9 @@ mutation: .venv/.dev       ## break the rules in every small way; the tests must
 mutation-adapters: .venv/.dev## the same for a sample of the adapters (long)
 	$(PIP) install -e '.[mutation]'
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.adapters
+
+trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross
+	cd tests && ../$(BIN)/python -m architecture.measure
 
 bench: .venv/.dev          ## ratios, measured in one run
 	$(BIN)/python -m bench

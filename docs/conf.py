@@ -37,6 +37,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", lambda _: reference.write(HERE / "reference"))
     app.connect("source-read", with_pictures)
     app.connect("source-read", with_further_pages)
+    app.connect("html-page-context", with_places_to_break)
 
 
 def with_pictures(app: Any, page: str, source: list[str]) -> None:
@@ -44,6 +45,14 @@ def with_pictures(app: Any, page: str, source: list[str]) -> None:
     from wfdocs import pictures
 
     source[0] = pictures.inlined(source[0])
+
+
+def with_places_to_break(app: Any, page: str, template: str, context: Any, tree: Any) -> None:
+    """Long names in tables fit a phone."""
+    from wfdocs.markdown import breakable
+
+    if "body" in context:
+        context["body"] = breakable(context["body"])
 
 
 def with_further_pages(app: Any, page: str, source: list[str]) -> None:

@@ -61,12 +61,10 @@ def _option(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
 
 
 def settings_page() -> str:
-    """Every setting: its default, what it does, and where it is read."""
+    """Every setting: its default, and what it does."""
     told = documented()
     rows = [
-        (name, told[name][1], told[name][2], code(where[0].partition(":")[0]))
-        for name, where in sorted(settings_read().items())
-        if name in told
+        (name, told[name][1], told[name][2]) for name in sorted(settings_read()) if name in told
     ]
     shown = dict.fromkeys((told[name][0], *rest) for name, *rest in rows)
     return (
@@ -74,7 +72,7 @@ def settings_page() -> str:
         "From the environment, or on the command line, which wins. Lengths of time have a unit: "
         "`500ms`, `30s`, `5m`, `24h`, `7d`. The same with advice: [Operating](../operating.md)."
         "\n\n"
-        f"{table(('Setting', 'Default', 'What', 'Read in'), shown)}"
+        f"{table(('Setting', 'Default', 'What'), shown)}"
     )
 
 
@@ -88,13 +86,12 @@ def documented() -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def settings_read() -> dict[str, list[str]]:
-    """Every `WFCORE_…` that the program speaks of as a string of its own, and where."""
-    found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Constant(value=str(text)) if _SETTING.fullmatch(text):
-                    place = f"{path.relative_to(ROOT)}:{node.lineno}"
-                    found.setdefault(text, []).append(place)
-    return found
+def settings_read() -> set[str]:
+    """Every `WFCORE_…` that the program speaks of as a string of its own."""
+    return {
+        text
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for text in ([node.value] if isinstance(node, ast.Constant) else [])
+        if isinstance(text, str) and _SETTING.fullmatch(text)
+    }

@@ -1,6 +1,10 @@
-"""Bits of Markdown: tables whose cells cannot break them."""
+"""Bits of Markdown: tables whose cells cannot break them; and where a line of a page may break."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+_CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
+_RULE = re.compile(r">([A-Z]{2}-\d+)<")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -26,3 +30,13 @@ def code(text: object) -> str:
 def first_paragraph(doc: str | None) -> str:
     """What a docstring says first, on one line."""
     return " ".join((doc or "").strip().split("\n\n")[0].split())
+
+
+def breakable(html: str) -> str:
+    """
+    A built page whose long names may break at `_`, `/` and `.`, and whose rule ids may not.
+
+    So a table with `WFCORE_CONNECTIONS_PER_ADDRESS` in it fits a phone.
+    """
+    parted = _CODE.sub(lambda found: re.sub(r"(?<=\w)([_/.])(?=\w)", r"\1<wbr>", found[0]), html)
+    return _RULE.sub(r'><span class="whole">\1</span><', parted)

@@ -10,6 +10,7 @@ from adapters_http.routes import ROUTES
 from docs.pages import DOCS, ROOT, blocks
 from wfcore.errors import InvalidDefinition
 from wfdocs import commands, core, http, reference, specification
+from wfdocs.markdown import breakable
 from wfdocs.rules import ids, places, rules
 from wfserver.cli import COMMANDS
 from wfserver.definition import checked
@@ -65,9 +66,18 @@ def test_every_command_and_its_options_are_shown() -> None:
     assert "--scope" in text
 
 
+def test_long_names_may_break_on_a_phone() -> None:
+    """Behind a joint of a name in code, nowhere in text; the id of a rule stays whole."""
+    page = '<p>a_b <span class="pre">WFCORE_DATA</span> <a href="a_b">EX-12</a></p>'
+    assert breakable(page) == (
+        '<p>a_b <span class="pre">WFCORE_<wbr>DATA</span> '
+        '<a href="a_b"><span class="whole">EX-12</span></a></p>'
+    )
+
+
 def test_every_setting_is_told_to_operators() -> None:
     """What the program reads from the environment stands in the operator's table, and no more."""
-    assert set(commands.settings_read()) == set(commands.documented())
+    assert commands.settings_read() == set(commands.documented())
 
 
 def test_the_reference_is_written_whole(tmp_path: Path) -> None:
