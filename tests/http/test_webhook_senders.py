@@ -44,8 +44,7 @@ def by_standard_webhooks(
 
 
 def by_stripe(body: bytes, at: int) -> dict[str, str]:
-    signed = f"{at}.{body.decode()}"
-    signature = stripe.WebhookSignature._compute_signature(signed, SECRET)
+    signature = stripe.WebhookSignature._compute_signature(f"{at}.{body.decode()}", SECRET)
     return {"Stripe-Signature": f"t={at},v1={signature}"}
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from adapters_http.config import HttpConfig
 from adapters_http.credentials import (
-    carried,
-    carried_in_headers,
+    credentials_of,
+    header_credentials,
     refuse_cross_site,
     session_cookie,
     session_token,
@@ -38,11 +38,11 @@ def test_all_three_ways_are_carried_apart() -> None:
         (b"cookie", b"x-api-key=no"),
         query_string=b"api_key=c&other=d&api_key=e",
     )
-    found = carried(ask)
+    found = credentials_of(ask)
     assert list(found.authorization) == ["Bearer a", "Basic \xff"]
     assert list(found.x_api_key) == ["b\xe9"]
     assert list(found.query) == ["c", "e"]
-    by_header = carried_in_headers(ask)
+    by_header = header_credentials(ask)
     assert (list(by_header.authorization), list(by_header.x_api_key)) == (
         ["Bearer a", "Basic \xff"],
         ["b\xe9"],

@@ -191,7 +191,7 @@ def nothing_is_left_to_do(walk: Walk) -> None:
         run = stage.after
         rests = run.status in (S.AWAITING_APPROVAL, S.RUNNING) and not run.due_at
         if rests and stage.did not in ("child_done", "child_failed"):
-            assert plan(walk.definition, run, stage.now, lambda value, names: value).moves == ()
+            assert plan(walk.definition, run, stage.now, lambda value, names: value).actions == ()
 
 
 def delays_take_their_time(walk: Walk) -> None:

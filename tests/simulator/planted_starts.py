@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from wfcore.memory import store as memory_store
-from wfcore.memory.concurrency import Lanes
-from wfcore.memory.starts import Timers
+from wfcore.memory import writes
 from wfcore.memory.tables import TIMERS
 from wfcore.model.trigger import Timer
 from wfcore.usecases import stage
@@ -57,14 +56,20 @@ def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
 def timer_id_by_chance(patch: pytest.MonkeyPatch) -> None:
     """The next timer of a schedule is stored without asking whether it is there."""
 
-    def put(self: Timers, record: Timer) -> None:
-        self.unit.collect(lambda overlay: overlay.set(TIMERS, record.id, record))
+    put, delete = writes.put, writes.delete
 
-    def delete(self: Timers, record: Timer) -> None:
-        self.unit.collect(lambda overlay: overlay.set(TIMERS, record.id, None))
+    def set_timer(record: Any) -> Any:
+        if not isinstance(record, Timer):
+            return put(record)
+        return lambda overlay: overlay.set(TIMERS, record.id, record)
 
-    patch.setattr(Timers, "put", put)
-    patch.setattr(Timers, "delete", delete)
+    def forget_timer(record: Any) -> Any:
+        if not isinstance(record, Timer):
+            return delete(record)
+        return lambda overlay: overlay.set(TIMERS, record.id, None)
+
+    patch.setattr(writes, "put", set_timer)
+    patch.setattr(writes, "delete", forget_timer)
 
 
 def groups_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -74,4 +79,4 @@ def groups_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def room_is_only_looked_at(patch: pytest.MonkeyPatch) -> None:
     """With `onLimit: skip` two starts that both see room are both stored."""
-    patch.setattr(Lanes, "require_room", lambda self, lane, at_once: None)
+    patch.setattr(writes, "require_room", lambda group, at_once: lambda overlay: None)

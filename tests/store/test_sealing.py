@@ -74,8 +74,7 @@ async def fill(store: SqliteStore) -> None:
         for append in (unit.append, unit.log):
             append(Event("exec_1", 1, NOW, EventKind.STEP_LOG, {"text": CANARY}))
         kind = DeliveryKind.SENDER
-        payload = {"token": CANARY}
-        unit.deliver(Delivery("dl_1", "wh_1", NOW, kind, 500, True, payload=payload))
+        unit.deliver(Delivery("dl_1", "wh_1", NOW, kind, 500, True, payload={"token": CANARY}))
         snapshot = make.snapshot("wf_1")
         secret = evolve(snapshot.definition, description=CANARY)
         unit.put(evolve(snapshot, definition=secret))
@@ -405,6 +404,5 @@ async def test_what_became_columns_is_carried_over(store: SqliteStore) -> None:
     assert await seen(again) == before
     async with again.view() as view:
         waiting = ApprovalFilter(account_id=barred.owner_id, email="a@example.org", waiting=True)
-        page = await view.approvals.list(waiting, PAGE)
-    assert [one.id for one in page.rows] == ["appr_1"]
+        assert [one.id for one in (await view.approvals.list(waiting, PAGE)).rows] == ["appr_1"]
     await again.close()
