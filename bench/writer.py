@@ -16,10 +16,10 @@ from pathlib import Path
 from adapters_store.sqlite.codec import text_of
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import PUT_STEP, STAY, write_head
-from adapters_store.sqlite.runs import ADD_EVENT
 from adapters_store.sqlite.statements import perform
 from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.writer import Writer
+from adapters_store.sqlite.writes import ADD_EVENT
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
@@ -28,7 +28,7 @@ from wfcore.testing.builders import NOW
 from wfserver.serving.gc_tuning import settle_memory
 
 STEPS = 4
-ADD_TWO = f"{ADD_EVENT}, (?, ?, ?, ?, ?)"
+ADD_TWO = f"{ADD_EVENT['events']}, (?, ?, ?, ?, ?)"
 DATA = '{"step":"step_1"}'
 STEP = '{"name":"step_1","status":"COMPLETED","started_at":1700000000000,"attempts":1}'
 

@@ -1,1 +1,1 @@
-"""What runs and keeps time: step runner, dispatcher, sweeper, clock, templates."""
+"""What runs and keeps time: step runner, worker, scheduler, clock, templates."""

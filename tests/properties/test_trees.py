@@ -339,12 +339,12 @@ def children_are_left_alone(monkeypatch):
 
 
 def approvals_pause_too_early(monkeypatch):
-    rest = proceed._Journey.rest
+    rest = proceed._Progress.suspend
 
     def pause(self, found):
         rest(self, evolve(found, until=None, children=0) if found.question else found)
 
-    monkeypatch.setattr(proceed._Journey, "rest", pause)
+    monkeypatch.setattr(proceed._Progress, "suspend", pause)
 
 
 def what_it_holds_counts_twice(monkeypatch):
@@ -352,7 +352,7 @@ def what_it_holds_counts_twice(monkeypatch):
 
 
 def failures_stay_where_they_are(monkeypatch):
-    monkeypatch.setattr(proceed._Journey, "_fail_with", lambda self, cause, through: None)
+    monkeypatch.setattr(proceed._Progress, "_fail_with", lambda self, cause, through: None)
 
 
 def timeouts_are_forgotten(monkeypatch):

@@ -195,7 +195,7 @@ def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
         until(lambda: readiness(site) == 503, 10)
         body = httpx.get(f"{site.server.url}/readyz").json()
         assert body == {"error": "the worker is down (StoreUnavailable)"}
-        assert 'wfcore_loop_up{loop="dispatcher"} 0.0' in metrics(site)
+        assert 'wfcore_loop_up{loop="worker"} 0.0' in metrics(site)
         assert 'wfcore_loop_up{loop="scheduler"} 1.0' in metrics(site)
         ann = site.caller()
         execution_id = ann.start(ann.workflow("steps: [{name: a, kind: delay, duration: 1ms}]"))
@@ -206,7 +206,7 @@ def test_a_loop_that_cannot_begin_is_seen(tmp_path: Path) -> None:
         (data / "workers").unlink()
         assert ann.result(execution_id)["status"] == "COMPLETED"
         until(lambda: readiness(site) == 200, 10)
-        assert 'wfcore_oldest_due_seconds{loop="dispatcher"} 0.0' in metrics(site)
+        assert 'wfcore_oldest_due_seconds{loop="worker"} 0.0' in metrics(site)
 
 
 def metrics(site: Site) -> str:
@@ -248,7 +248,7 @@ def test_a_full_server_is_ready(begin: Begin) -> None:
     ann.start(ann.workflow(SLOW))
 
     def waited_s() -> float:
-        line = 'wfcore_oldest_due_seconds{loop="dispatcher"} '
+        line = 'wfcore_oldest_due_seconds{loop="worker"} '
         found = [row for row in metrics(site).splitlines() if row.startswith(line)]
         return float(found[0].removeprefix(line))
 

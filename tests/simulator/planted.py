@@ -168,7 +168,7 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
             outcome = evolve(outcome, record=evolve(outcome.record, worker=before.worker))
         return await collect(unit, outcome, now)
 
-    patch.setattr(running, "collect", keeping)
+    patch.setattr(running, "stage", keeping)
 
 
 def nobody_polls(patch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def events_get_lost(patch: pytest.MonkeyPatch) -> None:
     async def collecting(unit: Any, outcome: Any, now: Any) -> Any:
         return await collect(unit, evolve(outcome, events=outcome.events[:-1]), now)
 
-    patch.setattr(executions, "collect", collecting)
+    patch.setattr(executions, "stage", collecting)
 
 
 def key_in_a_unit_of_its_own(patch: pytest.MonkeyPatch) -> None:
@@ -188,4 +188,4 @@ def room_unclaimed(patch: pytest.MonkeyPatch) -> None:
 
 def each_branch_asks_for_budget(patch: pytest.MonkeyPatch) -> None:
     """A step that meets a spent budget asks, whether people are asked already or not."""
-    patch.setattr(proceed._Journey, "_open_budget_question", lambda self: None)
+    patch.setattr(proceed._Progress, "_open_budget_question", lambda self: None)

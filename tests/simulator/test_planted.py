@@ -15,7 +15,10 @@ REFUSED = "defect"
 
 PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.version_unchecked, {"lost update", "decided twice", "result changed"}),
-    (planted.fence_unchecked, {"late result", "result changed", "started twice", "forgotten"}),
+    (
+        planted.fence_unchecked,
+        {"no end", "late result", "result changed", "started twice", "forgotten"},
+    ),
     (planted.claim_in_two_steps, {"lost update", "too many places", "lane too full"}),
     (planted.requeued_after_death, {"started twice"}),
     (planted.resumed_for_everybody, {"began again"}),

@@ -148,7 +148,7 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     monkeypatch.setattr(callbacks, "_take", broken)
     assert await caller._round() == LEFT_OVER_S
     (line,) = caplog.records
-    assert (line.getMessage(), vars(line)["loop"]) == ("left out of a round", "caller")
+    assert (line.getMessage(), vars(line)["loop"]) == ("left out of a round", "callbacks")
 
 
 async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
@@ -219,7 +219,7 @@ def test_each_loop_is_told_by_its_name(world: World) -> None:
     caller = CallbackLoop(world.services, HeldCourier(), Wakeups())
     loops = (caller.loop, Scheduler(world.services, Wakeups()).loop, Retention(world.services).loop)
     said = [loop.trouble(LONG_S) for loop in loops]
-    assert said == [f"the {name} does not run" for name in ("caller", "scheduler", "retention")]
+    assert said == [f"the {name} does not run" for name in ("callbacks", "scheduler", "retention")]
 
 
 async def test_how_many_executions_went_is_told_once(

@@ -27,8 +27,8 @@ class CallbackLoop:
     ) -> None:
         self._services = services
         self._courier = callback_client
-        self._told = Told("caller")
-        self.loop = Loop("caller", self._round, wakeups.calls_due)
+        self._told = Told("callbacks")
+        self.loop = Loop("callbacks", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:

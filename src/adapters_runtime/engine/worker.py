@@ -105,7 +105,7 @@ class Worker:
         self._runner = runner
         self._wakeups = wakeups
         self._held: dict[Lease, _Held] = {}
-        self.loop = Loop("dispatcher", self._round, wakeups.runner_due)
+        self.loop = Loop("worker", self._round, wakeups.runner_due)
         self._enlisted = False
         self._last_taken = 0.0
         self._heart: asyncio.Task[None] | None = None

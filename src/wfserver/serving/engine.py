@@ -141,7 +141,7 @@ class Engine:
 @asynccontextmanager
 async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Engine]:
     """
-    Worker, sweeper and caller at work. On leaving, running steps are drained, then ended, and
+    Worker, scheduler and callback loop at work. On leaving, running steps are drained, then ended, and
     *runner* is closed.
     """
     working = Engine(system, runner)

@@ -1,19 +1,25 @@
 """Idempotency keys are kept in the memory of the process alone. IK-1."""
 
+from typing import Any
+
 from attrs import evolve
 
-from adapters_store.sqlite.records import Replays
+from adapters_store.sqlite.store import SqliteUnit
 from wfcore.model.replay import Replay
 
 
 def plant() -> None:
-    kept: dict[tuple[str, str], Replay] = {}
+    kept: dict[tuple[Any, ...], Replay] = {}
+    read, write = SqliteUnit.get, SqliteUnit.put
 
-    async def get(self: Replays, scope: str, key: str) -> Replay | None:
-        return kept.get((scope, key))
+    async def get(self: SqliteUnit, kind: type[Any], *key: Any) -> Any:
+        return kept.get(key) if kind is Replay else await read(self, kind, *key)
 
-    def put(self: Replays, record: Replay) -> None:
-        kept[record.scope, record.key] = evolve(record, version=record.version + 1)
+    def put(self: SqliteUnit, record: Any) -> None:
+        if isinstance(record, Replay):
+            kept[record.scope, record.key] = evolve(record, version=record.version + 1)
+        else:
+            write(self, record)
 
-    Replays.get = get  # type: ignore[method-assign]
-    Replays.put = put  # type: ignore[method-assign]
+    SqliteUnit.get = get  # type: ignore[method-assign]
+    SqliteUnit.put = put  # type: ignore[method-assign]

@@ -15,8 +15,8 @@ STORM_MS = 12_000
 GRID_MS = 500
 """Nearly everything lasts so long, or a multiple of it: so things happen at the same time."""
 SLOW = (
-    *("/sweeper", "/claims", "/heart", ":", "/decide", "/cancel", "/start", "/trigger"),
-    *(r"n1\.\d+/", r"n1\.\d+/sweeper", r"n2\.\d+/sweeper"),
+    *("/scheduler", "/claims", "/heart", ":", "/decide", "/cancel", "/start", "/trigger"),
+    *(r"n1\.\d+/", r"n1\.\d+/scheduler", r"n2\.\d+/scheduler"),
 )
 """Labels of tasks that may be slow in a world, a whole kind of them or those of one node."""
 
@@ -37,8 +37,8 @@ class Weather:
 LONG = ("ok 3000", "ok 9000", "ok 9000", "flaky 1 3000")
 _LONG_WORK: dict[str, Any] = {"nodes": (2, 3), "doings": LONG, "sources": ("manual",)}
 STORMS = (
-    Weather(Temper(frozenset({Kind.CRASH}), 12, "/sweeper"), **_LONG_WORK),
-    Weather(Temper(frozenset({Kind.CRASH}), 30, "/sweeper"), **_LONG_WORK),
+    Weather(Temper(frozenset({Kind.CRASH}), 12, "/scheduler"), **_LONG_WORK),
+    Weather(Temper(frozenset({Kind.CRASH}), 30, "/scheduler"), **_LONG_WORK),
     Weather(Temper(frozenset({Kind.FREEZE}), 10), **_LONG_WORK),
     Weather(Temper(frozenset({Kind.LOSE}), 8)),
     Weather(Temper(frozenset({Kind.LOSE, Kind.LOSE_CLAIM, Kind.FAIL}), 12)),
