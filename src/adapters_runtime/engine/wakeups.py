@@ -8,7 +8,7 @@ POLL_MS = 500
 
 
 class Wakeups:
-    """The `Wakeup` port for one event loop. The worker, the scheduler and the callback loop listen."""
+    """The `Wakeup` port for one event loop: worker, scheduler and callback loop listen."""
 
     def __init__(self) -> None:
         self.runner_due = asyncio.Event()

@@ -141,8 +141,8 @@ class Engine:
 @asynccontextmanager
 async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Engine]:
     """
-    Worker, scheduler and callback loop at work. On leaving, running steps are drained, then ended, and
-    *runner* is closed.
+    Worker, scheduler and callback loop at work. On leaving, running steps are drained, then ended,
+    and *runner* is closed.
     """
     working = Engine(system, runner)
     working.begin()
