@@ -20,6 +20,7 @@ from wfcore.machine import Machine
 from wfcore.rules import states
 from wfdocs.pictures.svg import (
     LINE_H,
+    WIDEST,
     Box,
     Dot,
     Label,
@@ -132,13 +133,30 @@ def _widest(places: Sequence[Place]) -> float:
 
 
 def _lanes(places: Sequence[Place], x: float) -> dict[str, float]:
-    """Where the line into each state runs; those with the shortest way are nearest."""
+    """
+    Where the line into each state runs; those with the shortest way are nearest.
+
+    Lines that never pass each other share a lane, and many lanes are closer together.
+    """
     spans: dict[str, list[float]] = {}
     for place in places:
         for target, _, y in place.exits():
             spans.setdefault(target, [_entry(places, target)]).append(y)
     order = sorted(spans, key=lambda one: (max(spans[one]) - min(spans[one]), one))
-    return {target: x + at * LANE_W for at, target in enumerate(order)}
+    lanes: list[list[str]] = []
+    for target in order:
+        free = (lane for lane in lanes if not any(_meet(spans[target], spans[o]) for o in lane))
+        lane = next(free, None)
+        if lane is None:
+            lanes.append(lane := [])
+        lane.append(target)
+    apart = min(LANE_W, (WIDEST - 10 - x) / max(1, len(lanes) - 1))
+    return {target: x + at * apart for at, lane in enumerate(lanes) for target in lane}
+
+
+def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two stretches of a lane touch, or nearly."""
+    return min(one) < max(other) + GAP and min(other) < max(one) + GAP
 
 
 def _arrows(

@@ -50,7 +50,12 @@ _OF_STATES = {
     "REJECTED": "red",
     "INTERRUPTED": "amber",
     "DISABLED": "amber",
+    "CHILD_FAILED": "amber",
+    "WAITING_FOR_RETRY": "amber",
     "AWAITING_APPROVAL": "violet",
+    "DELAYED": "violet",
+    "WAITING_FOR_CHILD": "violet",
+    "WAITING_FOR_STEPS": "violet",
     "CANCELLED": "soft",
     "SKIPPED": "soft",
 }
@@ -148,7 +153,7 @@ class Picture:
 
 
 def tone_of(state: str) -> str:
-    """The colour of a state: of its ends and of what waits; blue for what goes on."""
+    """Green is well, red has failed, amber is in trouble, violet waits; blue goes on."""
     return _OF_STATES.get(state, "blue")
 
 

@@ -77,7 +77,7 @@ def _after(state: str, facts: Sequence[str]) -> str:
     """Where *facts* lead an execution. Raises `LookupError` for one that no machine has."""
     for name in facts:
         fact = _fact(name)
-        if fact in EXECUTION.facts:
+        if issubclass(fact, EXECUTION.facts):
             state = str(EXECUTION.target(type(EXECUTION.initial)(state), fact))
     return state or str(EXECUTION.initial)
 
