@@ -205,7 +205,10 @@ async def test_lines_come_at_once(pair: Pair, able: Callable[[Language], None]) 
 
 
 def _without_numbers(value: Any) -> str:
-    """The text of *value* without what differs between any two starts, and Node's own frames."""
+    """The text of *value* without what differs between any two starts, and without the frames
+    that Node and the fork server add."""
+    ending = r"Traceback \(most recent call last\):\\n  File [^ ]*python_fork.py[^\\]*\\n"
+    value = re.sub(ending, "", str(value)).replace("\\'", "'").replace('"', "'")
     frames = r"\\n    at [^\\]*(node:internal|\[eval\])[^\\]*"
     folders = r"/\d+-\d+(/\d+)?"
-    return re.sub(r"\d{2,}", "", re.sub(folders, "/F", re.sub(frames, "", str(value))))
+    return re.sub(r"\d{2,}", "", re.sub(folders, "/F", re.sub(frames, "", value)))

@@ -1,4 +1,14 @@
-"""The fork server: a Python step in a process forked from the spawner, and its end. Decision 55."""
+"""
+The fork server: a Python step runs in a process forked from the spawner, whose interpreter is the
+one that steps run on. Decision 55.
+
+What the step must find: the modules, paths, environment, streams and signals of a fresh
+`python -I main.py`. How it ends is the interpreter's business (`Py_Exit`): it waits for threads,
+calls exit functions, flushes, and takes the modules apart. Only two things are done for it. Modules
+that every step starts with are hidden from the teardown, which would write to, and so copy, every
+page that they share with the spawner. And the process list is told what runs here: the environment
+that the kernel shows is the spawner's, so nothing else names the execution to an operator.
+"""
 
 import atexit
 import ctypes
@@ -8,18 +18,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Container
 from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
-from weakref import ref
 
 from adapters_runtime.sandbox.isolation.syscalls import go_on_as_python
 
 _fresh: frozenset[str] = frozenset()
 _places: tuple[str, ...] = ()
 _title = (0, 0)
-_INTERRUPTED = -1
 
 
 def remember_the_start(modules: frozenset[str], places: tuple[str, ...]) -> None:
@@ -43,13 +50,10 @@ def run(job: dict[str, Any]) -> NoReturn:
     sys.orig_argv[:] = job["argv"]
     packages = job["env"].get("PYTHONPATH")
     sys.path[:] = (packages, *_places) if packages else _places
-    main = _become_main(path)
-    gc.enable()
-    status = _status_of(main, path)
-    del main
-    if status == _INTERRUPTED:
-        _end_interrupted()
-    leave(status, _fresh)
+    atexit.register(_keep_the_start)  # registered first, so called last
+    status = _status_of(_become_main(path), path)
+    ctypes.pythonapi.Py_Exit(status)
+    raise AssertionError("still here")
 
 
 def _show(*words: str) -> None:
@@ -102,22 +106,23 @@ def _become_main(path: str) -> ModuleType:
 
 
 def _status_of(main: ModuleType, path: str) -> int:
+    gc.enable()
     try:
         with open(path, "rb") as file:
             code = compile(file.read(), path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        return _said(error, None)
+        return _reported(error, None)
     try:
         exec(code, main.__dict__)  # noqa: S102 - the step's own code, in its own process
-    except SystemExit as asked:
-        return _asked(asked.code)
+    except SystemExit as request:
+        return _requested(request.code)
     except BaseException as error:  # whatever the code raises is its end, and is shown as usual
         trace = error.__traceback__
-        return _said(error, trace.tb_next if trace else None)
+        return _reported(error, trace.tb_next if trace else None)
     return 0
 
 
-def _asked(code: object) -> int:
+def _requested(code: object) -> int:
     if code is None:
         return 0
     if isinstance(code, int):
@@ -126,88 +131,21 @@ def _asked(code: object) -> int:
     return 1
 
 
-def _said(error: BaseException, trace: TracebackType | None) -> int:
+def _reported(error: BaseException, trace: TracebackType | None) -> int:
     error.__traceback__ = trace
     sys.excepthook(type(error), error, trace)
-    return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    if isinstance(error, KeyboardInterrupt):
+        atexit.register(_die_interrupted)
+    return 1
 
 
-def _end_interrupted() -> NoReturn:
-    """As an interpreter that lets nobody doubt what ended it."""
-    await_threads()
-    take_apart(_fresh)
+def _die_interrupted() -> None:
+    """Die of the signal, as an interpreter does."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGINT)
-    raise AssertionError("still here")
+    signal.raise_signal(signal.SIGINT)
 
 
-_NOT_FLUSHED = 120
-
-
-def leave(status: int, start: Container[str]) -> NoReturn:
-    """End the process; *start* names the modules that it did not bring."""
-    await_threads()
-    if len(sys._current_frames()) > 1:
-        ctypes.pythonapi.Py_Exit(ctypes.c_int(status))
-    if not take_apart(start):
-        status = _NOT_FLUSHED
-    ctypes.PyDLL(None).exit(ctypes.c_int(status))  # what C libraries have open is written too
-    raise AssertionError("still here")
-
-
-def await_threads() -> None:
-    """Wait for all but daemons."""
-    if threading := sys.modules.get("threading"):
-        threading._shutdown()
-
-
-def take_apart(start: Container[str]) -> bool:
-    """Exit functions, open files, objects; False where the output could not be written."""
-    atexit._run_exitfuncs()
-    written = all([_flush(sys.stdout, say=True), _flush(sys.stderr, say=False)])
-    for name in ("stdin", "stdout", "stderr"):
-        setattr(sys, name, getattr(sys, f"__{name}__", None))
-    _release(start)
-    _flush(sys.stdout, say=False)
-    return written
-
-
-def _flush(stream: Any, say: bool) -> bool:
-    try:
-        if stream is not None and not stream.closed:
-            stream.flush()
-    except Exception as error:  # a step's own object, or a pipe that nobody reads any more
-        if say:
-            is_new = sys.version_info >= (3, 13)
-            where = "on flushing sys.stdout" if is_new else f"in: {stream!r}"
-            print(f"Exception ignored {where}{':' if is_new else ''}", file=sys.stderr)
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return False
-    return True
-
-
-def _release(start: Container[str]) -> None:
-    brought = [name for name in sys.modules if name not in start or name == "__main__"]
-    modules = [ref(sys.modules[name]) for name in brought if _is_module(sys.modules[name])]
-    for name in brought:
-        del sys.modules[name]
-    gc.collect()
-    for module in filter(None, (one() for one in reversed(modules))):
-        _empty(vars(module))
-    gc.collect()
-
-
-def _is_module(value: object) -> bool:
-    return isinstance(value, ModuleType)
-
-
-def _empty(names: dict[str, Any]) -> None:
-    """Private names first, as they may need the others."""
-    for is_turn in (_is_private, lambda name: name != "__builtins__"):
-        for name in list(names):
-            if is_turn(name):
-                names[name] = None
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+def _keep_the_start() -> None:
+    """Hide the modules that every step starts with from the teardown."""
+    start = ctypes.py_object([sys.modules.pop(name, None) for name in _fresh - {"__main__"}])
+    ctypes.pythonapi.Py_IncRef(start)
