@@ -1,8 +1,7 @@
 """
 The public surface as text, read from the sources: one line for each name and each member.
 
-    python -m wfdocs.surface     (in docs/) writes it to tests/docs/public_surface.txt, and
-                                 from where each name is loaded to src/wfcore/_homes.py
+    python -m wfdocs.surface     (in docs/) writes it to tests/docs/public_surface.txt
 """
 
 import ast
@@ -12,10 +11,9 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src"
 SNAPSHOT = SRC.parent / "tests/docs/public_surface.txt"
-HOMES = SRC / "wfcore/_homes.py"
 
 WHOLE_MODULES = ("wfcore.errors", "wfcore.rules.execution.machine", "wfcore.ports.records")
-"""Beside `wfcore.public`: modules of which every name without underscore is public."""
+"""Beside what `wfcore` exports: modules of which every name without underscore is public."""
 
 ADAPTERS = {
     "adapters_store": ("Opened", "open_store"),
@@ -52,9 +50,9 @@ def exported() -> Iterator[str]:
 
 
 def exports() -> dict[str, list[str]]:
-    """The names of `wfcore.public` by the module that defines them."""
+    """The names of `wfcore/__init__.pyi` by the module that defines them."""
     found: dict[str, list[str]] = {}
-    for node in tree("wfcore.public").body:
+    for node in _stub("wfcore").body:
         if isinstance(node, ast.ImportFrom):
             found.setdefault(str(node.module), []).extend(one.name for one in node.names)
     return found
@@ -69,7 +67,7 @@ def whole() -> Iterator[str]:
 
 def kit() -> Iterator[str]:
     """What `from wfcore.testing import …` gives; of contracts not their tests, which may grow."""
-    for node in ast.walk(tree("wfcore.testing")):
+    for node in _stub("wfcore.testing").body:
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wfcore.testing."):
             names = [one.name for one in node.names]
             lines = _described(str(node.module), names, "wfcore.testing")
@@ -109,6 +107,11 @@ def tree(module: str) -> ast.Module:
     path = SRC / module.replace(".", "/")
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(source.read_text())
+
+
+def _stub(package: str) -> ast.Module:
+    """What type checkers read of a package."""
+    return ast.parse((SRC / package.replace(".", "/") / "__init__.pyi").read_text())
 
 
 def _lines(name: str, node: ast.stmt) -> Iterator[str]:
@@ -155,17 +158,5 @@ def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return f"({arguments}){returns}{waits}"
 
 
-def homes() -> str:
-    """The module that says where each public name is loaded from."""
-    found = [f'    "{name}": "{module}",' for module, names in exports().items() for name in names]
-    return "\n".join([_HOMES_HEAD, *found, "}", ""])
-
-
-_HOMES_HEAD = '''"""Where each public name is loaded from. Made from `public` by `make surface`."""
-
-HOMES = {'''
-
-
 if __name__ == "__main__":
     SNAPSHOT.write_text(surface())
-    HOMES.write_text(homes())

@@ -1,6 +1,5 @@
 """What of the kit is public, and that it needs its tools only where it uses them."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -81,16 +80,23 @@ def test_every_public_name_can_be_had_from_the_package():
         _ = testing.nothing_of_that_name
 
 
-def test_type_checkers_see_the_same_names():
-    """What is loaded when it is asked for is what the annotations say is there."""
-    tree = ast.parse((SRC / "wfcore/testing/__init__.py").read_text())
-    blocks = [node for node in tree.body if isinstance(node, ast.If)]
-    (names,) = [node.body for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING"]
-    seen = {
-        alias.asname: node.module
-        for node in names
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    loaded = {name: f"wfcore.testing.{home}" for name, home in testing._MODULES.items()}
-    assert seen == loaded
+MISSPELT = """
+from wfcore import {name}
+from wfcore.testing import {kit}
+import wfcore
+import wfcore.testing
+wfcore.{name}, wfcore.testing.{kit}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kit", "errors"), [("advance", "values_of", 0), ("advanse", "values_off", 4)]
+)
+def test_type_checkers_see_the_same_names(tmp_path, name, kit, errors):
+    """A name that is there has its type, and one that is not is an error, not `Any`."""
+    (tmp_path / "program.py").write_text(MISSPELT.format(name=name, kit=kit))
+    config = ("--strict", "--config-file=", f"--cache-dir={tmp_path}", "--follow-imports=silent")
+    words = [sys.executable, "-m", "mypy", *config, "program.py"]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert run.stdout.count("[attr-defined]") == errors, run.stdout
+    assert run.returncode == (errors > 0), run.stdout

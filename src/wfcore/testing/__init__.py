@@ -1,140 +1,20 @@
 """
 For tests, ours and yours: what this project's own tests are made of.
 
-The names below are public and can be had from here: `from wfcore.testing import values_of`.
+The names that `__init__.pyi` lists are public: `from wfcore.testing import values_of`.
 What a name needs is loaded when it is asked for: pytest and hypothesis (`wfcore[testing]`) for
 contracts, strategies and walks, nothing for builders, fakes, vectors and the simulator. Code
 that is shipped to run never imports any of it.
 """
 
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from wfcore.testing.comparison.comparing import StoreComparison as StoreComparison
-    from wfcore.testing.contracts.callback_client import (
-        CallbackClientContract as CallbackClientContract,
-    )
-    from wfcore.testing.contracts.counters import CountersContract as CountersContract
-    from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
-    from wfcore.testing.contracts.files import FilesContract as FilesContract
-    from wfcore.testing.contracts.machine import MachineContract as MachineContract
-    from wfcore.testing.contracts.models import ModelsContract as ModelsContract
-    from wfcore.testing.contracts.prices import PricesContract as PricesContract
-    from wfcore.testing.contracts.runner import RunnerContract as RunnerContract
-    from wfcore.testing.contracts.runner_calls import CallContract as CallContract
-    from wfcore.testing.contracts.store import StoreContract as StoreContract
-    from wfcore.testing.contracts.system import ClockContract as ClockContract
-    from wfcore.testing.contracts.system import IdsContract as IdsContract
-    from wfcore.testing.contracts.system import OffloadContract as OffloadContract
-    from wfcore.testing.contracts.system import PasswordsContract as PasswordsContract
-    from wfcore.testing.contracts.system import SealerContract as SealerContract
-    from wfcore.testing.contracts.system import TokensContract as TokensContract
-    from wfcore.testing.contracts.templates import CalendarContract as CalendarContract
-    from wfcore.testing.contracts.templates import TemplatesContract as TemplatesContract
-    from wfcore.testing.contracts.wakeups import WakeupContract as WakeupContract
-    from wfcore.testing.contracts.worker import WorkerContract as WorkerContract
-    from wfcore.testing.fakes import CountingIds as CountingIds
-    from wfcore.testing.fakes import CountingTokens as CountingTokens
-    from wfcore.testing.fakes import ManualClock as ManualClock
-    from wfcore.testing.fakes import NotedEnvironments as NotedEnvironments
-    from wfcore.testing.fakes import NotedHints as NotedHints
-    from wfcore.testing.fakes import PathTemplates as PathTemplates
-    from wfcore.testing.fakes import PlainCalendar as PlainCalendar
-    from wfcore.testing.fakes import PlainPasswords as PlainPasswords
-    from wfcore.testing.fakes_running import DictFiles as DictFiles
-    from wfcore.testing.fakes_running import HeldRunner as HeldRunner
-    from wfcore.testing.fakes_running import NotedCourier as NotedCourier
-    from wfcore.testing.fakes_running import ScriptedRunner as ScriptedRunner
-    from wfcore.testing.fakes_running import counters_in_memory as counters_in_memory
-    from wfcore.testing.fakes_running import in_turn as in_turn
-    from wfcore.testing.fakes_running import store_in_memory as store_in_memory
-    from wfcore.testing.models import FixedPrices as FixedPrices
-    from wfcore.testing.models import ScriptedModels as ScriptedModels
-    from wfcore.testing.strategies.definition import definitions as definitions
-    from wfcore.testing.strategies.runs import executions as executions
-    from wfcore.testing.strategies.values import instants as instants
-    from wfcore.testing.strategies.values import json_values as json_values
-    from wfcore.testing.strategies.values import key_texts as key_texts
-    from wfcore.testing.strategies.values import payloads as payloads
-    from wfcore.testing.strategies.written import written as written
-    from wfcore.testing.values import values_of as values_of
-    from wfcore.testing.walks.decisions import ApprovalWalk as ApprovalWalk
-    from wfcore.testing.walks.decisions import WebhookWalk as WebhookWalk
-    from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk
-    from wfcore.testing.walks.walking import MachineWalk as MachineWalk
-    from wfcore.testing.walks.walking import TimedWalk as TimedWalk
+from wfcore._exports import exports
 
-_HOMES = {
-    "comparison.comparing": ("StoreComparison",),
-    "contracts.counters": ("CountersContract",),
-    "contracts.callback_client": ("CallbackClientContract",),
-    "contracts.worker": ("WorkerContract",),
-    "contracts.environments": ("EnvironmentsContract",),
-    "contracts.files": ("FilesContract",),
-    "contracts.machine": ("MachineContract",),
-    "contracts.models": ("ModelsContract",),
-    "contracts.prices": ("PricesContract",),
-    "contracts.runner": ("RunnerContract",),
-    "contracts.runner_calls": ("CallContract",),
-    "contracts.store": ("StoreContract",),
-    "contracts.system": (
-        "ClockContract",
-        "IdsContract",
-        "OffloadContract",
-        "PasswordsContract",
-        "SealerContract",
-        "TokensContract",
-    ),
-    "contracts.templates": ("CalendarContract", "TemplatesContract"),
-    "contracts.wakeups": ("WakeupContract",),
-    "fakes": (
-        "CountingIds",
-        "CountingTokens",
-        "ManualClock",
-        "NotedEnvironments",
-        "NotedHints",
-        "PathTemplates",
-        "PlainCalendar",
-        "PlainPasswords",
-    ),
-    "fakes_running": (
-        "DictFiles",
-        "HeldRunner",
-        "NotedCourier",
-        "ScriptedRunner",
-        "counters_in_memory",
-        "in_turn",
-        "store_in_memory",
-    ),
-    "models": ("FixedPrices", "ScriptedModels"),
-    "strategies.values": ("instants", "json_values", "key_texts", "payloads"),
-    "strategies.definition": ("definitions",),
-    "strategies.runs": ("executions",),
-    "strategies.written": ("written",),
-    "values": ("values_of",),
-    "walks.walking": ("MachineWalk", "TimedWalk"),
-    "walks.decisions": ("ApprovalWalk", "WebhookWalk"),
-    "walks.execution": ("ExecutionWalk",),
-}
-_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+__all__, __getattr__, __dir__ = exports(__name__)
+
 _SPEAKING = ("contracts", "comparison", "walks", "walks.decisions", "walks.execution")
 """Modules whose assertions users read."""
 
 if (_pytest := sys.modules.get("pytest")) is not None:  # a failure then shows what was compared
     _pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SPEAKING))
-
-
-def __getattr__(name: str) -> Any:
-    """A public name: its module is loaded when it is asked for, and no other."""
-    home = _MODULES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(_MODULES)

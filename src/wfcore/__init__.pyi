@@ -2,8 +2,8 @@
 The public names of the core in one place: `from wfcore import Execution, advance, Services`.
 
 What stands here keeps its name and meaning as the compatibility policy says; the rest is inside
-and may move. Nobody loads this module: type checkers and people read it, and `_homes` is made
-from it (`make surface`), so that a program loads only what it names.
+and may move. Type checkers read this file, and so does the package when it runs: it loads each name
+from the module that is named here, when it is asked for. Decision 52.
 """
 
 from wfcore.effects import Outcome as Outcome
@@ -170,3 +170,6 @@ from wfcore.usecases.workflows.workflows import apply_workflow as apply_workflow
 from wfcore.usecases.workflows.workflows import list_workflows as list_workflows
 from wfcore.usecases.workflows.workflows import read_workflow as read_workflow
 from wfcore.usecases.workflows.workflows import share_workflow as share_workflow
+
+__all__: list[str]
+__version__: str
