@@ -1,34 +1,43 @@
 """The client for asyncio."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
-from uuid import uuid4
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx2 as httpx
 
-from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus, TriggerSource
-from wfcore.model.json import JsonObject
-from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.backoff import Backoff
 from wfcore.wire import shapes
-from wfcore.wire.explanation import ExplanationView
-from wfcore.wire.results import StepView
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
-from wfcore_client.backoff import PATIENT, TROUBLE, Backoff
-from wfcore_client.calls import Call, Row
+from wfcore_client.backoff import BACKOFF, TROUBLE, pause
+from wfcore_client.calls import Call
 from wfcore_client.errors import Unreachable
+from wfcore_client.methods import (
+    LONGEST_WAIT_S,
+    RESTING,
+    TIMEOUT_S,
+    address_of,
+    described,
+    keyed,
+    request_of,
+)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-TIMEOUT_S = 30.0
-LONGEST_WAIT_S = 60
-RESTING = frozenset({*EXECUTION.final, ExecutionStatus.AWAITING_APPROVAL})
+
+def _method(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.send(make(*args, **kwargs))
+
+    return described(method, make)
 
 
 class AsyncClient:
@@ -36,7 +45,7 @@ class AsyncClient:
     The API at *url*, with *key*. Close it, or use it as a context.
 
     Every method raises `ApiError` where the server says no and `Unreachable` where it says
-    nothing; *patience* says what is sent again before that.
+    nothing; *backoff* says how often and after how long it is sent again before that.
     """
 
     def __init__(
@@ -45,11 +54,10 @@ class AsyncClient:
         key: str,
         *,
         timeout_s: float = TIMEOUT_S,
-        backoff: Backoff = PATIENT,
+        backoff: Backoff = BACKOFF,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._patience = backoff
-        self._timeout_s = timeout_s
+        self._backoff = backoff
         self._http = httpx.AsyncClient(
             base_url=url,
             headers={"Authorization": f"Bearer {key}"},
@@ -58,7 +66,7 @@ class AsyncClient:
         )
 
     @classmethod
-    def in_process(cls, app: Any, key: str, backoff: Backoff = PATIENT) -> Self:
+    def in_process(cls, app: Any, key: str, backoff: Backoff = BACKOFF) -> Self:
         """The same over an ASGI application of this process, without a socket."""
         transport = httpx.ASGITransport(app=app)
         return cls("http://in-process", key, backoff=backoff, transport=transport)
@@ -86,179 +94,39 @@ class AsyncClient:
             try:
                 return await self._send(call)
             except TROUBLE as trouble:
-                pause = self._patience.pause(call, trouble, tried)
-                if pause is None:
+                wait = pause(self._backoff, call, trouble, tried)
+                if wait is None:
                     raise
-                await asyncio.sleep(pause)
+                await asyncio.sleep(wait)
 
     async def _send(self, call: Call[T]) -> T:
-        waited = float(str(call.query.get("wait", 0)))
         try:
-            answer = await self._http.request(
-                call.method,
-                call.address,
-                params=dict(call.query),
-                json=call.body,
-                headers=dict(call.headers),
-                timeout=self._timeout_s + waited,
-            )
+            answer = await self._http.send(request_of(self._http, call))
         except httpx.TransportError as error:
             raise Unreachable(type(error).__name__) from error
         return read(call, answer.status_code, answer.headers, answer.content)
 
-    async def list_workflows(
-        self, page: int = 1, size: int = 50, *, after: str | None = None
-    ) -> shapes.WorkflowPage:
-        """See `calls.list_workflows`; the same holds for every method below."""
-        return await self.send(calls.list_workflows(page, size, after=after))
-
-    async def workflow(self, id: str) -> shapes.WorkflowView:
-        return await self.send(calls.workflow(id))
-
-    async def start(
-        self,
-        workflow_id: str,
-        inputs: JsonObject | None = None,
-        *,
-        monitored: bool = False,
-        callback_url: str | None = None,
-        idempotency_key: str | None = None,
-        wait_s: int | None = None,
-    ) -> shapes.StartView:
-        """See `calls.start`; without an idempotency key a fresh one is made, so it may repeat."""
-        call = calls.start(
-            workflow_id,
-            inputs,
-            monitored=monitored,
-            callback_url=callback_url,
-            idempotency_key=idempotency_key or str(uuid4()),
-            wait_s=wait_s,
-        )
-        return await self.send(call)
-
-    async def list_executions(
-        self,
-        workflow_id: str | None = None,
-        status: ExecutionStatus | Sequence[ExecutionStatus] | None = None,
-        page: int = 1,
-        size: int = 50,
-        *,
-        trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        oldest_first: bool = False,
-        after: str | None = None,
-    ) -> shapes.ExecutionPage:
-        call = calls.list_executions(
-            workflow_id,
-            status,
-            page,
-            size,
-            trigger_source=trigger_source,
-            since=since,
-            until=until,
-            oldest_first=oldest_first,
-            after=after,
-        )
-        return await self.send(call)
-
-    async def execution(
-        self, id: str, wait_s: int | None = None, *, outputs: bool = True
-    ) -> shapes.StatusView:
-        return await self.send(calls.execution(id, wait_s, outputs=outputs))
-
-    async def step(self, execution_id: str, key: str) -> StepView:
-        return await self.send(calls.step(execution_id, key))
-
-    async def logs(
-        self, execution_id: str, after: int = 0, step: str | None = None
-    ) -> shapes.LogPage:
-        return await self.send(calls.logs(execution_id, after, step))
-
-    async def definition(self, execution_id: str) -> shapes.DefinitionView:
-        return await self.send(calls.definition(execution_id))
-
-    async def result(
-        self, id: str, wait_s: int | None = None, *, outputs: bool = True
-    ) -> shapes.ResultView:
-        return await self.send(calls.result(id, wait_s, outputs=outputs))
-
-    async def explain(self, id: str) -> ExplanationView:
-        return await self.send(calls.explain(id))
-
-    async def cancel(self, id: str) -> shapes.StatusView:
-        return await self.send(calls.cancel(id))
-
-    async def redrive(self, id: str, wait_s: int | None = None) -> shapes.StartView:
-        return await self.send(calls.redrive(id, wait_s))
-
-    async def list_approvals(
-        self,
-        status: ApprovalStatus | Sequence[ApprovalStatus] | None = None,
-        page: int = 1,
-        size: int = 20,
-        *,
-        workflow_id: str | None = None,
-        execution_id: str | None = None,
-        waiting_for_me: bool = False,
-        since: int | None = None,
-        until: int | None = None,
-        oldest_first: bool = False,
-        after: str | None = None,
-    ) -> shapes.ApprovalPage:
-        call = calls.list_approvals(
-            status,
-            page,
-            size,
-            workflow_id=workflow_id,
-            execution_id=execution_id,
-            waiting_for_me=waiting_for_me,
-            since=since,
-            until=until,
-            oldest_first=oldest_first,
-            after=after,
-        )
-        return await self.send(call)
-
-    async def approval(self, id: str) -> shapes.ApprovalDetail:
-        return await self.send(calls.approval(id))
-
-    async def approvals_of(self, execution_id: str) -> shapes.ExecutionApprovals:
-        return await self.send(calls.approvals_of(execution_id))
-
-    async def approve(
-        self,
-        id: str,
-        edited_items: Mapping[str, Sequence[Row]] | None = None,
-        comment: str | None = None,
-        expected_items_hash: str | None = None,
-    ) -> shapes.ApprovalDetail:
-        return await self.send(calls.approve(id, edited_items, comment, expected_items_hash))
-
-    async def reject(self, id: str, comment: str | None = None) -> shapes.ApprovalDetail:
-        return await self.send(calls.reject(id, comment))
-
-    async def list_artifacts(self, execution_id: str) -> shapes.ArtifactList:
-        return await self.send(calls.list_artifacts(execution_id))
-
-    async def artifact(self, execution_id: str, id: str) -> shapes.ArtifactView:
-        return await self.send(calls.artifact(execution_id, id))
-
-    async def trigger(
-        self,
-        webhook_id: str,
-        payload: JsonObject | None = None,
-        *,
-        idempotency_key: str | None = None,
-    ) -> shapes.TriggerView:
-        """See `calls.trigger`; without an idempotency key a fresh one is made."""
-        key = idempotency_key or str(uuid4())
-        return await self.send(calls.trigger(webhook_id, payload, idempotency_key=key))
-
-    async def decide(
-        self, approval_id: str, decision: Verdict, comment: str | None = None
-    ) -> shapes.DecisionView:
-        return await self.send(calls.decide(approval_id, decision, comment))
+    list_workflows = _method(calls.list_workflows)
+    workflow = _method(calls.workflow)
+    start = _method(keyed(calls.start))
+    list_executions = _method(calls.list_executions)
+    execution = _method(calls.execution)
+    step = _method(calls.step)
+    logs = _method(calls.logs)
+    definition = _method(calls.definition)
+    result = _method(calls.result)
+    explain = _method(calls.explain)
+    cancel = _method(calls.cancel)
+    redrive = _method(calls.redrive)
+    list_approvals = _method(calls.list_approvals)
+    approval = _method(calls.approval)
+    approvals_of = _method(calls.approvals_of)
+    approve = _method(calls.approve)
+    reject = _method(calls.reject)
+    list_artifacts = _method(calls.list_artifacts)
+    artifact = _method(calls.artifact)
+    trigger = _method(keyed(calls.trigger))
+    decide = _method(calls.decide)
 
     async def rest(self, execution_id: str, within_s: float = 300) -> shapes.StatusView:
         """
@@ -291,17 +159,11 @@ class AsyncClient:
 
     async def download(self, artifact: shapes.ArtifactView, to: Path) -> Path:
         """Write an artifact's content to the file *to*, piece by piece."""
-        async with self._stream(self._at(artifact.download_url), {}) as answer:
+        async with self._stream(address_of(self._http, artifact.download_url), {}) as answer:
             with to.open("wb") as file:
                 async for chunk in answer.aiter_bytes():
                     file.write(chunk)
         return to
-
-    def _at(self, path: str) -> httpx.URL:
-        """
-        A whole path of the server, which may lie below a mount: on the same host whatever it says.
-        """
-        return self._http.base_url.copy_with(raw_path=f"/{path.lstrip('/')}".encode())
 
     @asynccontextmanager
     async def _stream(

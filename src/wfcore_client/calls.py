@@ -84,7 +84,7 @@ def start(
         body["callbackUrl"] = callback_url
     path = "/api/v1/workflows/{id}/executions"
     call = _post(path, shapes.StartView, {"id": workflow_id}, body, wait=wait_s)
-    return _once(call, idempotency_key)
+    return once(call, idempotency_key)
 
 
 def list_executions(
@@ -247,7 +247,7 @@ def trigger(
     """Trigger a webhook that is bound to the client's key."""
     path = "/api/webhooks/{id}/trigger"
     call = _post(path, shapes.TriggerView, {"id": webhook_id}, dict(payload or {}))
-    return _once(call, idempotency_key)
+    return once(call, idempotency_key)
 
 
 def decide(
@@ -274,7 +274,8 @@ def _post(
     return Call("POST", path, returns, places, _texts(query), body or {})
 
 
-def _once(call: Call[T], key: str | None) -> Call[T]:
+def once(call: Call[T], key: str | None) -> Call[T]:
+    """*call* with an idempotency key, if there is one: it can be sent again."""
     return call if key is None else evolve(call, headers={"Idempotency-Key": key}, repeatable=True)
 
 

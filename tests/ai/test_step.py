@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from adapters_runtime.ai.backoff import Backoff
-from adapters_runtime.ai.runner import AiStepRunner
+from adapters_runtime.ai.runner import AiStepRunner, pause_s
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Budget
 from wfcore.ports.models import Answer, Finish
 from wfcore.ports.runtime import AiJob, StepEnd
+from wfcore.rules.backoff import Backoff
 from wfcore.rules.execution.budget import Allowance
 from wfcore.testing.contracts.steps import Lines, silent
 from wfcore.testing.models import MODEL, FixedPrices, ScriptedModels
 from wfcore.time import DurationMs
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-QUICK = Backoff(tries=4, first_s=0.001, longest_s=0.002)
+QUICK = Backoff(0.001, 0.002, tries=4)
 ONCE = Usage(12, 3, "0.018")
 TWICE = Usage(24, 6, "0.036")
 
@@ -208,12 +208,12 @@ async def test_no_repair_beyond_the_budget(
 @pytest.mark.parametrize("retry_after_s", [None, 0.0, 30.0])
 def test_waits(asked: int, retry_after_s: float | None) -> None:
     """No wait is shorter than asked for, nor much longer; the same seed waits the same. AI-3."""
-    backoff = Backoff(first_s=0.5, longest_s=8)
-    waits = [backoff.pause_s(asked, retry_after_s, f"exec_{n}") for n in range(50)]
+    backoff = Backoff(0.5, 8)
+    waits = [pause_s(backoff, asked, retry_after_s, f"exec_{n}") for n in range(50)]
     least = max(min(8, 0.5 * 2 ** (asked - 1)), retry_after_s or 0)
     assert all(least <= wait <= least * 1.25 for wait in waits)
     assert len(set(waits)) == 50
-    assert waits == [backoff.pause_s(asked, retry_after_s, f"exec_{n}") for n in range(50)]
+    assert waits == [pause_s(backoff, asked, retry_after_s, f"exec_{n}") for n in range(50)]
 
 
 class SlowPrices:

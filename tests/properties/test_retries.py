@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import ApprovalStep, DelayStep, Retry
+from wfcore.rules.backoff import JITTER, Backoff, draw
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.retry import (
-    JITTER,
     after_failure,
-    draw,
     end_badly,
     lasting_postponement,
     postponement,
@@ -55,7 +54,7 @@ def test_the_nth_wait_grows_by_the_backoff(attempts, attempt, delay, backoff):
 @given(st.integers(1, 9), delays, backoffs, st.sampled_from(["exec_1", "exec_2"]))
 def test_the_wait_is_the_stated_one_and_what_was_drawn(attempt, delay, backoff, id):
     """DF-9: drawn anew for each execution, step and attempt; the failure is told with it."""
-    longest = delay * backoff ** (attempt - 1) * (1 + JITTER * draw(id, "work", attempt))
+    longest = delay * backoff ** (attempt - 1) * (1 + JITTER * draw(f"{id}/work/{attempt}"))
     told = facts.StepRetrying("work", "no", NOW + int(min(longest, DAY)))
     assert failed(step_with(attempt + 1, delay, backoff), attempt, id=id) == told
 
@@ -116,7 +115,19 @@ def test_what_failed_together_does_not_come_back_together():
     assert len(set(waits)) > 190
     assert 100_000 <= min(waits) < 102_500
     assert 122_500 < max(waits) <= 125_000
-    assert len({draw("exec_1", key, attempt) for key in ("a", "b") for attempt in (1, 2)}) == 4
+    assert len({draw(f"exec_1/{key}/{attempt}") for key in "ab" for attempt in (1, 2)}) == 4
+
+
+@given(st.integers(1, 10**4), st.floats(0, 10), st.floats(10, 100), st.floats(0, 1))
+def test_waits_grow_to_the_longest_and_are_spread(tried, first, longest, drawn):
+    """Each wait is at least the one before and its jitter at most a quarter, however many tries."""
+    backoff = Backoff(first, longest)
+    wait = backoff.wait(tried)
+    assert backoff.wait(1) == first
+    assert wait <= backoff.wait(tried + 1) <= longest
+    assert wait <= backoff.wait(tried, drawn) <= wait * (1 + JITTER)
+    assert not first or backoff.wait(10**4) == longest
+    assert backoff.wait(tried, 1.0) == wait * (1 + JITTER)
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans())

@@ -9,6 +9,7 @@ import pytest
 from adapters_runtime.engine import loops
 from adapters_runtime.engine.loops import Loop, Told, wait_for
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.rules.backoff import Backoff
 from wfcore.usecases.upkeep.sweeping import Unswept
 
 LONG_S = 30
@@ -18,7 +19,7 @@ NAME = "scheduler"
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """No backoff is worth waiting for here."""
-    monkeypatch.setattr(loops, "BACKOFF_S", (0.001, 0.004))
+    monkeypatch.setattr(loops, "BACKOFF", Backoff(0.001, 0.004))
 
 
 @asynccontextmanager
@@ -64,7 +65,7 @@ async def test_a_round_that_fails_is_tried_again(caplog: pytest.LogCaptureFixtur
 
 async def test_hints_do_not_shorten_a_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that fails is not driven round by those who tell it that something is due."""
-    monkeypatch.setattr(loops, "BACKOFF_S", (LONG_S, LONG_S))
+    monkeypatch.setattr(loops, "BACKOFF", Backoff(LONG_S, LONG_S))
     rounds: list[int] = []
 
     async def one() -> float:

@@ -12,7 +12,6 @@ import asyncio
 from attrs import define, evolve
 
 from adapters_runtime.ai import schemas
-from adapters_runtime.ai.backoff import Backoff
 from adapters_runtime.ai.schemas import Misfit
 from wfcore.model.json import Json
 from wfcore.model.usage import Usage
@@ -29,13 +28,21 @@ from wfcore.ports.models import (
     Question,
 )
 from wfcore.ports.runtime import AiJob, Say, StepEnd
+from wfcore.rules.backoff import Backoff, draw, lengthened
 from wfcore.rules.execution.budget import overrun
 from wfcore.rules.execution.usage import NOTHING, added, as_text
 
 MOST_AT_ONCE = 32
-DEFAULT_PATIENCE = Backoff()
+BACKOFF = Backoff(first=0.5, longest=8.0, tries=4)
+"""In seconds; where the provider asks for a longer wait, it gets that. AI-3."""
 _REPEATED = 20_000
 """Characters of an unfit answer that the model is shown again."""
+
+
+def pause_s(backoff: Backoff, asked: int, retry_after_s: float | None, seed: str) -> float:
+    """The wait after *asked* tries, never shorter than the provider asked for. AI-3."""
+    drawn = draw(f"{seed}/{asked}")
+    return max(backoff.wait(asked, drawn), lengthened(retry_after_s or 0.0, drawn))
 
 
 class AiStepRunner:
@@ -45,7 +52,7 @@ class AiStepRunner:
         self,
         models: Models,
         prices: Prices,
-        backoff: Backoff = DEFAULT_PATIENCE,
+        backoff: Backoff = BACKOFF,
         at_once: int = MOST_AT_ONCE,
     ) -> None:
         self.models = models
@@ -163,7 +170,7 @@ class _Talk:
     async def _wait(self, asked: int, busy: ModelBusy) -> None:
         job = self.job
         seed = f"{job.execution_id}/{job.step_name}/{job.attempt}"
-        pause = self.runner.backoff.pause_s(asked, busy.retry_after_s, seed)
+        pause = pause_s(self.runner.backoff, asked, busy.retry_after_s, seed)
         ends = self.limit.when() if self.limit else None
         if ends is not None and asyncio.get_running_loop().time() + pause >= ends:
             raise ModelBusy(f"{busy}; the step's timeout leaves no time to ask again")

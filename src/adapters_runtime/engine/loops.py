@@ -13,13 +13,14 @@ from contextlib import suppress
 from attrs import define, field
 
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
 from wfcore.usecases.upkeep.sweeping import Unswept
 
 log = logging.getLogger("wfcore.loops")
 
-BACKOFF_S = (0.25, 5.0)
-"""The first pause after a round that failed, and the longest; each is twice the one before."""
+BACKOFF = Backoff(first=0.25, longest=5.0)
+"""In seconds, after a round that failed."""
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> None:
@@ -50,7 +51,7 @@ class Loop:
     """Set before it runs and when it has ended."""
     _stop: asyncio.Event = field(factory=asyncio.Event)
     _busy_since: float | None = None
-    _backoff_s: float = BACKOFF_S[0]
+    _failures: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.at_rest.set()
@@ -109,13 +110,13 @@ class Loop:
             self._busy_since = None
         if self.failure is not None:
             log.info("a loop is up again", extra={"loop": self.name})
-        self.failure, self._backoff_s = None, BACKOFF_S[0]
+        self.failure, self._failures = None, 0
         return pause
 
     def _failed(self, error: BaseException) -> float:
         """Say so, with all that is known where it is news; how long to wait."""
-        pause, longest = self._backoff_s, BACKOFF_S[1]
-        self._backoff_s = min(pause * 2, longest)
+        self._failures += 1
+        pause = BACKOFF.wait(self._failures)
         kind = type(error).__name__
         about = {"loop": self.name, "error": kind, "again_in_s": pause}
         if isinstance(error, StoreUnavailable):

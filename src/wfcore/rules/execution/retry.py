@@ -1,16 +1,15 @@
 """After an attempt that failed, or could not even begin: what follows. DF-9, EX-10, EX-27."""
 
-from hashlib import blake2b
-
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Retry, Step
+from wfcore.rules.backoff import Backoff, draw
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.machine import Fact
 from wfcore.time import DAY, SECOND, EpochMs, later
 
 MAX_RETRY_WAIT = DAY
-JITTER = 0.25
-"""How much longer than stated a wait may be: what failed together does not come back together."""
+_ONCE = Retry()
+POSTPONEMENT = Backoff(SECOND / 4, 30 * SECOND)
 
 
 def end_badly(step: Step, key: str, error: str, timed_out: bool) -> Fact:
@@ -33,12 +32,9 @@ def after_failure(
     attempts = run.step_results[key].attempts
     if permanent or attempts >= retry.attempts:
         return end_badly(step, key, error, timed_out)
-    wait = _wait_ms(retry, attempts, draw(run.id, key, attempts))
-    return facts.StepRetrying(key, error, later(now, wait))
-
-
-FIRST_POSTPONEMENT = SECOND // 4
-LONGEST_POSTPONEMENT = 30 * SECOND
+    backoff = Backoff(retry.delay_ms, MAX_RETRY_WAIT, retry.backoff)
+    wait = backoff.wait(attempts, draw(f"{run.id}/{key}/{attempts}"))
+    return facts.StepRetrying(key, error, later(now, min(int(wait), MAX_RETRY_WAIT)))
 
 
 def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
@@ -47,9 +43,9 @@ def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
     each time after twice as long, up to 30 s, as often as it takes. EX-27.
     """
     result = run.step_results[key]
-    wait = min(FIRST_POSTPONEMENT << min(result.postponed, 16), LONGEST_POSTPONEMENT)
-    drawn = draw(run.id, f"{key}+{result.postponed}", result.attempts)
-    return facts.StepPostponed(key, why, later(now, int(wait * (1 + JITTER * drawn))))
+    drawn = draw(f"{run.id}/{key}+{result.postponed}/{result.attempts}")
+    wait = POSTPONEMENT.wait(result.postponed + 1, drawn)
+    return facts.StepPostponed(key, why, later(now, int(wait)))
 
 
 MOST_TRIES = 16
@@ -66,21 +62,3 @@ def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: Ep
         return end_badly(step, key, f"could not be started in {tries} tries: {why}", False)
     told = f"{why} (try {tries} of {MOST_TRIES}; after the last one the step fails)"
     return postponement(run, key, told, now)
-
-
-_ONCE = Retry()
-
-
-def draw(execution_id: str, key: str, attempt: int) -> float:
-    """A number from 0 to 1 that is the same whoever asks, and another one for each attempt."""
-    digest = blake2b(f"{execution_id}/{key}/{attempt}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64
-
-
-def _wait_ms(retry: Retry, attempts: int, drawn: float) -> int:
-    """`delay * backoff^(n-1)` after the n-th failure and up to a quarter more, at most a day."""
-    try:
-        wait = retry.delay_ms * retry.backoff ** (attempts - 1)
-    except OverflowError:
-        return MAX_RETRY_WAIT if retry.delay_ms else 0
-    return int(min(wait * (1 + JITTER * drawn), MAX_RETRY_WAIT))
