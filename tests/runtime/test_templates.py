@@ -1,6 +1,8 @@
 """Templates: strict, bounded, and in agreement with minijinja wherever both have an answer."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import minijinja
@@ -9,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters_runtime.expressions.filters import FILTERS
-from adapters_runtime.expressions.predicates import PREDICATES
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json
@@ -65,21 +66,23 @@ def why(text: str) -> str:
         ("is {{ true }}, {{ none }}, {{ [1.0, 'ä'] }}", 'is true, null, [1.0,"ä"]'),
         ("{{ steps.fetch.output.rows | length > 0 }}", True),
         ("{{ steps.fetch.output.rows | map(attribute='amount') | sum }}", 12),
-        ("{{ steps.fetch.output.rows | selectattr('amount', 'gt', 5) | list }}",
-         [{"id": "b", "amount": 7}]),
+        ("{{ steps.fetch.output.rows | sort(attribute='amount', reverse=true) | first }}",
+         {"id": "b", "amount": 7}),
+        ("{{ steps.fetch.output.rows | map(attribute='note', default='-') | join }}", "--"),
         ("{{ variables.nope | default('x') }}", "x"),
         ("{{ variables.nope is defined }}", False),
+        ("{{ variables.none is not defined }}", False),
         ("{{ variables.none | default(5, true) }}", 5),
         ("{{ variables.limit if variables.ratio > 1 else 'low' }}", "low"),
         ("{{ variables.l | sort | join('-') }}", "1-2-3"),
         ("{{ {'a': [variables.limit, {'b': 1}]} }}", {"a": [100, {"b": 1}]}),
         ('{{ "}}" }}', "}}"),
         ("{{ 4 / 2 }}", 2),
-        ("{{ 'ab' ~ 1 ~ true }}", "ab1true"),
+        ("{{ ['ab', 1, true] | join }}", "ab1true"),
+        ("{{ 7 // 2 * 2 + 7 % 2 - 2.5 }}", 4.5),
         ("{{ '\\u00e4\\ud83d\\ude00' }}", "ä😀"),
-        ("{{ variables.l[1:] }}", [1, 2]),
         ("{{ 'x' not in variables.name and not variables.none }}", True),
-        ("{{ -2 ** 2 }}", 4),
+        ("{{ -2 * -2 }}", 4),
     ],
 )  # fmt: skip
 def test_a_template_gives_this(text: str, value: Json) -> None:
@@ -107,7 +110,19 @@ def test_a_template_gives_this(text: str, value: Json) -> None:
         ("{{ 1 if true }}", "an `if` needs its `else`"),
         ("{{ variables.l | nope }}", "there is no filter 'nope'; "),
         ("{{ variables.l | sotr }}", "there is no filter 'sotr'; did you mean sort?"),
-        ("{{ variables.l | map('uper') }}", "there is no filter 'uper'; did you mean upper?"),
+        ("{{ variables.l | map('upper') }}", "filter map: too many positional arguments"),
+        (
+            "{{ variables.l | selectattr('a') }}",
+            "there is no filter 'selectattr'; known: default, ",
+        ),
+        ("{{ variables.l | default }}", "filter default: takes a value"),
+        ("{{ variables.l[1:] }}", "there are no slices; use [index], first or last"),
+        ("{{ variables.l[:1] }}", "there are no slices; use [index], first or last"),
+        ("{{ variables.l[] }}", "[] is empty"),
+        ("{{ 'a' ~ 'b' }}", "unexpected '~' after the expression; put two templates side by side"),
+        ("{{ 2 ** 3 }}", "unexpected '**' after the expression; multiply"),
+        ("{{ variables.name = 'Ann' }}", "to compare, write =="),
+        ("{{ 1 is odd }}", "unknown test 'odd'; known: defined, not defined"),
         ("{{ variables.l | length(3) }}", "filter length: too many positional arguments"),
         ("{{ variables.l.append(1) }}", "calls are not supported"),
         ("{{ range(3) }}", "calls are not supported"),
@@ -133,10 +148,8 @@ def test_a_template_fails_and_says_why(text: str, said: str) -> None:
         "{{ [0] * 10**9 }}",
         "{{ 10**9 * 'a' }}",
         "{{ range(10**9) }}",
-        "{{ 9**9**9**9**9 }}",
-        "{{ 10**10000 }}",
         "{{ 1e308 * 10 }}",
-        "{{ " + " * ".join(["10**300"] * 99) + " }}",
+        "{{ " + " * ".join(["1" + "0" * 300] * 99) + " }}",
         "{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}",
         "{{ " + "(" * 100 + "1" + ")" * 100 + " }}",
         "{{ " + "[" * 100 + "]" * 100 + " }}",
@@ -145,12 +158,10 @@ def test_a_template_fails_and_says_why(text: str, said: str) -> None:
         "{{ 1" + " + 1" * 100_000 + " }}",
         "{{ '%1000000000d' | format(1) }}",
         "{{ text | replace('', text) }}",
-        "{{ text | list | join(text) }}",
-        "{{ text | list | map('replace', 'a', text) }}",
-        "{{ text ~ text ~ text ~ text ~ text ~ text }}",
+        "{{ text | split('a') | join(text) }}",
+        "{{ text + text + text + text + text + text }}",
         "{{ [text, text, text] }}",
         "{{ [text, text, text] | tojson | tojson }}",
-        "{{ numbers | select('in', numbers) | list }}",
         "{{ numbers | slice(1000000000) }}",
         "{{ numbers | batch(1000000000) }}",
         "{{ 1 | round(1000000000) }}",
@@ -222,7 +233,7 @@ WORDS = (
     "{{", "}}", " ", ".", "|", "(", ")", "[", "]", "{", "}", ",", ":", "-", "+", "*", "**", "/",
     "~", "'", '"', "\\", "=", "==", "<", "not", "in", "is", "if", "else", "and", "or", "1", "9",
     "0.5", "variables", "limit", "l", "steps", "fetch", "output", "x", "true", "none", "{%", "#",
-    *FILTERS, *PREDICATES, "default", "defined", "attribute", "'id'", "'upper'", "ä",
+    *FILTERS, "default", "defined", "attribute", "'id'", "'upper'", "ä",
 )  # fmt: skip
 
 
@@ -248,6 +259,15 @@ def test_a_look_up_gives_the_value_itself(value: Json) -> None:
     assert json.loads(text) == [value]
 
 
+def test_the_documentation_names_every_filter() -> None:
+    """The page on definitions has a row for each filter, and for no other."""
+    page = Path(__file__).parents[2] / "docs/definitions.md"
+    _, _, table = page.read_text().partition("| filter | gives |\n|---|---|\n")
+    rows = table.partition("\n\n")[0].splitlines()
+    named = [name for row in rows for name in re.findall(r"`(\w+)", row.split("|")[1])]
+    assert sorted({*named}) == sorted({*FILTERS, "default"})
+
+
 # The oracle: minijinja itself
 
 NUMBERS = st.sampled_from(("0", "1", "7", "2.5", "variables.limit", "variables.ratio"))
@@ -262,12 +282,11 @@ def _binary(part: st.SearchStrategy[str], signs: tuple[str, ...]) -> st.SearchSt
 
 
 def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    signs = ("+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", ">=", "and", "or", "in")
-    tests = ("odd", "string", "not none", "eq 1", "startingwith 'a'")
+    signs = ("+", "-", "*", "/", "//", "%", "==", "!=", "<", ">=", "and", "or", "in")
     filters = (
-        "length", "upper", "sort", "first", "last", "sum", "max", "min", "abs", "int", "title",
-        "reverse", "unique", "default(1)", "trim", "split(',')", "list", "bool",
-        "replace('a', 'b')", "capitalize", "select('odd')", "map('abs')", "round", "lines",
+        "length", "upper", "lower", "sort", "sort(reverse=true)", "first", "last", "sum", "max",
+        "min", "int", "unique", "default(1)", "trim", "split(',')", "replace('a', 'b')", "round",
+        "float",
     )  # fmt: skip
     return (
         _binary(inner, signs)
@@ -276,9 +295,9 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         | st.builds("-{}".format, inner)
         | st.builds("{} if {} else {}".format, inner, inner, inner)
         | st.builds("{} | {}".format, inner, st.sampled_from(filters))
-        | st.builds("{} is {}".format, inner, st.sampled_from(tests))
+        | st.builds("{} is defined".format, inner)
         | st.builds("[{}, {}]".format, inner, inner)
-        | st.builds("({})[{}]".format, inner, st.sampled_from(("0", "-1", "1:", ":-1")))
+        | st.builds("({})[{}]".format, inner, st.sampled_from(("0", "-1")))
     )
 
 

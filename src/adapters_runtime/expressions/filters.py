@@ -1,24 +1,48 @@
-"""What may stand behind `|`. Each function takes the scope, the value, and the arguments."""
+"""
+What may stand behind `|`, and whether its arguments fit.
 
+Each function takes the scope, the value and the arguments. The list is closed: it is what
+`docs/definitions.md` names. Whatever needs more is a code step's work.
+"""
+
+import inspect
 import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
 
-from adapters_runtime.expressions.predicates import PREDICATES
+from adapters_runtime.expressions import nodes
+from adapters_runtime.expressions.nodes import Literal, Node
 from adapters_runtime.expressions.scope import (
     Failed,
+    Faulty,
     Missing,
     Scope,
     as_text,
     is_number,
     kind,
     number,
+    suggestion,
 )
 from wfcore.model.json import Json
 
-_WORD = re.compile(r"[^\s\-(\[{<]+")
+
+def filtered(of: Node, name: str, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:
+    """`of | name(args)`. Raises `Faulty`."""
+    if name == "default":
+        return _default(of, args, named)
+    if name not in FILTERS:
+        raise Faulty(f"there is no filter {name!r}; {suggestion(name, {*FILTERS, 'default'})}")
+    try:
+        inspect.signature(FILTERS[name]).bind(None, None, *args, **named)
+    except TypeError as error:
+        raise Faulty(f"filter {name}: {error}") from None
+    return nodes.Filter(of, FILTERS[name], args, named)
+
+
+def _default(of: Node, args: tuple[Node, ...], named: Mapping[str, Node]) -> Node:
+    if named or not 1 <= len(args) <= 2:
+        raise Faulty("filter default: takes a value, and true to replace false values too")
+    return nodes.Default(of, args[0], args[1] if len(args) == 2 else Literal(False))
 
 
 def _text(value: Json) -> str:
@@ -54,18 +78,14 @@ def _at(value: Json, path: Json) -> Json:
     return value
 
 
-def _first(scope: Scope, value: Json) -> Json:
-    return _end(_list(value), 0)
+def _end(index: int) -> Callable[[Scope, Json], Json]:
+    def end(scope: Scope, value: Json) -> Json:
+        items = _list(value)
+        if not items:
+            raise Missing("the list is empty", items)
+        return items[index]
 
-
-def _last(scope: Scope, value: Json) -> Json:
-    return _end(_list(value), -1)
-
-
-def _end(items: list[Json], index: int) -> Json:
-    if not items:
-        raise Missing("the list is empty", items)
-    return items[index]
+    return end
 
 
 def _length(scope: Scope, value: Json) -> Json:
@@ -74,14 +94,8 @@ def _length(scope: Scope, value: Json) -> Json:
     raise Failed(f"{kind(value)} has no length")
 
 
-def _items(scope: Scope, value: Json) -> Json:
-    if isinstance(value, Mapping):
-        return [[key, item] for key, item in value.items()]
-    raise Failed(f"items wants an object, not {kind(value)}")
-
-
-def _join(scope: Scope, value: Json, d: Json = "") -> Json:
-    between, texts = _text(d), [as_text(item) for item in _list(value)]
+def _join(scope: Scope, value: Json, separator: Json = "") -> Json:
+    between, texts = _text(separator), [as_text(item) for item in _list(value)]
     scope.spend(sum(map(len, texts)) + len(between) * len(texts))
     return between.join(texts)
 
@@ -98,15 +112,11 @@ def _split(scope: Scope, value: Json, separator: Json = None) -> Json:
     return [*_text(value).split(None if separator is None else _text(separator))]
 
 
-def _trim(scope: Scope, value: Json, characters: Json = None) -> Json:
-    return _text(value).strip(None if characters is None else _text(characters))
-
-
 def _int(scope: Scope, value: Json) -> Json:
     if isinstance(value, bool | int):
         return int(value)
     try:
-        return _whole(_text(value)) if isinstance(value, str) else int(_number(value))
+        return _whole(value) if isinstance(value, str) else int(_number(value))
     except (ValueError, OverflowError):
         raise Failed("int wants a number or a text with a number in it") from None
 
@@ -142,27 +152,22 @@ def _tojson(scope: Scope, value: Json) -> Json:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else as_text(value)
 
 
-def _rank(value: Json, case_sensitive: Json) -> Any:
-    return value.lower() if isinstance(value, str) and not case_sensitive else value
+def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = None) -> Json:
+    """Texts without regard to capitals."""
 
-
-def _sort(
-    scope: Scope,
-    value: Json,
-    reverse: Json = False,
-    case_sensitive: Json = False,
-    attribute: Json = None,
-) -> Json:
     def rank(item: Json) -> Any:
-        return _rank(item if attribute is None else _at(item, attribute), case_sensitive)
+        key = item if attribute is None else _at(item, attribute)
+        return key.lower() if isinstance(key, str) else key
 
     return _comparing(lambda: sorted(_list(value), key=rank, reverse=bool(reverse)))
 
 
-def _most(choose: Callable[..., Any]) -> Callable[[Scope, Json], Json]:
+def _most(choose: Callable[[list[Any]], Json]) -> Callable[[Scope, Json], Json]:
     def most(scope: Scope, value: Json) -> Json:
         items = _list(value)
-        return _comparing(lambda: choose(items)) if items else _end(items, 0)
+        if not items:
+            raise Missing("the list is empty", items)
+        return _comparing(lambda: choose(items))
 
     return most
 
@@ -182,94 +187,43 @@ def _unique(scope: Scope, value: Json) -> Json:
     return list(found.values())
 
 
-def _reverse(scope: Scope, value: Json) -> Json:
-    return value[::-1] if isinstance(value, str) else _list(value)[::-1]
+_NOT_GIVEN = object()
 
 
-def _map(scope: Scope, value: Json, name: str | None = None, /, *args: Json, **named: Json) -> Json:
-    """`map('filter', …)`, or `map(attribute='a.b', default=…)`."""
-    if name is not None:
-        apply = FILTERS[name]
-        return [scope.weigh(apply(scope, item, *args, **named)) for item in _list(value)]
-    if "attribute" not in named or named.keys() - {"attribute", "default"}:
-        raise Failed("map wants the name of a filter, or attribute= and maybe default=")
-    return [_pick(item, named) for item in _list(value)]
+def _map(scope: Scope, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:
+    """`attribute`, a dotted path, of each item; `default` where an item has none."""
 
-
-def _pick(item: Json, named: Mapping[str, Json]) -> Json:
-    try:
-        return _at(item, named["attribute"])
-    except Missing:
-        if "default" not in named:
-            raise
-        return named["default"]
-
-
-def _fits(scope: Scope, item: Json, test: str | None, args: tuple[Json, ...]) -> bool:
-    if test is None:
-        return bool(item)
-    for arg in args:  # `in` and `eq` may look through all of it, for each item
-        scope.weigh(arg)
-    return PREDICATES[test](item, *args)
-
-
-def _choosing(keep: bool) -> Callable[..., Json]:
-    def choose(scope: Scope, value: Json, test: str | None = None, /, *args: Json) -> Json:
-        return [item for item in _list(value) if _fits(scope, item, test, args) is keep]
-
-    return choose
-
-
-def _choosing_by(keep: bool) -> Callable[..., Json]:
-    def fits(
-        scope: Scope, item: Json, path: Json, test: str | None, args: tuple[Json, ...]
-    ) -> bool:
+    def pick(item: Json) -> Json:
         try:
-            return _fits(scope, _at(item, path), test, args)
+            return _at(item, attribute)
         except Missing:
-            return False
+            if default is _NOT_GIVEN:
+                raise
+            found: Json = default
+            return found
 
-    def choose(
-        scope: Scope, value: Json, path: Json, test: str | None = None, /, *args: Json
-    ) -> Json:
-        return [item for item in _list(value) if fits(scope, item, path, test, args) is keep]
-
-    return choose
+    return [pick(item) for item in _list(value)]
 
 
 FILTERS: Mapping[str, Callable[..., Json]] = {
-    "abs": lambda scope, value: abs(_number(value)),
-    "bool": lambda scope, value: bool(value),
-    "capitalize": _texts(str.capitalize),
-    "count": _length,
-    "first": _first,
+    "first": _end(0),
     "float": _float,
     "int": _int,
-    "items": _items,
     "join": _join,
-    "last": _last,
+    "last": _end(-1),
     "length": _length,
-    "lines": _texts(lambda text: [*text.splitlines()]),
-    "list": lambda scope, value: _list(value),
     "lower": _texts(str.lower),
     "map": _map,
     "max": _most(max),
     "min": _most(min),
-    "reject": _choosing(False),
-    "rejectattr": _choosing_by(False),
     "replace": _replace,
-    "reverse": _reverse,
     "round": _round,
-    "select": _choosing(True),
-    "selectattr": _choosing_by(True),
     "sort": _sort,
     "split": _split,
-    "string": lambda scope, value: as_text(value),
     "sum": _sum,
-    "title": _texts(lambda text: _WORD.sub(lambda word: word[0].capitalize(), text)),
     "tojson": _tojson,
-    "trim": _trim,
+    "trim": _texts(str.strip),
     "unique": _unique,
     "upper": _texts(str.upper),
-    "urlencode": _texts(lambda text: quote(text, safe="/", errors="replace")),
 }
+"""By their names; `default` is beside them, as it must not fail where its value is missing."""

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import attrs
 from attrs import field, frozen
 
-from adapters_runtime.expressions.scope import Failed, Missing, Scope, as_text, kind
+from adapters_runtime.expressions.scope import Failed, Missing, Scope, kind
 from wfcore.model.json import Json
 
 
@@ -68,29 +68,6 @@ class Get:
 
 
 @frozen(eq=False)
-class Slice:
-    """`of[start:stop:step]` of a list or a text."""
-
-    of: "Node"
-    bounds: "tuple[Node, ...]"
-
-    def value(self, scope: Scope) -> Json:
-        of = self.of.value(scope)
-        if not isinstance(of, list | tuple | str):
-            raise Failed(f"only a list or a text has slices, not {kind(of)}")
-        part = of[_slice(*(bound.value(scope) for bound in self.bounds))]
-        return scope.weigh(part if isinstance(part, str) else list(part))
-
-
-def _slice(*bounds: Json) -> slice:
-    if any(bound is not None and type(bound) is not int for bound in bounds):
-        raise Failed("the bounds of a slice are whole numbers")
-    if bounds[2] == 0:
-        raise Failed("the step of a slice cannot be 0")
-    return slice(*bounds)
-
-
-@frozen(eq=False)
 class ListOf:
     items: "tuple[Node, ...]"
 
@@ -121,17 +98,6 @@ class Binary:
 
     def value(self, scope: Scope) -> Json:
         return scope.weigh(self.apply(self.left.value(scope), self.right.value(scope)))
-
-
-@frozen(eq=False)
-class Concat:
-    """`left ~ right`: both as text."""
-
-    left: "Node"
-    right: "Node"
-
-    def value(self, scope: Scope) -> Json:
-        return scope.weigh(as_text(self.left.value(scope)) + as_text(self.right.value(scope)))
 
 
 @frozen(eq=False)
@@ -195,18 +161,6 @@ class Filter:
 
 
 @frozen(eq=False)
-class Test:
-    """`of is name(args)`; *apply* comes from `predicates`."""
-
-    of: "Node"
-    apply: Callable[..., bool]
-    args: "tuple[Node, ...]" = ()
-
-    def value(self, scope: Scope) -> Json:
-        return self.apply(self.of.value(scope), *(arg.value(scope) for arg in self.args))
-
-
-@frozen(eq=False)
 class Defined:
     """`of is defined`: only its last name may be missing."""
 
@@ -246,17 +200,14 @@ Node: TypeAlias = (
     Literal
     | Name
     | Get
-    | Slice
     | ListOf
     | ObjectOf
     | Binary
-    | Concat
     | Unary
     | Both
     | Either
     | Choice
     | Filter
-    | Test
     | Defined
     | Default
 )

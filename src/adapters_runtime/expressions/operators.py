@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adapters_runtime.expressions.scope import MAX_BITS, Failed, is_number, kind, number
+from adapters_runtime.expressions.scope import Failed, is_number, kind, number
 from wfcore.model.json import Json
 
 
@@ -26,13 +26,6 @@ def _divide(left: Any, right: Any) -> Any:
     if isinstance(left, int) and isinstance(right, int) and right and left % right == 0:
         return left // right
     return left / right
-
-
-def _power(left: Any, right: Any) -> Any:
-    whole = isinstance(left, int) and isinstance(right, int)
-    if whole and right > 0 and left.bit_length() * right > MAX_BITS:
-        raise OverflowError
-    return left**right
 
 
 _add_numbers = _arithmetic("+", lambda left, right: left + right)
@@ -98,5 +91,3 @@ PRODUCTS: Mapping[str, Callable[[Json, Json], Json]] = {
     "//": _arithmetic("//", lambda left, right: left // right),
     "%": _arithmetic("%", lambda left, right: left % right),
 }
-
-power = _arithmetic("**", _power)

@@ -1,23 +1,32 @@
-"""From tokens to a tree, by precedence as in minijinja. Raises `Faulty` for what is wrong."""
+"""
+From tokens to a tree, by precedence as in minijinja. Raises `Faulty` for what is wrong.
+
+What minijinja has beyond this (slices, `~`, `**`, most tests behind `is`) is refused by name, with
+what can be written instead.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from adapters_runtime.expressions import nodes
-from adapters_runtime.expressions.calls import filtered, tested
-from adapters_runtime.expressions.literals import CONSTANTS, literal
+from adapters_runtime.expressions.filters import filtered
 from adapters_runtime.expressions.nodes import Literal, Node
-from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, negate, power
+from adapters_runtime.expressions.operators import COMPARISONS, PRODUCTS, SUMS, negate
 from adapters_runtime.expressions.scope import Faulty
-from adapters_runtime.expressions.tokens import Token
+from adapters_runtime.expressions.tokens import CONSTANTS, Token, value_of
 from wfcore.model.json import Json
 
 MAX_DEPTH = 20
 """Brackets, `not` and `-` inside each other."""
 
 _RESERVED = {"and", "or", "not", "is", "in", "if", "else"}
+_INSTEAD = {
+    "~": "put two templates side by side, or use join",
+    "**": "multiply",
+    "=": "to compare, write ==",
+    ":": "there are no slices; use [index], first or last",
+}
 T = TypeVar("T")
-_NOTHING = Literal(None)
 
 
 def parse(tokens: list[Token]) -> Node:
@@ -25,7 +34,9 @@ def parse(tokens: list[Token]) -> Node:
     parser = _Parser(tokens)
     node = parser.choice()
     if parser.now.kind != "end":
-        raise Faulty(f"unexpected {parser.now.text!r} after the expression")
+        text = parser.now.text
+        instead = f"; {_INSTEAD[text]}" if text in _INSTEAD else ""
+        raise Faulty(f"unexpected {text!r} after the expression{instead}")
     return node
 
 
@@ -82,11 +93,11 @@ class _Parser:
         return self.comparison()
 
     def comparison(self) -> Node:
-        left = self.chain(SUMS, self.concat)
+        left = self.chain(SUMS, self.products)
         sign = self.comparator()
         if sign is None:
             return left
-        node = nodes.Binary(left, self.chain(SUMS, self.concat), COMPARISONS[sign])
+        node = nodes.Binary(left, self.chain(SUMS, self.products), COMPARISONS[sign])
         if self.comparator():
             raise Faulty("comparisons do not chain; join them with `and`")
         return node
@@ -105,14 +116,8 @@ class _Parser:
             left = nodes.Binary(left, part(), signs[sign])
         return left
 
-    def concat(self) -> Node:
-        left = self.chain(PRODUCTS, self.powers)
-        while self.takes("~"):
-            left = nodes.Concat(left, self.chain(PRODUCTS, self.powers))
-        return left
-
-    def powers(self) -> Node:
-        return self.chain({"**": power}, self.unary)
+    def products(self) -> Node:
+        return self.chain(PRODUCTS, self.unary)
 
     def unary(self) -> Node:
         node = self.signed()
@@ -139,20 +144,13 @@ class _Parser:
         return nodes.Get(node, Literal(token.text if token.kind == "name" else int(token.text)))
 
     def subscript(self, node: Node) -> Node:
-        bounds = [self.bound()]
-        while self.takes(":"):
-            bounds.append(self.bound())
+        if self.now.text == "]":
+            raise Faulty("[] is empty")
+        key = None if self.now.text == ":" else self.deeper(self.choice)
+        if key is None or self.now.text == ":":
+            raise Faulty(_INSTEAD[":"])
         self.want("]")
-        if len(bounds) == 1:
-            if bounds[0] is _NOTHING:
-                raise Faulty("[] is empty")
-            return nodes.Get(node, bounds[0])
-        if len(bounds) > 3:
-            raise Faulty("a slice has at most three parts")
-        return nodes.Slice(node, (*bounds, _NOTHING)[:3])
-
-    def bound(self) -> Node:
-        return _NOTHING if self.now.text in (":", "]") else self.deeper(self.choice)
+        return nodes.Get(node, key)
 
     def filter(self, node: Node) -> Node:
         name = self.take().text
@@ -161,20 +159,11 @@ class _Parser:
 
     def test(self, node: Node) -> Node:
         inverted = self.takes("not")
-        name = self.take().text
-        args: tuple[Node, ...] = ()
-        if self.takes("("):
-            args, _ = self.arguments()
-        elif self.begins_value():
-            args = (self.signed(),)
-        found = tested(node, name, args)
+        if not self.takes("defined"):
+            name = self.now.text
+            raise Faulty(f"unknown test {name!r}; known: defined, not defined; else compare by ==")
+        found = nodes.Defined(node)
         return nodes.Unary(found, lambda value: not value) if inverted else found
-
-    def begins_value(self) -> bool:
-        token = self.now
-        if token.kind == "name":
-            return token.text not in _RESERVED
-        return token.kind in ("int", "float", "string") or token.text == "["
 
     def arguments(self) -> tuple[tuple[Node, ...], dict[str, Node]]:
         args: list[Node] = []
@@ -198,7 +187,7 @@ class _Parser:
     def primary(self) -> Node:
         token = self.take()
         if token.kind in ("int", "float", "string") or token.text in CONSTANTS:
-            return literal(token)
+            return Literal(value_of(token))
         if token.kind == "name" and token.text not in _RESERVED:
             return nodes.Name(token.text)
         return self.bracketed(token)

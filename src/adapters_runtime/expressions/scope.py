@@ -1,7 +1,8 @@
 """What an evaluation has: the data, a budget, and the two ways to fail."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 
 from attrs import define
 
@@ -97,3 +98,11 @@ def number(value: object) -> int | float:
     if isinstance(value, float) and value - value == 0:
         return value
     raise Failed("the result is no number that JSON can hold")
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """The end of a message about an unknown *word*: what may be meant, else what there is."""
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"known: {', '.join(sorted(known))}" if known else "none is known here"

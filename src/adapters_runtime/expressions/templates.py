@@ -1,5 +1,5 @@
 """
-Templates: `{{ expressions }}` over JSON, in the expression language of minijinja.
+Templates: `{{ expressions }}` over JSON, in a part of the expression language of minijinja.
 
 The expressions are evaluated here and not by the minijinja library. Its binding lets a template
 take any amount of memory outside Python's sight (`'a' * 10**12`, `list | slice(10**9)` end the
@@ -12,10 +12,9 @@ from functools import lru_cache
 
 from attrs import frozen
 
-from adapters_runtime.expressions.calls import suggestion
 from adapters_runtime.expressions.nodes import Get, Literal, Name, Node, walk
 from adapters_runtime.expressions.parse import parse
-from adapters_runtime.expressions.scope import Failed, Faulty, Scope, as_text, kind
+from adapters_runtime.expressions.scope import Failed, Faulty, Scope, as_text, kind, suggestion
 from adapters_runtime.expressions.tokens import split
 from wfcore.errors import TemplateFailed
 from wfcore.model.json import Json

@@ -1,10 +1,11 @@
-"""From text to tokens: finds the templates in a text and the words in each."""
+"""From text to tokens: the templates in a text, the words of each, and the values of literals."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from adapters_runtime.expressions.scope import Faulty
+from adapters_runtime.expressions.scope import MAX_BITS, Faulty
+from wfcore.model.json import Json
 
 MAX_TOKENS = 400
 """Per expression. Bounds its tree, so that evaluating it cannot run out of stack."""
@@ -76,3 +77,46 @@ def _unreadable(text: str, at: int) -> str:
     if text[at] in "\"'":
         return f"a text that begins with {text[at]} does not end"
     return f"unexpected character {text[at]!r}"
+
+
+CONSTANTS: Mapping[str, Json] = {
+    "true": True, "True": True, "false": False, "False": False,
+    "none": None, "None": None, "null": None,
+}  # fmt: skip
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+
+
+def value_of(token: Token) -> Json:
+    """The value of a number, a text or a constant. Raises `Faulty`."""
+    if token.kind == "string":
+        return _unescaped(token.text[1:-1])
+    return CONSTANTS[token.text] if token.kind == "name" else _number(token)
+
+
+def _number(token: Token) -> int | float:
+    if token.kind == "int" and len(token.text) < MAX_BITS // 4:
+        return int(token.text)
+    value = float(token.text)
+    if token.kind == "int" or value == float("inf"):
+        raise Faulty("the number is too large")
+    return value
+
+
+def _unescaped(text: str) -> str:
+    found = _ESCAPE.sub(_character, text)
+    # Two \u escapes may make one character, as in JSON; half a pair is none.
+    try:
+        return found.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise Faulty("a \\u escape is half a character") from None
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    if len(code) > 1:
+        return chr(int(code[1:], 16))
+    if code.isalnum() and code not in _ESCAPES:
+        raise Faulty(f"unknown escape \\{code}")
+    return _ESCAPES.get(code, code)
