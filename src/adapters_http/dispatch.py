@@ -46,7 +46,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from adapters_http import pages
 from adapters_http.auth import AUTHENTICATORS
 from adapters_http.body import payload_of
-from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
+from adapters_http.errors import (
+    Headers,
+    NoSuchPath,
+    Refusal,
+    WrongMethod,
+    defect,
+    rate_headers,
+    refusal,
+)
 from adapters_http.json import dump_json
 from adapters_http.lookup import Lookup
 from adapters_http.params import require_known_host, require_known_query, require_serving
@@ -255,15 +263,8 @@ def _common(request: Request) -> tuple[tuple[bytes, bytes], ...]:
     return (b"x-request-id", request.request_id.encode()), _NO_STORE, _NO_SNIFF
 
 
-def _quota(quota: Quota | None) -> tuple[tuple[bytes, bytes], ...]:
-    """What is left of the tighter window. RL-6."""
-    if quota is None:
-        return ()
-    return (
-        (b"x-ratelimit-limit", b"%d" % quota.limit),
-        (b"x-ratelimit-remaining", b"%d" % quota.remaining),
-        (b"x-ratelimit-window", quota.window.encode()),
-    )
+def _quota(quota: Quota | None) -> Headers:
+    return rate_headers(quota.limit, quota.remaining, quota.window) if quota else []
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:

@@ -96,6 +96,15 @@ def _body(error: Exception, says: str) -> bytes:
     return dump_json(plain(ErrorView(says)))
 
 
+def rate_headers(limit: int, remaining: int, window: str) -> Headers:
+    """What is left of the tighter window. RL-6."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % limit),
+        (b"x-ratelimit-remaining", b"%d" % remaining),
+        (b"x-ratelimit-window", window.encode()),
+    ]
+
+
 def _headers(error: Exception) -> Headers:
     match error:
         case errors.Unauthenticated():
@@ -105,9 +114,7 @@ def _headers(error: Exception) -> Headers:
         case errors.RateLimited(window, limit, retry_after_s):
             return [
                 (b"retry-after", b"%d" % retry_after_s),
-                (b"x-ratelimit-limit", b"%d" % limit),
-                (b"x-ratelimit-remaining", b"0"),
-                (b"x-ratelimit-window", window.encode()),
+                *rate_headers(limit, 0, window),
             ]
         case BodyTimeout():
             return [(b"connection", b"close")]

@@ -45,6 +45,7 @@ from wfcore.model.workflow import Language
 from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
+from wfcore.rules.limits import ARTIFACT_BYTES, ARTIFACTS_PER_EXECUTION
 
 _FILE_THREADS = 4
 _ENCODING = ("LANG", "TZ")
@@ -77,8 +78,8 @@ class StepLimits:
     stdout: int = 1_048_576
     stderr: int = 65_536
     output: int = 4 * 1_048_576
-    artifact: int = 104_857_600
-    artifacts: int = 200
+    artifact: int = ARTIFACT_BYTES
+    artifacts: int = ARTIFACTS_PER_EXECUTION
 
     def of_process(self, level: str) -> dict[str, int]:
         """The limits that the kernel holds, by their name in a job."""

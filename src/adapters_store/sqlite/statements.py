@@ -20,7 +20,10 @@ from wfcore.errors import Stale
 
 Values = tuple[Any, ...]
 Write = tuple[str, Values, tuple[str, str] | None]
-"""A statement, its values, and the kind and id that are stale unless it touched one row."""
+"""
+A statement, its values, and the kind and id that are stale unless it wrote one row or, being a
+`SELECT`, found one.
+"""
 
 Fill = Callable[[Cursor, Sequence[Values]], Sequence[Values]]
 """Makes of collected values those that are written: for what only the transaction knows."""
@@ -80,17 +83,17 @@ def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: 
     """
     found = " AND ".join(f"{table}.{name} = {{{name}}}" for name in keys)
 
-    def text(new: Sequence[str], rows: str) -> str:
+    def parts(new: Sequence[str]) -> tuple[str, str]:
         given = dict(zip(columns, new, strict=False))
         sets = given | {name: text.format(**given) for name, text in computed.items()}
         changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
         old = dict(zip(keys, new[len(columns) :], strict=True))
-        return f"UPDATE OR FAIL {table} SET {changed}{rows} WHERE {found.format(**old)}"
+        return f"UPDATE OR FAIL {table} SET {changed}", f" WHERE {found.format(**old)}"
 
     numbers = range(1, len(columns) + len(keys) + 1)
-    many = text([f"new.column{number}" for number in numbers], " FROM (VALUES #) new")
-    head, tail = many.split("#")
-    return _known(Rows(head, _marks(numbers), tail, text([f"?{n}" for n in numbers], "")))
+    change, where = parts([f"new.column{number}" for number in numbers])
+    one = "".join(parts([f"?{number}" for number in numbers]))
+    return _known(Rows(f"{change} FROM (VALUES ", _marks(numbers), f") new{where}", one))
 
 
 def _marks(values: Sequence[object]) -> str:
@@ -106,7 +109,8 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
     """Do every write in order. Raises `Stale` at the first that missed its row."""
     for sql, values, stale in writes:
         cursor.execute(sql, _filled(cursor, sql, [values])[0])
-        if stale is not None and cursor.rowcount != 1:
+        asks = cursor.description is not None
+        if stale is not None and not (cursor.fetchone() if asks else cursor.rowcount == 1):
             raise Stale(*stale)
 
 

@@ -47,9 +47,9 @@ ADD_TALLY = insert(
 ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
 """A trigger keeps their number bounded (migration 10), so that units that add some are batched."""
 
-REQUIRE_ABANDONED = """UPDATE executions SET lease_until = lease_until
+REQUIRE_ABANDONED = """SELECT 1 FROM executions
     WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
-"""Touches the row exactly where the lease is over, or the worker is known to have ended."""
+"""Finds the row exactly where the lease is over, or the worker is known to have ended."""
 
 _PURGED = "(SELECT value FROM json_each(?))"
 PURGE = (
@@ -72,8 +72,8 @@ NO_LIMIT = "DELETE FROM lane_limits WHERE workflow_id = ?"
 MARK_ALL = """INSERT INTO lane_checks (lane) SELECT DISTINCT lane FROM executions
     WHERE workflow_id = ? AND lane IS NOT NULL
     AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED') ON CONFLICT (lane) DO NOTHING"""
-HAS_ROOM = f"UPDATE pulse SET beats = beats WHERE ({COUNT}) < ?"
-"""Touches the one row of `pulse` exactly where there is room."""
+HAS_ROOM = f"SELECT 1 WHERE ({COUNT}) < ?"
+"""Finds a row exactly where there is room."""
 
 write_delivery = writer_of(Delivery, [])
 

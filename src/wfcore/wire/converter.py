@@ -42,11 +42,6 @@ def plain(view: object) -> Any:
     return _OUT.unstructure(view, type(view))
 
 
-def plain_of(shape: type[T]) -> Callable[[T], Any]:
-    """`plain` for one shape, looked up once."""
-    return _OUT.get_unstructure_hook(shape)
-
-
 def _is_ready(annotation: Any) -> bool:
     """Whether values of this annotation can be written as they are."""
     if annotation in (Any, str, int, float, bool, NoneType):
