@@ -79,7 +79,7 @@ def document(config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTE
 
 def _operation(route: Route, schemas: Schemas) -> Schema:
     operation: Schema = {
-        "operationId": _operation_id(route),
+        "operationId": route.id + ("_retained" if "webhook-trigger/{id}" in route.path else ""),
         "summary": route.summary,
         "security": _SECURITY[route.auth],
         "parameters": _parameters(route),
@@ -93,11 +93,6 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
     if body is not None:
         operation["requestBody"] = body
     return operation
-
-
-def _operation_id(route: Route) -> str:
-    retained = "_retained" if "webhook-trigger/{id}" in route.path else ""
-    return route.id + retained
 
 
 def _parameters(route: Route) -> list[Schema]:

@@ -13,16 +13,18 @@ from wfcore.rules.backoff import Backoff
 from wfcore.wire import shapes
 from wfcore_client import calls
 from wfcore_client.answers import RECONNECT_S, EventReader, check, read
-from wfcore_client.backoff import BACKOFF, TROUBLE, pause
 from wfcore_client.calls import Call
 from wfcore_client.errors import Unreachable
 from wfcore_client.methods import (
+    BACKOFF,
     LONGEST_WAIT_S,
     RESTING,
     TIMEOUT_S,
+    TROUBLE,
     address_of,
     described,
     keyed,
+    pause,
     request_of,
 )
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_runtime.ai.anthropic import Anthropic
-from adapters_runtime.ai.dialect import Manner
+from adapters_runtime.ai.dialect import Manner, json_bytes
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind
 from adapters_runtime.ai.reduced import reduced
-from adapters_runtime.ai.text import json_bytes
 from ai.conftest import BOTH
 from model_server import KEY, ModelServer, refuses
 from wfcore.ports.models import ModelRefused, Question

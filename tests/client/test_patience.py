@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore_client import BadRequest, NotFound, RateLimited, ServerTrouble, Unreachable, calls
-from wfcore_client.backoff import BACKOFF, pause
+from wfcore_client.methods import BACKOFF, pause
 
 SAFE = calls.execution("e")
 ONCE = calls.start("w", idempotency_key="k")

@@ -1,12 +1,12 @@
 """What a wire protocol is: how a question is written, and how an answer is read."""
 
+import json
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from attrs import evolve, frozen
 
 from adapters_runtime.ai.providers import Provider
-from adapters_runtime.ai.text import json_text
 from wfcore.model.json import Json, JsonObject
 from wfcore.ports.models import Answer, AnswerLost, Question
 from wfcore.rules.limits import MAX_PROMPT_TOKENS
@@ -80,3 +80,14 @@ def count_or_0(holder: Json, name: str) -> int:
     """A count that may be missing."""
     value = holder.get(name) if isinstance(holder, dict) else None
     return 0 if value is None else count(holder, name)
+
+
+def json_text(value: Json) -> str:
+    """Compact JSON; what is no character (a lone surrogate) becomes U+FFFD."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def json_bytes(value: Json) -> bytes:
+    """`json_text` in UTF-8."""
+    return json_text(value).encode()

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import evolve
 
 from adapters_runtime.ai.anthropic import Anthropic
-from adapters_runtime.ai.dialect import Dialect, Manner, adapted
+from adapters_runtime.ai.dialect import Dialect, Manner, adapted, json_bytes
 from adapters_runtime.ai.failures import SECRET_LENGTH, failure_of, message_in
 from adapters_runtime.ai.openai import OpenAi, first_manner
 from adapters_runtime.ai.providers import Provider, ProviderKind, setting_of
-from adapters_runtime.ai.text import json_bytes
 from adapters_runtime.code.outputs import parse
 from adapters_runtime.pinned_http import (
     Choice,
@@ -78,7 +77,9 @@ class WireModels:
             if other is None:
                 raise failure_of(provider, name, reply)
             manner = other
-            self._remember(question.model, manner)
+            if len(self._manners) >= _REMEMBERED:
+                self._manners.clear()
+            self._manners[question.model] = manner
 
     async def look(self, provider: Provider) -> str:
         """
@@ -121,11 +122,6 @@ class WireModels:
             setting = setting_of(name)
             raise ModelRefused(f"provider {name} is not configured: set {setting} for the server")
         return provider, at_provider
-
-    def _remember(self, model: str, manner: Manner) -> None:
-        if len(self._manners) >= _REMEMBERED:
-            self._manners.clear()
-        self._manners[model] = manner
 
 
 def _hosts(addresses: Sequence[str]) -> Sequence[str]:

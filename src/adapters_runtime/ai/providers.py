@@ -52,7 +52,11 @@ _OURS = re.compile(rf"{_PREFIX}([A-Z][A-Z0-9_]*?)_(KIND|BASE_URL|API_KEY)")
 
 def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
     """The providers that the environment configures. Raises `InvalidInput` naming a variable."""
-    names = {name for name in DEFAULTS if any(_given(environment, name, "API_KEY", "BASE_URL"))}
+    names = {
+        name
+        for name in DEFAULTS
+        if environment.get(f"{name.upper()}_API_KEY") or environment.get(f"{name.upper()}_BASE_URL")
+    }
     for variable, value in environment.items():
         if value and (match := _OURS.fullmatch(variable)):
             names.add(match[1].lower())
@@ -102,10 +106,6 @@ def _provider(environment: Mapping[str, str], name: str) -> Provider:
         key_setting,
         _checked_key(key_setting, key),
     )
-
-
-def _given(environment: Mapping[str, str], name: str, *what: str) -> list[str]:
-    return [environment.get(f"{name.upper()}_{one}", "") for one in what]
 
 
 def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str]:

@@ -5,7 +5,8 @@ Answers held against their JSON Schema, by a library that is told to reach nothi
 Patterns are matched in linear time, so without look-around and back-references.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from adapters_runtime.code.outputs import parse
@@ -40,7 +41,7 @@ def fitting(schema: JsonObject, text: str) -> Json:
         value = parse(_bare(text).encode("utf-8", "replace"))
     except ValueError as problem:
         raise Misfit(f"it is no JSON: {problem}") from None
-    told = [_told(error) for error in _first(_validator(schema).iter_errors(value))]
+    told = [_told(error) for error in islice(_validator(schema).iter_errors(value), _MOST_ERRORS)]
     if told:
         raise Misfit("; ".join(told))
     return value
@@ -63,11 +64,6 @@ def _bare(text: str) -> str:
     if stripped.startswith(_FENCE) and stripped.endswith(_FENCE) and "\n" in stripped:
         return stripped.partition("\n")[2].removesuffix(_FENCE)
     return text
-
-
-def _first(errors: Iterator[Any]) -> Iterator[Any]:
-    for _, error in zip(range(_MOST_ERRORS), errors, strict=False):
-        yield error
 
 
 def _told(error: Any) -> str:

@@ -152,18 +152,13 @@ class _Walk:
 
 def _reason_against(name: str, facts: os.stat_result) -> str | None:
     """Why an entry is neither an artifact, whatever its size, nor a folder of some."""
-    if _is_hostile(name):
+    if not name.isprintable():  # control characters, changes of direction, broken UTF-8
         return "its name is no text that can be shown"
     kind = stat.S_IFMT(facts.st_mode)
     if kind in (stat.S_IFREG, stat.S_IFDIR):
         several = kind == stat.S_IFREG and facts.st_nlink != 1
         return "a file with several names" if several else None
     return _KINDS.get(kind, "no regular file")
-
-
-def _is_hostile(name: str) -> bool:
-    """Control characters, characters that turn the reading direction, broken UTF-8."""
-    return not name.isprintable()
 
 
 async def store(

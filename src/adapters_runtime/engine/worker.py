@@ -223,13 +223,10 @@ class Worker:
 
     async def _run_all(self, held: _Held) -> None:
         """Until nothing of it runs here any more. Raises what the first of its tasks raised."""
-        self._take_up(held, await self._stored(lambda: self._begin(held.lease)))
+        self._take_up(held, await self._stored(lambda: running.begin(self._services, held.lease)))
         failure = await held.over if held.tasks else None
         if failure is not None:
             raise failure
-
-    async def _begin(self, lease: Lease) -> Work:
-        return await running.begin(self._services, lease)
 
     def _take_up(self, held: _Held, work: Work) -> None:
         """End steps that were stopped, start jobs that are new, set the alarm for a look."""

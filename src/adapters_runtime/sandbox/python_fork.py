@@ -43,7 +43,9 @@ def run(job: dict[str, Any]) -> NoReturn:
     path = job["argv"][-1]
     go_on_as_python()
     _show(*job["argv"], f"WF_EXECUTION_ID={job['env'].get('WF_EXECUTION_ID', '')}")
-    _take_environment(job["env"])
+    os.environ.clear()
+    os.environ.update(job["env"])
+    time.tzset()
     _open_outputs("-u" in job["argv"])
     _restore_signals()
     sys.argv[:] = [path]
@@ -61,12 +63,6 @@ def _show(*words: str) -> None:
     begin, end = _title
     text = "\0".join(words).encode("utf-8", "replace")[: end - begin - 1]
     ctypes.memmove(begin, text.ljust(end - begin, b"\0"), end - begin)
-
-
-def _take_environment(env: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(env)
-    time.tzset()
 
 
 def _open_outputs(at_once: bool) -> None:

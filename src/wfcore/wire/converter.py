@@ -46,13 +46,9 @@ def _is_ready(annotation: Any) -> bool:
     """Whether values of this annotation can be written as they are."""
     if annotation in (Any, str, int, float, bool, NoneType):
         return True
-    if _is_enum(annotation):
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
         return True
     return bool(get_args(annotation)) and all(map(_is_ready, get_args(annotation)))
-
-
-def _is_enum(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Enum)
 
 
 def _writer(shape: type[Any], converter: Converter) -> Callable[[Any], Any]:

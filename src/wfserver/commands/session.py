@@ -31,7 +31,13 @@ def list_(session: Session, account: str) -> None:
 
     found = session.work(job)
     if session.json:
-        put_list([_document(one) for one in found], len(found))
+        put_list(
+            [
+                {"id": one.id, "createdAt": one.created_at, "lastSeenAt": one.last_seen_at}
+                for one in found
+            ],
+            len(found),
+        )
     else:
         rows = [(one.id, instant(one.created_at), instant(one.last_seen_at)) for one in found]
         put_table(("id", "signed in", "last seen"), rows, len(found))
@@ -57,7 +63,3 @@ def end(session: Session, account: str, id: str | None) -> None:
         put_json({"ok": True})
     else:
         click.echo(f"{email} is signed out" if id is None else f"{id} has ended")
-
-
-def _document(one: ConsoleSession) -> dict[str, object]:
-    return {"id": one.id, "createdAt": one.created_at, "lastSeenAt": one.last_seen_at}

@@ -1,7 +1,5 @@
 """`wfcore trigger`: what starts workflows by itself, and why it does not."""
 
-from typing import Any
-
 import click
 
 from wfcore.model.page import Page, PageRequest
@@ -34,14 +32,16 @@ def list_(session: Session, workflow: str | None, limit: int) -> None:
 
     found = session.work(job)
     if session.json:
-        put_list([_json(one) for one in found.rows], found.total)
+        put_list(
+            [
+                {"workflowId": one.trigger.workflow_id, **plain(trigger_view(one))}
+                for one in found.rows
+            ],
+            found.total,
+        )
         return
     heads = ("id", "state", "next run", "fires", "runs", "workflow", "why")
     put_table(heads, [_row(one) for one in found.rows], found.total)
-
-
-def _json(shown: Shown) -> Any:
-    return {"workflowId": shown.trigger.workflow_id, **plain(trigger_view(shown))}
 
 
 def fires(spec: TriggerSpec) -> str:

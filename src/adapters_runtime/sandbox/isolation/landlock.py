@@ -7,6 +7,7 @@ inside may look into the memory of a process outside, which the kernel adds by i
 
 import ctypes
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -71,11 +72,8 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            rule = _Beneath(rights=rights if _is_folder(fd) else rights & _OF_FILES, parent=fd)
+            allowed = rights if stat.S_ISDIR(os.fstat(fd).st_mode) else rights & _OF_FILES
+            rule = _Beneath(rights=allowed, parent=fd)
             syscall("landlock_add_rule", ruleset, 1, ctypes.byref(rule), 0)
         finally:
             os.close(fd)
-
-
-def _is_folder(fd: int) -> bool:
-    return os.fstat(fd).st_mode & 0o170000 == 0o040000

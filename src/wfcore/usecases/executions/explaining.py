@@ -52,7 +52,9 @@ async def explain_execution(
             definition=snapshot.definition if snapshot else None,
             approvals=await view.approvals.of_execution(run.id) if asks else (),
             children=await _children(view, run, who),
-            queue=await _queue(services, view, who) if is_due(run, now) else None,
+            queue=Queue(await _held(view), services.policy.places, who.account.id if who else None)
+            if is_due(run, now)
+            else None,
             lane=await _lane(view, run, who),
             serving=serving,
         )
@@ -90,11 +92,6 @@ async def _holders(view: View, run: Execution) -> Sequence[Execution]:
             found += (await view.executions.list(where, PageRequest(1, _MOST_HELD))).rows
     held = (one for one in found if one.lane == run.lane and one.fence > 0)
     return sorted(held, key=lambda one: (one.accepted_at, one.id))
-
-
-async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
-    asker = who.account.id if who else None
-    return Queue(await _held(view), services.policy.places, asker)
 
 
 async def _held(view: View) -> Sequence[Execution]:

@@ -106,7 +106,9 @@ async def _fire(
         told = _told(timer, trigger, for_instant)
         start = Start(
             trigger.owner_id,
-            _source(trigger),
+            TriggerSource.SCHEDULE
+            if isinstance(trigger.spec, Schedule)
+            else TriggerSource.DELAYED_COMPLETION,
             chain_depth=timer.depth,
             trigger_id=trigger.id,
             told=told,
@@ -180,12 +182,6 @@ async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account
     run = await unit.get(Execution, timer.cause) if timer.cause else None
     watched = await unit.get(Workflow, run.workflow_id) if run else None
     return watched is None or await sees(unit, trigger.owner_id, watched)
-
-
-def _source(trigger: Trigger) -> TriggerSource:
-    if isinstance(trigger.spec, Schedule):
-        return TriggerSource.SCHEDULE
-    return TriggerSource.DELAYED_COMPLETION
 
 
 def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
