@@ -211,4 +211,4 @@ def _without_numbers(value: Any) -> str:
     value = re.sub(ending, "", str(value)).replace("\\'", "'").replace('"', "'")
     frames = r"\\n    at [^\\]*(node:internal|\[eval\])[^\\]*"
     folders = r"/\d+-\d+(/\d+)?"
-    return re.sub(r"\d{2,}", "", re.sub(folders, "/F", re.sub(frames, "", value)))
+    return re.sub(r"0x[0-9a-f]+|\d{2,}", "", re.sub(folders, "/F", re.sub(frames, "", value)))
