@@ -156,12 +156,12 @@ async def test_a_failed_round_says_what_failed_and_when_it_is_tried_again(
 
     caplog.set_level("INFO", "wfcore.loops")
     loop = Loop(NAME, one, asyncio.Event())
-    assert [await loop._once() for _ in range(4)] == [0.25, 0.5, 1.0, LONG_S]
+    assert [await loop._once() for _ in range(4)] == [0.001, 0.002, 0.004, LONG_S]
     first, second, third, last = (vars(line) for line in caplog.records)
     assert (first["msg"], first["detail"]) == ("store unavailable", "disk full")
     kinds = [(one["loop"], one["error"]) for one in (first, second, third)]
     assert kinds == [(NAME, "StoreUnavailable"), (NAME, "RuntimeError"), (NAME, "RuntimeError")]
-    assert [one["again_in_s"] for one in (first, second, third)] == [0.25, 0.5, 1.0]
+    assert [one["again_in_s"] for one in (first, second, third)] == [0.001, 0.002, 0.004]
     assert (last["msg"], last["loop"]) == ("a loop is up again", NAME)
 
 
