@@ -45,7 +45,6 @@ _OF_STATES = {
     "COMPLETED": "green",
     "APPROVED": "green",
     "DONE": "green",
-    "ACTIVE": "green",
     "FAILED": "red",
     "REJECTED": "red",
     "INTERRUPTED": "amber",
