@@ -9,7 +9,7 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 from kit.orders import OrderWalk, Shipped
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
-from wfcore.testing.walks.execution import ExecutionWalk
+from wfcore.testing.walks.execution import ExecutionWalk, StepWalk
 
 QUICKLY = settings(
     max_examples=200,
@@ -20,6 +20,7 @@ QUICKLY = settings(
 )
 
 TestExecutionWalk = ExecutionWalk.TestCase
+TestStepWalk = StepWalk.TestCase
 TestApprovalWalk = ApprovalWalk.TestCase
 TestWebhookWalk = WebhookWalk.TestCase
 TestOrderWalk = OrderWalk.TestCase
@@ -27,6 +28,10 @@ TestOrderWalk = OrderWalk.TestCase
 
 class TestExecutionRows(MachineContract):
     walk = ExecutionWalk
+
+
+class TestStepRows(MachineContract):
+    walk = StepWalk
 
 
 class TestApprovalRows(MachineContract):

@@ -15,7 +15,7 @@ from wfcore.model.approval import Approval, DecisionSource, Purpose
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, Definition, OnExceeded, ParallelStep
-from wfcore.rules.approval.machine import Approve, Decider, decide, step_output
+from wfcore.rules.approval.machine import Approve, Decider, decide
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import Allowance, Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
@@ -162,9 +162,8 @@ class Journey:
     def approve(self) -> None:
         decider = Decider("ann@example.org", DecisionSource.API)
         approval = decide(self.asked[-1], Approve(), decider, NOW).record
-        output = step_output(approval)
-        told = facts.Approved(approval.step_name, approval.id, output, extends=True)
-        self._take(advance(self.run, told, NOW))
+        granted = facts.BudgetExtended(approval.step_name, approval.id)
+        self._take(advance(self.run, granted, NOW))
         self.go(facts.Claimed())
 
 
@@ -263,7 +262,7 @@ def test_the_question_outlives_the_branch_that_asked_first() -> None:
     some = advance(journey.run, facts.Claimed(), NOW).record
     some = advance(some, facts.StepsCancelled(("s1", "s2"), "no"), NOW)
     assert not any(isinstance(one, WithdrawApprovals) for one in some.effects)
-    granted = facts.Approved("s1", approval.id, None, extends=True)
+    granted = facts.BudgetExtended("s1", approval.id)
     after = advance(some.record, granted, NOW).record
     assert after.step_results["s3"].retry_at == NOW
     assert after.step_results["s1"].status is StepStatus.CANCELLED

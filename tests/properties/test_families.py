@@ -20,7 +20,7 @@ from wfcore.rules.execution.children import (
     told_secrets,
     waits_for,
 )
-from wfcore.rules.execution.machine import ChildEnded
+from wfcore.rules.execution.machine import ChildCompleted, ChildFailed
 from wfcore.rules.limits import MAX_CHILD_DEPTH
 from wfcore.testing import builders
 
@@ -68,9 +68,9 @@ def test_a_good_end_gives_its_output_without_its_secrets() -> None:
     """FL-6, SC-1: what was secret in the child is masked; what was not is as it was."""
     done = child(S.COMPLETED, output={"say": "hunter22", "rows": (1, 2)}, step_results=USED)
     said = {"say": "hunter22", "rows": (1, 2)}
-    assert child_end(done) == ChildEnded("sub", "exec_2", said, usage=SPENT)
+    assert child_end(done) == ChildCompleted("sub", "exec_2", said, SPENT)
     told = child_end(evolve(done, variables={"key": "hunter22"}, secrets=("key",)))
-    assert told == ChildEnded("sub", "exec_2", {"say": "***", "rows": [1, 2]}, usage=SPENT)
+    assert told == ChildCompleted("sub", "exec_2", {"say": "***", "rows": [1, 2]}, usage=SPENT)
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_a_good_end_gives_its_output_without_its_secrets() -> None:
 def test_a_bad_end_says_how_it_came(run: Execution, error: str) -> None:
     """FL-6, AI-7: which execution, why, and what it consumed all the same."""
     told = f"execution exec_2 {error}"
-    assert child_end(run) == ChildEnded("sub", "exec_2", error=told)
+    assert child_end(run) == ChildFailed("sub", "exec_2", error=told)
     spent = evolve(run, step_results=USED)
-    assert child_end(spent) == ChildEnded("sub", "exec_2", error=told, usage=SPENT)
+    assert child_end(spent) == ChildFailed("sub", "exec_2", error=told, usage=SPENT)
 
 
 @pytest.mark.parametrize("status", [S.RUNNING, S.INTERRUPTED, S.AWAITING_APPROVAL])
 def test_what_was_interrupted_too_long_is_given_up(status: S) -> None:
     """EX-26, AI-7: to the step it has ended by a worker's death, with what it consumed."""
     told = "execution exec_2 was interrupted and has not ended in time"
-    assert given_up(child(status)) == ChildEnded("sub", "exec_2", error=told, interrupted=True)
+    assert given_up(child(status)) == ChildFailed("sub", "exec_2", error=told, interrupted=True)
     spent = given_up(child(status, step_results=USED))
-    assert spent == ChildEnded("sub", "exec_2", error=told, usage=SPENT, interrupted=True)
+    assert spent == ChildFailed("sub", "exec_2", error=told, usage=SPENT, interrupted=True)
 
 
 def test_what_is_secret_stays_so_in_the_child() -> None:

@@ -1,8 +1,4 @@
-"""
-What each fact about a step changes: the step's result, its events, what follows; nothing else.
-
-Each fact meets a step in every place where it can be, known of it whatever can be known.
-"""
+"""What each fact about a step changes: its result, its events, what follows; nothing else."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +7,6 @@ import pytest
 from attrs import evolve, field, frozen
 
 from wfcore.effects import CancelChildren, Effect, LookAgain, Outcome, WakeRunner, WithdrawApprovals
-from wfcore.errors import IllegalMove
 from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Awaits, ExecutionStatus, ReasonCode, StepResult, StepStatus
@@ -34,15 +29,9 @@ AGAIN = evolve(RUNNING, error="no luck", refused=FILES, retry_at=THEN)
 FULL = evolve(RUNNING, awaits=Awaits.STEPS, until=SOON, items=["a"])
 DELAY = builders.step_result(StepStatus.RUNNING, awaits=Awaits.TIME, until=SOON)
 CHILD = evolve(RUNNING, awaits=Awaits.CHILD, until=SOON, child_id="exec_2")
-BADLY = evolve(CHILD, error="it failed")
 LOST = evolve(RUNNING, status=StepStatus.INTERRUPTED, completed_at=NOW, error="The worker stopped")
 ASKS = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
 STRANDED = evolve(ASKS, attempts=0, error="no luck", usage=Usage(1, 2, "0.5"))
-DONE = builders.step_result()
-FAILED = builders.step_result(StepStatus.FAILED)
-SKIPPED = builders.step_result(StepStatus.SKIPPED)
-REJECTED = builders.step_result(StepStatus.REJECTED)
-CANCELLED = builders.step_result(StepStatus.CANCELLED)
 
 K = EventKind
 
@@ -122,7 +111,7 @@ CASES = {
         (started(3, executionId="exec_3"),),
     ),
     "a child that ended well": Case(
-        facts.ChildEnded("work", "exec_2", {"rows": 1}, usage=SPENT),
+        facts.ChildCompleted("work", "exec_2", {"rows": 1}, SPENT),
         CHILD,
         over(CHILD, StepStatus.COMPLETED, output={"rows": 1}, usage=SUM),
         (told(K.STEP_COMPLETED, duration=5_000),),
@@ -130,7 +119,7 @@ CASES = {
         DUE,
     ),
     "a child that asked no model": Case(
-        facts.ChildEnded("work", "exec_2", 1),
+        facts.ChildCompleted("work", "exec_2", 1),
         CHILD,
         over(CHILD, StepStatus.COMPLETED, output=1),
         (told(K.STEP_COMPLETED, duration=5_000),),
@@ -138,7 +127,7 @@ CASES = {
         DUE,
     ),
     "a child that ended badly": Case(
-        facts.ChildEnded("work", "exec_2", error="it failed", usage=SPENT),
+        facts.ChildFailed("work", "exec_2", "it failed", SPENT),
         evolve(CHILD, usage=None),
         evolve(CHILD, usage=SPENT, error="it failed"),
         (),
@@ -290,7 +279,7 @@ CASES = {
         DUE,
     ),
     "a yes to more budget": Case(
-        facts.Approved("work", "appr_1", None, extends=True),
+        facts.BudgetExtended("work", "appr_1"),
         STRANDED,
         evolve(STRANDED, status=StepStatus.RUNNING, error=None, retry_at=THEN, approval_id=None),
         (told(K.APPROVAL_APPROVED, approvalId="appr_1"),),
@@ -340,69 +329,3 @@ def test_what_is_stopped_is_stopped_together() -> None:
     assert stopped.record.step_results["e"] == DELAY
     withdrawn = WithdrawApprovals("exec_1", ("appr_1", "appr_2"))
     assert stopped.effects == (withdrawn, CancelChildren(("exec_2",)))
-
-
-PLACES = {
-    "not begun": None,
-    "in flight": RUNNING,
-    "to be tried again": AGAIN,
-    "holding steps": FULL,
-    "waiting for time": DELAY,
-    "waiting for a child": CHILD,
-    "with a child that ended badly": BADLY,
-    "interrupted": LOST,
-    "asking": ASKS,
-    "completed": DONE,
-    "failed": FAILED,
-    "skipped": SKIPPED,
-    "rejected": REJECTED,
-    "cancelled": CANCELLED,
-}
-FIRST = {"not begun"}
-NEXT = {"to be tried again", "interrupted"}
-UNDER_WAY = {
-    "in flight",
-    "holding steps",
-    "waiting for time",
-    "waiting for a child",
-    "with a child that ended badly",
-}
-POSSIBLE = (
-    (facts.StepBegun("work"), FIRST | NEXT),
-    (facts.ContainerStarted("work"), FIRST),
-    (facts.DelayBegun("work", SOON), FIRST),
-    (facts.ChildStarted("work", "exec_3"), FIRST | NEXT),
-    (facts.ChildEnded("work", "exec_2"), {"waiting for a child"}),
-    (facts.ChildEnded("work", "exec_3"), set()),
-    (facts.StepSkipped("work"), FIRST),
-    (facts.StepDone("work"), UNDER_WAY),
-    (facts.UsageRecorded("work", SPENT), UNDER_WAY),
-    (facts.FilesRefused("work", FILES), UNDER_WAY),
-    (facts.StepRetrying("work", "no", SOON), UNDER_WAY),
-    (facts.StepPostponed("work", "no room", SOON), {"in flight"}),
-    (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | NEXT),
-    (facts.ApprovalOpened("work", "appr_1"), FIRST),
-    (facts.BudgetReached("work", "appr_1"), FIRST | NEXT),
-    (facts.Approved("work", "appr_1", None), {"asking"}),
-    (facts.Approved("work", "appr_2", None), set()),
-    (facts.Approved("work", "appr_1", None, extends=True), {"asking"}),
-    (facts.Rejected("work", "appr_1"), {"asking"}),
-    (facts.Rejected("work", "appr_2"), set()),
-)
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("fact", "possible"), POSSIBLE, ids=lambda one: type(one).__name__)
-def test_a_fact_holds_only_where_its_step_can_be(fact: Any, possible: set[str], place: str) -> None:
-    """EX-3: what reports twice, or too late, changes nothing, and is told where the step is."""
-    before = PLACES[place]
-    run = of(before)
-    if place in possible:
-        assert advance(run, fact, THEN).record != run
-        return
-    with pytest.raises(IllegalMove) as refused:
-        advance(run, fact, THEN)
-    state, kind = "not begun" if before is None else before.status, type(fact).__name__
-    assert str(refused.value) == f"step 'work' is {state}: {kind} is not possible"
-    found = refused.value
-    assert (found.machine, found.state, found.fact) == ("step", state, kind)

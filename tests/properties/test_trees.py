@@ -15,6 +15,7 @@ from properties.tree_laws import LAWS
 from properties.tree_reach import REACHED
 from properties.walker import Walk, accepted, first, walks
 from wfcore.errors import IllegalMove
+from wfcore.machine import Row
 from wfcore.model.execution import Awaits, StepStatus, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.workflow import (
@@ -30,8 +31,9 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.execution import fold_steps, plan, proceed
 from wfcore.rules.execution.actions import Begin, Complete
-from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.machine import EXECUTION, StepBegun
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.rules.limits import MAX_IN_FLIGHT
 from wfcore.testing import builders
 from wfcore.testing.strategies.trees import trees
@@ -318,7 +320,8 @@ def what_runs_is_begun_again(monkeypatch):
         return running(self, at, result)
 
     monkeypatch.setattr(plan._Walk, "_running", again)
-    monkeypatch.setattr(fold_steps, "_require", lambda holds, run, name, fact: None)
+    begins = Row(StepState.RUNNING, StepBegun, StepState.RUNNING, "none")
+    monkeypatch.setitem(STEP._by_pair, (begins.state, begins.fact), begins)
 
 
 def delays_are_short(monkeypatch):
@@ -335,7 +338,7 @@ def what_never_began_counts_as_ended(monkeypatch):
 
 
 def children_are_left_alone(monkeypatch):
-    monkeypatch.setattr(fold_steps, "_without_child", lambda result: ())
+    monkeypatch.setattr(fold_steps, "_cancel_child", lambda result: ())
 
 
 def approvals_pause_too_early(monkeypatch):

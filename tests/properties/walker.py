@@ -8,6 +8,7 @@ world turns kind: whatever is asked is answered, so every walk must come to an e
 
 from collections.abc import Mapping, Sequence
 from itertools import count
+from unittest import mock
 
 from attrs import define, evolve, field, frozen
 from hypothesis import strategies as st
@@ -39,10 +40,10 @@ from wfcore.rules.approval.machine import (
     step_output,
 )
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution import proceed as proceeding
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.interruption import loss, may_resume
 from wfcore.rules.execution.machine import EXECUTION, Fact
-from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.retry import after_failure, postponement
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.execution.start import Start, accept
@@ -115,7 +116,8 @@ class Walk:
     """
     The whole way of one execution. `approvals`: as they stand at the end; `children`: for each
     execution that it started whether somebody still waits for it; `choose`: which of the steps
-    that run, of the open approvals, of the children the next thing happens to.
+    that run, of the open approvals, of the children the next thing happens to; `folds`: every
+    single fact, with the execution before and after it.
     """
 
     definition: Definition
@@ -125,6 +127,7 @@ class Walk:
     approvals: dict[str, Approval] = field(factory=dict)
     children: dict[str, bool] = field(factory=dict)
     choose: object = first
+    folds: list[tuple[Execution, Fact, Execution]] = field(factory=list)
 
     def __repr__(self) -> str:
         """What was done, in order: enough to see why a promise was broken."""
@@ -194,10 +197,16 @@ class Walk:
         def new_id(prefix: str) -> str:
             return f"{prefix}_{next(ids)}_{len(self.stages)}"
 
-        return proceed(self.run, self.definition, self.now, render, new_id, *first)
+        with mock.patch.object(proceeding, "advance", self._fold):
+            return proceeding.proceed(self.run, self.definition, self.now, render, new_id, *first)
 
     def _advance(self, fact: Fact) -> Outcome[Execution]:
-        return advance(self.run, fact, self.now)
+        return self._fold(self.run, fact, self.now)
+
+    def _fold(self, run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
+        outcome = advance(run, fact, now)
+        self.folds.append((run, fact, outcome.record))
+        return outcome
 
     def _leased(self) -> Execution:
         """What `Store.claim` does: worker and fence, once it is due."""
@@ -263,15 +272,19 @@ class Walk:
         results = self.run.step_results.items()
         key = next((key for key, result in results if result.open_child == id), None)
         assert key is not None, f"nobody waits for {id}, and nobody cancelled it"
-        return self._advance(facts.ChildEnded(key, id, None if error else {"of": key}, error))
+        if error is None:
+            return self._advance(facts.ChildCompleted(key, id, {"of": key}))
+        return self._advance(facts.ChildFailed(key, id, error))
 
     def _child_failed(self):
         return self._child_done("it failed")
 
     def _approve(self):
         approval = self._decide(Approve(), Decider("acc_1", DecisionSource.API))
-        output, extends = step_output(approval), approval.purpose is Purpose.BUDGET
-        return self._advance(facts.Approved(approval.step_name, approval.id, output, extends))
+        if approval.purpose is Purpose.BUDGET:
+            return self._advance(facts.BudgetExtended(approval.step_name, approval.id))
+        released = step_output(approval)
+        return self._advance(facts.Approved(approval.step_name, approval.id, released))
 
     def _reject(self):
         approval = self._decide(Reject(), Decider("acc_1", DecisionSource.LINK))

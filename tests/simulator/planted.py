@@ -12,6 +12,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import LeaseLost
+from wfcore.machine import Row
 from wfcore.memory import Disk, MemoryStore, writes
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
@@ -148,11 +149,11 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
             return run
         return await held(unit, lease)
 
-    targets: Any = machine.EXECUTION._targets
     cancelled, facts = ExecutionStatus.CANCELLED, machine
     ends = (facts.StepDone, facts.StepFailed, facts.StepRetrying, facts.Failed, facts.UsageRecorded)
+    rows: Any = machine.EXECUTION._by_pair
     for fact in (*ends, facts.Claimed):
-        patch.setitem(targets, (cancelled, fact), cancelled)
+        patch.setitem(rows, (cancelled, fact), Row(cancelled, fact, cancelled, "none"))
     patch.setattr(running, "_leased", leased)
     patch.setattr(running, "_runs", lambda run, step, *which: True)
     patch.setattr(Worker, "stop_steps", lambda self, execution_id: None)

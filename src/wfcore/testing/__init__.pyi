@@ -51,6 +51,7 @@ from wfcore.testing.values import values_of as values_of
 from wfcore.testing.walks.decisions import ApprovalWalk as ApprovalWalk
 from wfcore.testing.walks.decisions import WebhookWalk as WebhookWalk
 from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk
+from wfcore.testing.walks.execution import StepWalk as StepWalk
 from wfcore.testing.walks.walking import MachineWalk as MachineWalk
 from wfcore.testing.walks.walking import TimedWalk as TimedWalk
 

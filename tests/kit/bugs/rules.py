@@ -15,16 +15,17 @@ from wfcore.model.webhook import DisabledReason
 from wfcore.model.window import Window
 from wfcore.rules.approval import machine as approval
 from wfcore.rules.auth import api_key, rate_limit, signature
-from wfcore.rules.execution import fold, proceed
+from wfcore.rules.execution import fold, fold_steps, proceed
 from wfcore.rules.execution.actions import Begin, Skip
-from wfcore.rules.execution.machine import EXECUTION, CancelAsked
+from wfcore.rules.execution.machine import EXECUTION, CancelAsked, StepBegun
 from wfcore.rules.execution.plan import plan
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.rules.webhooks import webhook
 from wfcore.testing.contracts import MachineContract
 from wfcore.testing.vectors import mappings
 from wfcore.testing.walks import execution as walks_execution
 from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
-from wfcore.testing.walks.execution import ExecutionWalk
+from wfcore.testing.walks.execution import ExecutionWalk, StepWalk
 from wfcore.time import EpochMs
 
 A = approval.S
@@ -35,9 +36,21 @@ class ExecutionRows(MachineContract):
     walk = ExecutionWalk
 
 
+class StepRows(MachineContract):
+    walk = StepWalk
+
+
+class ApprovalRows(MachineContract):
+    walk = ApprovalWalk
+
+
 def with_rows(machine: Machine[Any], *rows: Row[Any]) -> Machine[Any]:
-    """The machine with further rows, which nobody meant."""
-    return Machine(machine.name, machine.initial, machine.final, (*machine.rows, *rows))
+    """The machine with further rows, which its constructor would refuse."""
+    broken = evolve(machine)
+    pairs = {(row.state, row.fact): row for row in rows}
+    object.__setattr__(broken, "rows", (*machine.rows, *rows))
+    object.__setattr__(broken, "_by_pair", {**machine._by_pair, **pairs})
+    return broken
 
 
 DECIDES_TWICE = with_rows(
@@ -45,6 +58,7 @@ DECIDES_TWICE = with_rows(
     Row(A.APPROVED, approval.Reject, A.REJECTED, "none"),
     Row(A.REJECTED, approval.Approve, A.APPROVED, "none"),
 )
+BEGINS_TWICE = with_rows(STEP, Row(StepState.RUNNING, StepBegun, StepState.RUNNING, "none"))
 ENDS_TWICE = with_rows(EXECUTION, Row(E.COMPLETED, CancelAsked, E.CANCELLED, "none"))
 
 
@@ -174,6 +188,23 @@ BUGS = (
         promise(
             ExecutionRows, "test_every_fact_without_a_row_is_refused", state=lambda: E.COMPLETED
         ),
+    ),
+    Bug(
+        "a row leaves a final state",
+        patched(ApprovalWalk, "machine", DECIDES_TWICE),
+        promise(ApprovalRows, "test_the_table_agrees_with_itself"),
+    ),
+    Bug(
+        "a step that runs is begun again",
+        patched(fold_steps, "STEP", BEGINS_TWICE),
+        promise(
+            StepRows, "test_every_fact_without_a_row_is_refused", state=lambda: StepState.RUNNING
+        ),
+    ),
+    Bug(
+        "a lost worker's step is left running",
+        patched(fold, "close_all", lambda results, fact, now, why: results),
+        walk(ExecutionWalk),
     ),
     Bug(
         "a gap in the numbers before the end",

@@ -7,7 +7,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, Statu
 from wfcore.model.json import JsonObject
 from wfcore.model.usage import Usage
 from wfcore.model.workflow import Workflow
-from wfcore.rules.execution.machine import EXECUTION, ChildEnded
+from wfcore.rules.execution.machine import EXECUTION, ChildCompleted, ChildEnded, ChildFailed
 from wfcore.rules.execution.usage import NOTHING, total
 from wfcore.rules.limits import MAX_CHILD_DEPTH
 from wfcore.rules.masking import mask, secret_values
@@ -21,7 +21,7 @@ def waits_for(parent: Execution, child_id: str, step_name: str | None) -> bool:
     return open and result is not None and result.open_child == child_id
 
 
-def child_end(child: Execution) -> ChildEnded:
+def child_end(child: Execution) -> ChildCompleted | ChildFailed:
     """
     What an ended execution is for the step that started it. FL-6.
 
@@ -30,10 +30,9 @@ def child_end(child: Execution) -> ChildEnded:
     step = child.parent_step or ""
     if child.status is ExecutionStatus.COMPLETED:
         output = mask(child.output, secret_values(child))
-        return ChildEnded(step, child.id, output, usage=_usage(child))
+        return ChildCompleted(step, child.id, output, _usage(child))
     error = f"execution {child.id} {_fate(child)}"
-    interrupted = was_interrupted(child)
-    return ChildEnded(step, child.id, error=error, usage=_usage(child), interrupted=interrupted)
+    return ChildFailed(step, child.id, error, _usage(child), was_interrupted(child))
 
 
 def was_interrupted(run: Execution) -> bool:
@@ -50,14 +49,14 @@ def was_interrupted(run: Execution) -> bool:
     return False
 
 
-def given_up(child: Execution) -> ChildEnded:
+def given_up(child: Execution) -> ChildFailed:
     """
     What the time of a step means that is up while the execution it started, or one further down,
     is interrupted: `retry` would begin that work again by another way. EX-26.
     """
     error = f"execution {child.id} was interrupted and has not ended in time"
     step = child.parent_step or ""
-    return ChildEnded(step, child.id, error=error, usage=_usage(child), interrupted=True)
+    return ChildFailed(step, child.id, error, _usage(child), interrupted=True)
 
 
 def _usage(child: Execution) -> Usage | None:

@@ -1,8 +1,22 @@
 """
-How a fact changes an execution: the fold over the machine. Contract §2.
+How a fact changes an execution: the fold over both machines. Contract §2.
 
-Every change of status is an event of its own, after the events of the fact that caused it;
-numbers have no gaps, and a terminal event is the last. EX-20.
+`advance` is the only way in which an execution changes. It is a pure function in three steps: ask
+the table whether the fact is possible and where it leads, let the fold of that fact say what else
+changes, and add what follows from the new status for every fact alike. So a fold never sets a
+status, and what an end means (the worker lets go, approvals are withdrawn, children are cancelled,
+parent and caller are told) is written once, whichever fact brought it about.
+
+Nothing happens here. What must be done outside of the record is returned as effects; the use case
+that stores the record carries them out, those that must not be lost in the same unit of work.
+
+Events are numbered here and nowhere else, without gaps. A change of status is an event of its own,
+after the events of the fact that caused it; the terminal event is the last one, so a reader who has
+seen it has seen everything. EX-20.
+
+The folds of facts about steps are in `fold_steps`, those of decisions in `fold_approvals`. They,
+too, ask their table first: what was reported twice, or too late, is refused before anything
+changes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,25 +36,22 @@ from wfcore.effects import (
 )
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
-from wfcore.model.execution import (
-    Execution,
-    ReasonCode,
-    StatusReason,
-    StepResult,
-    StepStatus,
-)
+from wfcore.model.execution import Execution, ReasonCode, StatusReason, StepResult, StepStatus
 from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
+from wfcore.rules.execution.fold_approvals import APPROVAL_FOLDS, reject_steps
 from wfcore.rules.execution.fold_steps import (
     STEP_FOLDS,
     Change,
-    about_end,
-    closed,
-    failed,
-    rejected,
+    NewEvent,
+    NewEvents,
+    cancel_steps,
+    close_all,
+    fold_step,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
+from wfcore.rules.execution.step_machine import StepState, state_of
 from wfcore.time import EpochMs
 
 INTERRUPTED_ERROR = "Execution interrupted"
@@ -50,46 +61,44 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     """
     Fold one fact into an execution. Pure: same run, fact and time, same outcome.
 
-    Raises `IllegalMove` where the table has no row, for ended executions always (EX-9), and
-    where the step is not where the fact says it was: what has ended ends once. EX-3.
+    Raises `IllegalMove` where the table of the execution or that of the step has no row; for
+    ended executions and steps always (EX-9, EX-3).
     """
     status = EXECUTION.target(run.status, type(fact))
     change = FOLDS[type(fact)](run, fact, now)
     changes: dict[str, object] = dict(change.changes)
-    said, effects = change.said, change.effects
+    events, effects = change.events, change.effects
     if status in EXECUTION.final:
-        said = (*said, *_withdrawn(run, fact))
+        events = (*events, *_withdrawals(run, fact))
     if status is not run.status:
         changes["status"] = status
-        said = (*said, (EventKind(f"execution.{status.lower()}"), change.about))
+        events = (*events, (EventKind(f"execution.{status.lower()}"), change.status_data))
     if status in EXECUTION.final:
         changes |= {"completed_at": now, "worker": None, "due_at": None}
         effects = (*effects, *_at_the_end(run, fact, now))
-    events = _numbered(run, now, said)
-    record = evolve(run, events=run.events + len(events), **changes)  # type: ignore[arg-type]
-    return Outcome(record, events, effects)
+    numbered = _numbered(run, now, events)
+    record = evolve(run, events=run.events + len(numbered), **changes)  # type: ignore[arg-type]
+    return Outcome(record, numbered, effects)
 
 
-def announce(
-    run: Execution, said: Sequence[tuple[EventKind, JsonObject]], now: EpochMs
-) -> Outcome[Execution]:
-    """Events that move nothing: output lines, artifacts."""
-    events = _numbered(run, now, tuple(said))
-    return Outcome(evolve(run, events=run.events + len(events)), events)
+def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcome[Execution]:
+    """Events that change nothing else: output lines, artifacts."""
+    numbered = _numbered(run, now, tuple(events))
+    return Outcome(evolve(run, events=run.events + len(numbered)), numbered)
 
 
-def _withdrawn(run: Execution, fact: Fact) -> Iterator[tuple[EventKind, JsonObject]]:
-    """The end of an execution takes back every question that is still open. AP-5."""
-    told = {fact.approval_id} if isinstance(fact, facts.Rejected) else set()
+def _withdrawals(run: Execution, fact: Fact) -> Iterator[NewEvent]:
+    """The end of an execution withdraws every approval that is still open. AP-5."""
+    known = {fact.approval_id} if isinstance(fact, facts.Rejected) else set()
     for name, result in run.step_results.items():
         id = result.approval_id
-        if result.status is StepStatus.AWAITING_APPROVAL and id not in told:
-            told.add(id or "")
+        if result.status is StepStatus.AWAITING_APPROVAL and id not in known:
+            known.add(id or "")
             yield EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id}
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
-    """What an end means for others: approvals, processes, children, the parent."""
+    """What an end means for others: approvals, processes, children, the parent, the caller."""
     yield WithdrawApprovals(run.id)
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
         yield StopSteps(run.id)
@@ -103,12 +112,10 @@ def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
         yield DeadlineSet()
 
 
-def _numbered(
-    run: Execution, now: EpochMs, said: tuple[tuple[EventKind, JsonObject], ...]
-) -> tuple[Event, ...]:
+def _numbered(run: Execution, now: EpochMs, events: NewEvents) -> tuple[Event, ...]:
     return tuple(
         Event(run.id, number, now, kind, data)
-        for number, (kind, data) in enumerate(said, start=run.events + 1)
+        for number, (kind, data) in enumerate(events, start=run.events + 1)
     )
 
 
@@ -116,22 +123,22 @@ def _claimed(run: Execution, fact: facts.Claimed, now: EpochMs) -> Change:
     return Change({"due_at": None})
 
 
-def _returned(run: Execution, fact: facts.LeaseReturned, now: EpochMs) -> Change:
+def _lease_returned(run: Execution, fact: facts.LeaseReturned, now: EpochMs) -> Change:
     return Change({"worker": None, "due_at": now}, effects=(WakeRunner(),))
 
 
-def _waited(run: Execution, fact: facts.WakeAt, now: EpochMs) -> Change:
+def _wake_at(run: Execution, fact: facts.WakeAt, now: EpochMs) -> Change:
     return Change({"due_at": fact.until})
 
 
-def _rested(run: Execution, fact: facts.Suspended, now: EpochMs) -> Change:
+def _suspended(run: Execution, fact: facts.Suspended, now: EpochMs) -> Change:
     return Change({"worker": None, "due_at": fact.until}, effects=(DeadlineSet(),))
 
 
-def _paused(run: Execution, fact: facts.AwaitingApproval, now: EpochMs) -> Change:
-    about: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
+def _awaiting_approval(run: Execution, fact: facts.AwaitingApproval, now: EpochMs) -> Change:
+    data: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
     changes = {"worker": None, "due_at": fact.until}
-    return Change(changes, about=about, effects=(DeadlineSet(),))
+    return Change(changes, status_data=data, effects=(DeadlineSet(),))
 
 
 def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
@@ -139,42 +146,39 @@ def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
 
 
 def _cancelled(run: Execution, fact: facts.CancelAsked, now: EpochMs) -> Change:
-    results = _all_closed(run.step_results, now, "Cancelled")
-    return _over(results, StatusReason(ReasonCode.CANCEL_REQUESTED))
+    results = close_all(run.step_results, type(fact), now, "Cancelled")
+    return _because(StatusReason(ReasonCode.CANCEL_REQUESTED), results)
 
 
-def _orphaned(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Change:
-    results = _all_closed(run.step_results, now, "The execution that started this one has ended")
-    return _over(results, StatusReason(ReasonCode.PARENT_CANCELLED))
+def _parent_ended(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Change:
+    why = "The execution that started this one has ended"
+    results = close_all(run.step_results, type(fact), now, why)
+    return _because(StatusReason(ReasonCode.PARENT_CANCELLED), results)
 
 
-def _broke(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
-    code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
-    name, error, said = fact.step_name, fact.error, Change().said
-    results = run.step_results
+def _failed(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
+    """The step that it names fails, unless it has failed already; the others are aborted."""
+    name, error = fact.step_name, fact.error
+    change = Change({"step_results": run.step_results})
     if name is not None:
-        before = results.get(name)
-        if before is None or before.status is not StepStatus.FAILED:
-            change = failed(run, name, error, now, code, steps=0)
-            results, said = change.results, change.said
+        if state_of(run.step_results.get(name)) is not StepState.FAILED:
+            change = fold_step(run, facts.StepFailed(name, error, fact.timed_out, steps=0), now)
         error = f"Step '{name}' failed: {error}"
-    over = _over(_all_closed(results, now, "Another step failed"), StatusReason(code, name))
-    about = {**over.about, "error": error} if name is not None else {"error": error}
-    return Change({**over.changes, "error": error}, said, about)
+    results = close_all(change.results, type(fact), now, "Another step failed")
+    code = ReasonCode.TIMEOUT if fact.timed_out else ReasonCode.STEP_FAILED
+    ended = _because(StatusReason(code, name), results, change.events)
+    data = {**ended.status_data, "error": error} if name is not None else {"error": error}
+    return Change({**ended.changes, "error": error}, ended.events, data)
 
 
-def _lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
+def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
     """Of what was in flight nobody knows how far it came; the rest waits as before."""
+    results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
-    results = {
-        key: closed(result, StepStatus.INTERRUPTED, now, "The worker stopped")
-        if result.in_flight
-        else result
-        for key, result in run.step_results.items()
-    }
-    over = _over(results, reason)
-    changes = {**over.changes, "worker": None, "due_at": fact.grace_until}
-    return Change(changes, about=over.about, effects=(DeadlineSet(), StopSteps(run.id)))
+    change = _because(reason, results)
+    changes = {**change.changes, "worker": None, "due_at": fact.grace_until}
+    effects = (DeadlineSet(), StopSteps(run.id))
+    return Change(changes, status_data=change.status_data, effects=effects)
 
 
 def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
@@ -183,46 +187,51 @@ def _resumed(run: Execution, fact: facts.Resumed, now: EpochMs) -> Change:
 
 
 def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Change:
-    results = _all_closed(run.step_results, now, INTERRUPTED_ERROR, but=StepStatus.INTERRUPTED)
+    results = close_all(run.step_results, type(fact), now, INTERRUPTED_ERROR)
     changes = {"error": INTERRUPTED_ERROR, "step_results": results}
-    return Change(changes, about={"error": INTERRUPTED_ERROR})
+    return Change(changes, status_data={"error": INTERRUPTED_ERROR})
 
 
 def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
+    """The steps that asked are REJECTED; for the others, even if they ask too, it is an abort."""
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
-    no = rejected(run, fact, now)
-    over = _over(_all_closed(no.results, now, "An approval was rejected"), reason)
-    return Change(over.changes, no.said, over.about)
+    change = reject_steps(run, fact, now)
+    why = "An approval was rejected"
+    results = close_all(change.results, facts.ExecutionAborted, now, why)
+    return _because(reason, results, change.events)
 
 
-def _all_closed(
-    results: Mapping[str, StepResult], now: EpochMs, why: str, but: StepStatus | None = None
-) -> Mapping[str, StepResult]:
-    """Results with every step that has not ended CANCELLED; those in state *but* stay."""
-    over = {StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED} - {but}
+def _because(
+    reason: StatusReason, results: Mapping[str, StepResult], events: NewEvents = ()
+) -> Change:
+    changes = {"step_results": results, "status_reason": reason}
+    return Change(changes, events, _about_end(reason))
+
+
+def _about_end(reason: StatusReason) -> JsonObject:
+    """What the event of an end says of its reason."""
     return {
-        key: closed(result, StepStatus.CANCELLED, now, why) if result.status in over else result
-        for key, result in results.items()
+        "reason": reason.code.value,
+        **({"step": reason.step_name} if reason.step_name else {}),
+        **({"approvalId": reason.approval_id} if reason.approval_id else {}),
     }
 
 
-def _over(results: Mapping[str, StepResult], reason: StatusReason) -> Change:
-    return Change({"step_results": results, "status_reason": reason}, about=about_end(reason))
-
-
 FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
-    **STEP_FOLDS,
+    **dict.fromkeys(STEP_FOLDS, fold_step),
+    **APPROVAL_FOLDS,
+    facts.StepsCancelled: cancel_steps,
     facts.Claimed: _claimed,
-    facts.LeaseReturned: _returned,
-    facts.WakeAt: _waited,
-    facts.Suspended: _rested,
-    facts.AwaitingApproval: _paused,
+    facts.LeaseReturned: _lease_returned,
+    facts.WakeAt: _wake_at,
+    facts.Suspended: _suspended,
+    facts.AwaitingApproval: _awaiting_approval,
     facts.Finished: _finished,
     facts.CancelAsked: _cancelled,
-    facts.ParentEnded: _orphaned,
-    facts.Failed: _broke,
-    facts.WorkerLost: _lost,
+    facts.ParentEnded: _parent_ended,
+    facts.Failed: _failed,
+    facts.WorkerLost: _worker_lost,
     facts.Resumed: _resumed,
     facts.GraceOver: _grace_over,
     facts.Rejected: _rejected,

@@ -1,9 +1,33 @@
 """
-The execution machine: its facts and its table. Contract §2.
+The execution machine: what can happen to an execution and its steps, and what that means for the
+execution. Contract §2.
 
-Steps are sub-records of an execution; facts about them change its `step_results`. What may
-start next is the planner's business (`rules.execution.plan`), not the machine's; how a fact changes
-a record stands in `rules.execution.fold`.
+Facts are the only way in which an execution changes. A worker claims it, a step ends, somebody
+cancels: each is one small record in the past tense, and `rules.execution.fold.advance` folds it
+into the execution. Whoever has a wish (a request to cancel, a decision of an approver) turns it
+into a fact first, in a use case; whether that fact is possible is then for the tables to say.
+
+There are two tables, because there are two questions:
+
+- `EXECUTION`, here, says in which status an execution may meet a fact, and in which it is then.
+- `STEP`, in `rules.execution.step_machine`, says the same of one step.
+
+A fact about a step (`StepFact`) has to pass both. The execution's table lets every such fact
+through while the execution is RUNNING, with one row; it has rows of its own for the few that are
+possible at other times. People decide while an execution waits for them or is interrupted, and a
+child can end while its parent is interrupted (FL-10, FL-6). Those rows do not make the execution go
+on by themselves: an interrupted one stays so until somebody resumes it or its grace is over.
+
+What may not be done here:
+
+- No fact says what to do next. That is computed from the results, by `rules.execution.plan`.
+- No row leaves COMPLETED, FAILED or CANCELLED. A late result is refused, not ignored, so whoever
+  brings it learns that it changed nothing (EX-9). `Machine` refuses such a row at import.
+- No condition on data. A child that ended well and one that ended badly are two facts; so are the
+  approval of a step's rows and the approval of more budget. Decision 96.
+
+An execution that ends before its steps have takes them with it: such facts share the base
+`ExecutionAborted`, and the rows of `STEP` say what becomes of each open step.
 """
 
 from typing import TypeAlias
@@ -17,140 +41,211 @@ from wfcore.model.json import Json
 from wfcore.model.usage import Usage
 from wfcore.time import EpochMs
 
-
-@frozen
-class Claimed:
-    """A worker took it; the store has written worker and fence already."""
+# Facts about one step. Each is possible only in some states of that step: see `STEP`.
 
 
 @frozen
-class StepBegun:
-    """Recorded before anything of the step starts."""
+class StepFact:
+    """Something happened to the step of that key. What becomes of the step: `STEP`."""
 
     step_name: str
 
 
 @frozen
-class ContainerStarted:
-    """A step that holds steps has begun; a loop with its `items`. Time is up at `until`."""
+class StepBegun(StepFact):
+    """An attempt begins. Recorded before anything of it starts."""
 
-    step_name: str
+
+@frozen
+class ContainerStarted(StepFact):
+    """A `parallel` or a `loop` (with its `items`) has begun; it times out at `until`."""
+
     until: EpochMs | None = None
     items: Json = None
 
 
 @frozen
-class DelayBegun:
+class DelayBegun(StepFact):
     """A delay has begun; it ends at `until`."""
 
-    step_name: str
     until: EpochMs
 
 
 @frozen
-class ChildStarted:
-    """The step started an execution; its time is up at `until`."""
+class ChildStarted(StepFact):
+    """The step started another execution; it times out at `until`."""
 
-    step_name: str
     child_id: str
     until: EpochMs | None = None
 
 
 @frozen
-class ChildEnded:
+class ChildEnded(StepFact):
+    """The execution that the step started has ended, well or badly."""
+
+    child_id: str
+
+
+@frozen
+class ChildCompleted(ChildEnded):
+    """The execution that the step started has COMPLETED. `usage`: all that it consumed."""
+
+    output: Json = None
+    usage: Usage | None = None
+
+
+@frozen
+class ChildFailed(ChildEnded):
     """
-    The execution that the step started has ended. `error` None: it COMPLETED. `usage`: what
-    it consumed in all. `interrupted`: a worker's death ended it, so it is not tried again; or it
-    is interrupted, and the step's time is up. EX-26.
+    The execution that the step started has ended otherwise, or is given up; a retry or the end of
+    the step follows.
+
+    `interrupted`: because of a worker's death, so that nobody may try again. EX-26.
     """
 
-    step_name: str
-    child_id: str
-    output: Json = None
-    error: str | None = None
+    error: str
     usage: Usage | None = None
     interrupted: bool = False
 
 
 @frozen
-class StepSkipped:
-    """Its `when` was false. `steps`: how many steps are done with, those it holds included."""
+class StepSkipped(StepFact):
+    """Its `when` was false. `steps`: for how many steps that counts, those inside included."""
 
-    step_name: str
     steps: int = 1
 
 
 @frozen
-class StepDone:
+class StepDone(StepFact):
     """The step ended well. `steps` as in `StepSkipped`."""
 
-    step_name: str
     output: Json = None
     steps: int = 1
 
 
 @frozen
-class UsageRecorded:
-    """A running attempt consumed this, however it is going to end."""
+class UsageRecorded(StepFact):
+    """The current attempt consumed this, however it is going to end."""
 
-    step_name: str
     usage: Usage
 
 
 @frozen
-class FilesRefused:
-    """A running attempt left these, which are no artifacts, however it is going to end."""
+class FilesRefused(StepFact):
+    """The current attempt left files that do not qualify as artifacts."""
 
-    step_name: str
     files: tuple[RefusedFile, ...]
 
 
 @frozen
-class StepRetrying:
+class StepRetrying(StepFact):
     """An attempt failed; the next one starts at `retry_at`."""
 
-    step_name: str
     error: str
     retry_at: EpochMs
 
 
 @frozen
-class StepPostponed:
+class StepPostponed(StepFact):
     """
-    Nothing of the begun attempt has run: the machine lacked something (`why`) that it takes to
-    start one. The same attempt begins again at `retry_at`.
+    The attempt could not start, because the machine lacked something (`why`); none of it has run.
+
+    The same attempt begins again at `retry_at`.
     """
 
-    step_name: str
     why: str
     retry_at: EpochMs
 
 
 @frozen
-class StepFailed:
-    """The step failed for good. `steps` as in `StepSkipped`; 0: it fails what it is in, too."""
+class StepFailed(StepFact):
+    """The step failed for good. `steps` as in `StepSkipped`; 0: its container fails with it."""
 
-    step_name: str
     error: str
     timed_out: bool = False
     steps: int = 1
 
 
 @frozen
+class ApprovalOpened(StepFact):
+    """The step asks people, and waits for their decision."""
+
+    approval_id: str
+
+
+@frozen
+class BudgetReached(StepFact):
+    """The step's next call would exceed the budget; before it, people are asked for more."""
+
+    approval_id: str
+
+
+@frozen
+class Approved(StepFact):
+    """People approved the step; `output` is what they released."""
+
+    approval_id: str
+    output: Json
+
+
+@frozen
+class BudgetExtended(StepFact):
+    """People approved more budget, for every step that waits for this approval."""
+
+    approval_id: str
+
+
+@frozen
 class StepsCancelled:
-    """What these steps are in has failed: they end with it."""
+    """The container of these steps failed: they end with it."""
 
     step_names: tuple[str, ...]
     why: str
 
 
+# Facts about an execution as a whole.
+
+
 @frozen
-class Failed:
-    """The step failed for good, and with it the execution. No step name: the output did."""
+class ExecutionAborted:
+    """The execution ends before all of its steps have; the open ones end with it."""
+
+
+@frozen
+class Rejected(StepFact, ExecutionAborted):
+    """People said no, or (`timed_out`) nobody decided in time."""
+
+    approval_id: str
+    timed_out: bool = False
+
+
+@frozen
+class Failed(ExecutionAborted):
+    """A step failed for good, and the execution with it. No step name: the output did."""
 
     error: str
     step_name: str | None = None
     timed_out: bool = False
+
+
+@frozen
+class CancelAsked(ExecutionAborted):
+    """Somebody who may do so cancelled it."""
+
+
+@frozen
+class ParentEnded(ExecutionAborted):
+    """The execution that started it has ended, or the step that did."""
+
+
+@frozen
+class GraceOver(ExecutionAborted):
+    """Nobody resumed it in time."""
+
+
+@frozen
+class Claimed:
+    """A worker took it; the store has already recorded the worker and its fencing number."""
 
 
 @frozen
@@ -168,47 +263,12 @@ class Suspended:
 
 
 @frozen
-class ApprovalOpened:
-    """The step now waits for people."""
-
-    step_name: str
-    approval_id: str
-
-
-@frozen
-class BudgetReached:
-    """The step's next call is beyond the budget; the step waits for people before it begins."""
-
-    step_name: str
-    approval_id: str
-
-
-@frozen
 class AwaitingApproval:
-    """Nothing can run, and an approval is open. At `until` the time of something is up."""
+    """Nothing can run, and an approval is open; something times out at `until`."""
 
     approval_id: str
     step_name: str
     until: EpochMs | None = None
-
-
-@frozen
-class Approved:
-    """People said yes; `output` is what they released. `extends`: yes to more budget."""
-
-    step_name: str
-    approval_id: str
-    output: Json
-    extends: bool = False
-
-
-@frozen
-class Rejected:
-    """People said no, or (`timed_out`) nothing in time."""
-
-    step_name: str
-    approval_id: str
-    timed_out: bool = False
 
 
 @frozen
@@ -219,23 +279,13 @@ class Finished:
 
 
 @frozen
-class CancelAsked:
-    """Somebody with the right to asked for the end."""
-
-
-@frozen
-class ParentEnded:
-    """The execution that started it has ended, or its step has."""
-
-
-@frozen
 class LeaseReturned:
-    """Its worker stopped or died while nothing of it was in flight: anyone may go on."""
+    """Its worker stopped or died while no step was in flight: any worker may go on."""
 
 
 @frozen
 class WorkerLost:
-    """Its worker died with a step in flight; at `grace_until` somebody must look."""
+    """Its worker died with a step in flight; its grace is over at `grace_until`."""
 
     grace_until: EpochMs
 
@@ -245,18 +295,14 @@ class Resumed:
     """The service takes it up again."""
 
 
-@frozen
-class GraceOver:
-    """Nobody resumed it in time."""
-
-
 Fact: TypeAlias = (
     Claimed
     | StepBegun
     | ContainerStarted
     | DelayBegun
     | ChildStarted
-    | ChildEnded
+    | ChildCompleted
+    | ChildFailed
     | StepSkipped
     | StepDone
     | UsageRecorded
@@ -272,6 +318,7 @@ Fact: TypeAlias = (
     | BudgetReached
     | AwaitingApproval
     | Approved
+    | BudgetExtended
     | Rejected
     | Finished
     | CancelAsked
@@ -288,50 +335,38 @@ EXECUTION = Machine(
     initial=S.PENDING,
     final=frozenset({S.COMPLETED, S.FAILED, S.CANCELLED}),
     rows=(
-        Row(S.PENDING,           Claimed,        S.RUNNING,           "EX-2"),
-        Row(S.PENDING,           LeaseReturned,  S.PENDING,           "EX-15"),
-        Row(S.PENDING,           CancelAsked,    S.CANCELLED,         "EX-7"),
-        Row(S.PENDING,           ParentEnded,    S.CANCELLED,         "FL-6"),
-        Row(S.RUNNING,           Claimed,        S.RUNNING,           "EX-15"),
-        Row(S.RUNNING,           StepBegun,      S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           ContainerStarted,        S.RUNNING,           "FL-1"),
-        Row(S.RUNNING,           DelayBegun,     S.RUNNING,           "FL-5"),
-        Row(S.RUNNING,           ChildStarted,   S.RUNNING,           "FL-6"),
-        Row(S.RUNNING,           ChildEnded,     S.RUNNING,           "FL-6"),
-        Row(S.RUNNING,           StepSkipped,    S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           StepDone,       S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           UsageRecorded,          S.RUNNING,           "AI-7"),
-        Row(S.RUNNING,           FilesRefused,        S.RUNNING,           "CS-10"),
-        Row(S.RUNNING,           StepRetrying,   S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           StepPostponed,  S.RUNNING,           "EX-27"),
-        Row(S.RUNNING,           StepFailed,     S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           StepsCancelled,        S.RUNNING,           "FL-4"),
-        Row(S.RUNNING,           WakeAt,         S.RUNNING,           "FL-5"),
-        Row(S.RUNNING,           Suspended,         S.RUNNING,           "EX-3"),
-        Row(S.RUNNING,           ApprovalOpened, S.RUNNING,           "EX-4"),
-        Row(S.RUNNING,           BudgetReached,  S.RUNNING,           "BU-2"),
-        Row(S.RUNNING,           Approved,       S.RUNNING,           "FL-10"),
-        Row(S.RUNNING,           Rejected,       S.CANCELLED,         "EX-6"),
-        Row(S.RUNNING,           AwaitingApproval,         S.AWAITING_APPROVAL, "EX-4"),
-        Row(S.RUNNING,           Finished,       S.COMPLETED,         "EX-8"),
-        Row(S.RUNNING,           Failed,          S.FAILED,            "EX-10"),
-        Row(S.RUNNING,           CancelAsked,    S.CANCELLED,         "EX-7"),
-        Row(S.RUNNING,           ParentEnded,    S.CANCELLED,         "FL-6"),
-        Row(S.RUNNING,           LeaseReturned,  S.RUNNING,           "EX-15"),
-        Row(S.RUNNING,           WorkerLost,     S.INTERRUPTED,       "EX-11"),
-        Row(S.AWAITING_APPROVAL, Approved,       S.RUNNING,           "EX-5"),
-        Row(S.AWAITING_APPROVAL, Rejected,       S.CANCELLED,         "EX-6"),
-        Row(S.AWAITING_APPROVAL, Claimed,        S.RUNNING,           "FL-7"),
-        Row(S.AWAITING_APPROVAL, LeaseReturned,  S.AWAITING_APPROVAL, "EX-15"),
-        Row(S.AWAITING_APPROVAL, CancelAsked,    S.CANCELLED,         "EX-7"),
-        Row(S.AWAITING_APPROVAL, ParentEnded,    S.CANCELLED,         "FL-6"),
-        Row(S.INTERRUPTED,       Approved,       S.INTERRUPTED,       "FL-10"),
-        Row(S.INTERRUPTED,       Rejected,       S.CANCELLED,         "EX-6"),
-        Row(S.INTERRUPTED,       ChildEnded,     S.INTERRUPTED,       "FL-6"),
-        Row(S.INTERRUPTED,       Resumed,        S.RUNNING,           "EX-12"),
-        Row(S.INTERRUPTED,       GraceOver,      S.FAILED,            "EX-13"),
-        Row(S.INTERRUPTED,       CancelAsked,    S.CANCELLED,         "EX-7"),
-        Row(S.INTERRUPTED,       ParentEnded,    S.CANCELLED,         "FL-6"),
+        Row(S.PENDING,           Claimed,          S.RUNNING,           "EX-2"),
+        Row(S.PENDING,           LeaseReturned,    S.PENDING,           "EX-15"),
+        Row(S.PENDING,           CancelAsked,      S.CANCELLED,         "EX-7"),
+        Row(S.PENDING,           ParentEnded,      S.CANCELLED,         "FL-6"),
+        Row(S.RUNNING,           StepFact,         S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           StepsCancelled,   S.RUNNING,           "FL-4"),
+        Row(S.RUNNING,           Claimed,          S.RUNNING,           "EX-15"),
+        Row(S.RUNNING,           WakeAt,           S.RUNNING,           "FL-5"),
+        Row(S.RUNNING,           Suspended,        S.RUNNING,           "EX-3"),
+        Row(S.RUNNING,           LeaseReturned,    S.RUNNING,           "EX-15"),
+        Row(S.RUNNING,           AwaitingApproval, S.AWAITING_APPROVAL, "EX-4"),
+        Row(S.RUNNING,           WorkerLost,       S.INTERRUPTED,       "EX-11"),
+        Row(S.RUNNING,           Finished,         S.COMPLETED,         "EX-8"),
+        Row(S.RUNNING,           Failed,           S.FAILED,            "EX-10"),
+        Row(S.RUNNING,           Rejected,         S.CANCELLED,         "EX-6"),
+        Row(S.RUNNING,           CancelAsked,      S.CANCELLED,         "EX-7"),
+        Row(S.RUNNING,           ParentEnded,      S.CANCELLED,         "FL-6"),
+        Row(S.AWAITING_APPROVAL, Approved,         S.RUNNING,           "EX-5"),
+        Row(S.AWAITING_APPROVAL, BudgetExtended,   S.RUNNING,           "BU-2"),
+        Row(S.AWAITING_APPROVAL, Claimed,          S.RUNNING,           "FL-7"),
+        Row(S.AWAITING_APPROVAL, LeaseReturned,    S.AWAITING_APPROVAL, "EX-15"),
+        Row(S.AWAITING_APPROVAL, Rejected,         S.CANCELLED,         "EX-6"),
+        Row(S.AWAITING_APPROVAL, CancelAsked,      S.CANCELLED,         "EX-7"),
+        Row(S.AWAITING_APPROVAL, ParentEnded,      S.CANCELLED,         "FL-6"),
+        Row(S.INTERRUPTED,       Approved,         S.INTERRUPTED,       "FL-10"),
+        Row(S.INTERRUPTED,       BudgetExtended,   S.INTERRUPTED,       "FL-10"),
+        Row(S.INTERRUPTED,       ChildEnded,       S.INTERRUPTED,       "FL-6"),
+        Row(S.INTERRUPTED,       Resumed,          S.RUNNING,           "EX-12"),
+        Row(S.INTERRUPTED,       GraceOver,        S.FAILED,            "EX-13"),
+        Row(S.INTERRUPTED,       Rejected,         S.CANCELLED,         "EX-6"),
+        Row(S.INTERRUPTED,       CancelAsked,      S.CANCELLED,         "EX-7"),
+        Row(S.INTERRUPTED,       ParentEnded,      S.CANCELLED,         "FL-6"),
     ),
 )
 # fmt: on

@@ -7,22 +7,23 @@ from typing import Any
 
 from attrs import frozen
 
-from wfcore.machine import Machine
+from wfcore.machine import Machine, Row
 from wfcore.rules.approval.machine import APPROVAL
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.step_machine import STEP
 
-WATCHED: tuple[Machine[Any], ...] = (EXECUTION, APPROVAL)
+WATCHED: tuple[Machine[Any], ...] = (EXECUTION, STEP, APPROVAL)
 
 
-class _Noted(dict[tuple[Any, type], Any]):
-    """A machine's targets by state and fact, counting each look-up that finds one."""
+class _Noted(dict[tuple[Any, type], Row[Any]]):
+    """A machine's rows by state and fact, counting each look-up that finds one."""
 
-    def __init__(self, targets: Mapping[tuple[Any, type], Any]) -> None:
-        super().__init__(targets)
+    def __init__(self, rows: Mapping[tuple[Any, type], Row[Any]]) -> None:
+        super().__init__(rows)
         self.walked: Counter[tuple[Any, type]] = Counter()
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """The target, noted."""
+        """The row, noted."""
         if key in self:
             self.walked[key] += 1
         return super().get(key, default)
@@ -46,22 +47,23 @@ class Coverage:
 @contextmanager
 def noted() -> Iterator[list[_Noted]]:
     """While it lasts, the machines count their rows. For `coverage_of`."""
-    kept = [machine._targets for machine in WATCHED]
-    counting = [_Noted(targets) for targets in kept]
+    kept = [machine._by_pair for machine in WATCHED]
+    counting = [_Noted(rows) for rows in kept]
     try:
-        for machine, targets in zip(WATCHED, counting, strict=True):
-            object.__setattr__(machine, "_targets", targets)
+        for machine, rows in zip(WATCHED, counting, strict=True):
+            object.__setattr__(machine, "_by_pair", rows)
         yield counting
     finally:
         for machine, old in zip(WATCHED, kept, strict=True):
-            object.__setattr__(machine, "_targets", old)
+            object.__setattr__(machine, "_by_pair", old)
 
 
 def coverage_of(counting: list[_Noted]) -> Coverage:
     """What was counted so far."""
-    rows: dict[str, int] = {}
-    for machine, targets in zip(WATCHED, counting, strict=True):
-        for row in machine.rows:
-            name = f"{machine.name}: {row.state} {row.fact.__name__}"
-            rows[name] = targets.walked[row.state, row.fact]
-    return Coverage(rows)
+    return Coverage(
+        {
+            f"{machine.name}: {row}": noted.walked[row.state, row.fact]
+            for machine, noted in zip(WATCHED, counting, strict=True)
+            for row in machine.rows
+        }
+    )

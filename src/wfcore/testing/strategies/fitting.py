@@ -87,13 +87,13 @@ def _claimed(look: Look) -> Facts | None:
     return FACTS[facts.Claimed] if claimable(look.run) or taken else None
 
 
-def _child_ended(look: Look) -> Facts | None:
+def _child_ended(look: Look, fact: type, more: st.SearchStrategy[object]) -> Facts | None:
     if not look.children:
         return None
     results = look.run.step_results
     pairs = [(name, results[name].open_child or "") for name in look.children]
-    ends = st.tuples(st.sampled_from(pairs), _OUTPUTS, st.none() | _TEXTS)
-    return ends.map(lambda drawn: facts.ChildEnded(*drawn[0], *drawn[1:]))
+    ends = st.tuples(st.sampled_from(pairs), more)
+    return ends.map(lambda drawn: fact(*drawn[0], drawn[1]))
 
 
 def _stopped(look: Look) -> Facts | None:
@@ -129,9 +129,11 @@ def _asked(
 _Fits = Callable[[Look], Facts | None]
 _ANYHOW: Mapping[type, _Fits] = {
     facts.Claimed: _claimed,
-    facts.Approved: lambda look: _asked(look, facts.Approved, _OUTPUTS, st.booleans()),
+    facts.Approved: lambda look: _asked(look, facts.Approved, _OUTPUTS),
+    facts.BudgetExtended: lambda look: _asked(look, facts.BudgetExtended),
     facts.Rejected: lambda look: _asked(look, facts.Rejected, st.booleans()),
-    facts.ChildEnded: _child_ended,
+    facts.ChildCompleted: lambda look: _child_ended(look, facts.ChildCompleted, _OUTPUTS),
+    facts.ChildFailed: lambda look: _child_ended(look, facts.ChildFailed, _TEXTS),
     facts.WorkerLost: lambda look: FACTS[facts.WorkerLost] if look.flying else None,
     facts.CancelAsked: lambda look: FACTS[facts.CancelAsked],
     facts.ParentEnded: lambda look: FACTS[facts.ParentEnded],

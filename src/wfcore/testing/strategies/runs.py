@@ -102,9 +102,10 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     ),
     facts.DelayBegun: st.builds(facts.DelayBegun, st.just("new"), instants(NOW)),
     facts.ChildStarted: st.builds(facts.ChildStarted, st.just("new"), st.just("exec_3")),
-    facts.ChildEnded: st.builds(
-        facts.ChildEnded, st.just(SUB), st.just("exec_2"), json_values(), st.none() | texts()
+    facts.ChildCompleted: st.builds(
+        facts.ChildCompleted, st.just(SUB), st.just("exec_2"), json_values()
     ),
+    facts.ChildFailed: st.builds(facts.ChildFailed, st.just(SUB), st.just("exec_2"), texts()),
     facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new"), st.integers(1, 3)),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
     facts.UsageRecorded: st.builds(facts.UsageRecorded, st.just(WORK), usages()),
@@ -131,9 +132,8 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
     facts.AwaitingApproval: st.builds(
         facts.AwaitingApproval, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
     ),
-    facts.Approved: st.builds(
-        facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values(), st.booleans()
-    ),
+    facts.Approved: st.builds(facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values()),
+    facts.BudgetExtended: st.builds(facts.BudgetExtended, st.just(REVIEW), st.just("appr_1")),
     facts.Rejected: st.builds(facts.Rejected, st.just(REVIEW), st.just("appr_1"), st.booleans()),
     facts.Finished: st.builds(facts.Finished, json_values()),
     facts.CancelAsked: st.builds(facts.CancelAsked),

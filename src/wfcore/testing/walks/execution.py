@@ -1,8 +1,8 @@
 """
-Walks over our execution machine: facts as they can happen to an execution, whatever its steps.
+Walks over our execution and step machines: facts as they can happen to a record.
 
 The fold is `rules.execution.fold.advance`. Which step may start next is the planner's business and
-not this walk's: here everything happens that the record itself allows. Inherit to hold more.
+not these walks': here everything happens that the record itself allows. Inherit to hold more.
 """
 
 from collections.abc import Mapping
@@ -25,17 +25,20 @@ from wfcore.model.execution import (
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.step_machine import STEP, StepState, state_of
 from wfcore.testing import builders
 from wfcore.testing.strategies.fitting import OVER, claimable, fitting
-from wfcore.testing.strategies.runs import FACTS
+from wfcore.testing.strategies.runs import FACTS, WORK
 from wfcore.testing.walks.walking import Facts, TimedWalk
 
 _ASKS = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_9")
 _STARTED = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_9")
 WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.Approved: {"beside": _ASKS},
+    facts.BudgetExtended: {"beside": _ASKS},
     facts.Rejected: {"beside": _ASKS},
-    facts.ChildEnded: {"beside": _STARTED},
+    facts.ChildCompleted: {"beside": _STARTED},
+    facts.ChildFailed: {"beside": _STARTED},
 }
 """What waited beside the step of which the worker died, for the facts that answer it."""
 OFTEN = {
@@ -56,9 +59,9 @@ class ExecutionWalk(TimedWalk):
     An execution from its acceptance on.
 
     Beyond the table it holds: events are numbered without gaps and tell every change of
-    status, the terminal one last (EX-20); what has ended never changes (EX-3); the end leaves
-    nothing open, no worker, nothing due (EX-9), withdraws approvals, stops steps, and cancels
-    children (FL-6).
+    status, the terminal one last (EX-20); every step goes where `STEP` says, and what has ended
+    never changes (EX-3); the end leaves nothing open, no worker, nothing due (EX-9), withdraws
+    approvals, stops steps, and cancels children (FL-6).
     """
 
     machine = EXECUTION
@@ -107,6 +110,9 @@ class ExecutionWalk(TimedWalk):
         else:
             assert [kind for kind in told if kind.startswith("execution.")] == [status_told]
             assert told[-1] is status_told, "a change of status is told last"
+        for name in {*before.step_results, *after.step_results}:
+            reached = state_of(after.step_results.get(name))
+            assert reached is step_target(before, name, fact), f"{fact!r} led {name} to {reached}"
         for name, result in before.step_results.items():
             if result.status in OVER:
                 assert after.step_results[name] == result, f"{name} had ended, and changed"
@@ -136,3 +142,102 @@ class ExecutionWalk(TimedWalk):
         children = tuple(one.open_child for one in before.step_results.values() if one.open_child)
         if children:
             assert CancelChildren(children) in self.outcome.effects, "a child goes on alone"
+
+
+def step_target(run: Execution, name: str, fact: Any) -> StepState:
+    """Where a fact about *run* leads its step of that name: where `STEP` says, or nowhere."""
+    state = state_of(run.step_results.get(name))
+    kind = _what_reaches(run, name, fact)
+    row = None if kind is None else STEP.row(state, kind)
+    return state if row is None else row.target
+
+
+def _what_reaches(run: Execution, name: str, fact: Any) -> type | None:
+    """The fact that it is for the step of that name; None: it does not concern it."""
+    result = run.step_results.get(name)
+    match fact:
+        case facts.Rejected() | facts.BudgetExtended():
+            if result is not None and result.approval_id == fact.approval_id:
+                return type(fact)
+            return facts.ExecutionAborted if isinstance(fact, facts.Rejected) else None
+        case facts.Failed(step_name=named) if named == name:
+            return facts.StepFailed
+        case facts.StepsCancelled(step_names=names):
+            return facts.StepsCancelled if name in names else None
+        case facts.StepFact():
+            return type(fact) if name == fact.step_name else None
+    return type(fact)
+
+
+_KEYS = {"step_name": WORK, "step_names": (WORK,), "child_id": "exec_2", "approval_id": "appr_1"}
+
+
+def _about_work(fact: Any) -> Any:
+    """The same fact about the step, the child and the approval of a `StepWalk`."""
+    if isinstance(fact, facts.Failed):
+        return evolve(fact, step_name=None)
+    return evolve(fact, **{name: key for name, key in _KEYS.items() if hasattr(fact, name)})
+
+
+STEP_FACTS: Mapping[type, Facts] = {
+    kind: made.map(_about_work)
+    for kind, made in FACTS.items()
+    if any(issubclass(kind, fact) for fact in STEP.facts)
+}
+"""Of each type of fact that `STEP` knows, those that are about that step."""
+
+
+class StepWalk(TimedWalk):
+    """
+    One step of a running execution, from before its start on; the record is the execution.
+
+    Facts about the execution are part of it as far as they end the step, or interrupt it. A second
+    step asks people all the time, so a rejection may be about the one or the other.
+    """
+
+    machine = STEP
+    first = st.builds(
+        builders.execution,
+        status=st.just(ExecutionStatus.RUNNING),
+        worker=st.just("worker_1"),
+        step_results=st.just({"beside": _ASKS}),
+    )
+    facts = STEP_FACTS
+    weights = OFTEN
+
+    def state(self, record: Execution) -> StepState:
+        return state_of(record.step_results.get(WORK))
+
+    def fold(self, record: Execution, fact: Any) -> Execution:
+        return advance(record, fact, self.now).record
+
+    def fitting(self, fact: type) -> Facts | None:
+        if not EXECUTION.allows(self.record.status, fact):
+            return None
+        if fact is facts.Rejected and self.state(self.record) is not StepState.AWAITING_APPROVAL:
+            return st.just(facts.Rejected("beside", "appr_9"))
+        return self.facts[fact]
+
+    def strangers(self) -> list[type]:
+        """Facts about the execution reach a step that has no row for them, and leave it alone."""
+        refused = (facts.StepFact, facts.StepsCancelled)
+        return [fact for fact in super().strangers() if issubclass(fact, refused)]
+
+    def prepare(self, fact: type) -> None:
+        if fact is facts.GraceOver:
+            self.record = evolve(self.record, status=ExecutionStatus.INTERRUPTED, worker=None)
+        elif self.record.status is ExecutionStatus.INTERRUPTED:
+            self.resumed()
+
+    @precondition(lambda self: self.record.status is ExecutionStatus.INTERRUPTED)
+    @rule()
+    def resumed(self) -> None:
+        """The service takes the execution up again, and a worker claims it."""
+        run = self.fold(self.record, facts.Resumed())
+        self.record = self.fold(evolve(run, worker="worker_1"), facts.Claimed())
+
+    @precondition(lambda self: self.record.status is ExecutionStatus.RUNNING)
+    @rule()
+    def worker_lost(self) -> None:
+        """The worker dies with another step in flight."""
+        self.record = evolve(self.record, status=ExecutionStatus.INTERRUPTED, worker=None)

@@ -39,7 +39,7 @@ NAMED = ("machine", "first", "facts")
 class MachineWalk(RuleBasedStateMachine):
     """
     Subclasses name `machine`, `first` (a strategy for the first record), `facts` (for each
-    type of fact a strategy) and `fold`.
+    type of fact a strategy; of a base class that a row names, for its subclasses) and `fold`.
 
     It holds of every step: the fold lands where the table says, gives the same for the same
     arguments, and leaves what it was given as it was; a fact without a row is refused.
@@ -72,7 +72,11 @@ class MachineWalk(RuleBasedStateMachine):
         super().__init_subclass__(**kwargs)
         if not all(hasattr(cls, name) for name in NAMED):
             return
-        missing = [fact.__name__ for fact in cls.machine.facts if fact not in cls.facts]
+        missing = [
+            fact.__name__
+            for fact in cls.machine.facts
+            if not any(issubclass(kind, fact) for kind in cls.facts)
+        ]
         if missing:
             raise TypeError(f"{cls.__name__}.facts lacks: {', '.join(missing)}")
         cls.begin = _beginning(cls)
@@ -118,8 +122,7 @@ class MachineWalk(RuleBasedStateMachine):
         return self.machine.target(self.state(self.record), fact) in self.machine.final
 
     def _only_ends(self) -> bool:
-        facts = self.machine.facts
-        return all(self._ends(fact) for fact in facts if self.possible(fact))
+        return all(self._ends(fact) for fact in self.facts if self.possible(fact))
 
     def follow(self, fact: Any) -> None:
         """Fold a legal fact into the record and check what came out."""
@@ -152,7 +155,7 @@ class MachineWalk(RuleBasedStateMachine):
 
     def next_facts(self) -> Facts:
         """What may happen now, each type of fact as often as its weight says."""
-        welcome = [fact for fact in self.machine.facts if self.welcome(fact)]
+        welcome = [fact for fact in self.facts if self.welcome(fact)]
         fitting = [self.fitting(fact) for fact in welcome for _ in range(self.weights.get(fact, 1))]
         return st.sampled_from([one for one in fitting if one is not None]).flatmap(_same)
 
@@ -176,7 +179,7 @@ class MachineWalk(RuleBasedStateMachine):
 
     def goes_on(self) -> bool:
         """Whether anything may happen to the record."""
-        return hasattr(self, "record") and any(map(self.welcome, self.machine.facts))
+        return hasattr(self, "record") and any(map(self.welcome, self.facts))
 
     @precondition(lambda self: hasattr(self, "record") and bool(self.strangers()))
     @rule(facts=st.runner().flatmap(lambda walk: walk.some_strangers()))

@@ -19,7 +19,7 @@ from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, step
 from wfcore.rules.approval.quorum import require_other_eyes, require_seen
 from wfcore.rules.auth.access import is_approver, sees_approval
 from wfcore.rules.execution.fold import advance, announce
-from wfcore.rules.execution.machine import Approved, Rejected
+from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_all_due, expire_if_due
 from wfcore.usecases.audit.auditing import (
@@ -236,8 +236,9 @@ def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]
     return announce(run, [(EventKind.APPROVAL_ASSENTED, about)], now)
 
 
-def _fact(decided: Approval) -> Approved | Rejected:
-    if decided.status is ApprovalStatus.APPROVED:
-        extends = decided.purpose is Purpose.BUDGET
-        return Approved(decided.step_name, decided.id, step_output(decided), extends)
-    return Rejected(decided.step_name, decided.id)
+def _fact(decided: Approval) -> Approved | BudgetExtended | Rejected:
+    if decided.status is not ApprovalStatus.APPROVED:
+        return Rejected(decided.step_name, decided.id)
+    if decided.purpose is Purpose.BUDGET:
+        return BudgetExtended(decided.step_name, decided.id)
+    return Approved(decided.step_name, decided.id, step_output(decided))

@@ -17,7 +17,7 @@ from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import require_permission
 from wfcore.rules.execution.children import given_up, require_finite, told_secrets, waits_for
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.machine import ChildEnded
+from wfcore.rules.execution.machine import ChildFailed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.start import Start
 from wfcore.time import EpochMs
@@ -44,12 +44,12 @@ async def start_children(
     return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
 
 
-async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildEnded]:
+async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildFailed]:
     """
     For each step of *run* whose time is up while its child, or one further down, is interrupted:
     for it that child has ended. Whoever tells so cancels it. EX-26.
     """
-    late: list[ChildEnded] = []
+    late: list[ChildFailed] = []
     for result in run.step_results.values():
         if result.open_child and result.until is not None and result.until <= now:
             child = await unit.get(Execution, result.open_child)
@@ -80,7 +80,7 @@ async def _child_or_refusal(
     try:
         return await _child(unit, render, parent, asked, now)
     except (Conflict, Forbidden, InvalidInput) as refusal:
-        ended = ChildEnded(asked.step_name, asked.child_id, error=str(refusal))
+        ended = ChildFailed(asked.step_name, asked.child_id, str(refusal))
         return advance(parent, ended, now)
 
 
