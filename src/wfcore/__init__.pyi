@@ -8,6 +8,7 @@ from the module that is named here, when it is asked for. Decision 52.
 
 from wfcore.effects import Outcome as Outcome
 from wfcore.errors import WfError as WfError
+from wfcore.machine import InvalidMachine as InvalidMachine
 from wfcore.machine import Machine as Machine
 from wfcore.machine import Row as Row
 from wfcore.model.access import Account as Account
@@ -120,6 +121,7 @@ from wfcore.rules.execution.machine import EXECUTION as EXECUTION
 from wfcore.rules.execution.proceed import proceed as proceed
 from wfcore.rules.execution.start import Start as Start
 from wfcore.rules.execution.start import accept as accept
+from wfcore.rules.execution.step_machine import STEP as STEP
 from wfcore.rules.explain.explanation import Around as Around
 from wfcore.rules.explain.explanation import explain as explain
 from wfcore.rules.variables import bind as bind

@@ -13,10 +13,11 @@ from wfcore.machine import Machine, Row
 from wfcore.model.json import JsonObject
 from wfcore.rules.approval.machine import APPROVAL
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.step_machine import STEP
 from wfcore.rules.webhooks.webhook import WEBHOOK
 
 MACHINES: Mapping[str, Machine[Any]] = {
-    machine.name: machine for machine in (EXECUTION, APPROVAL, WEBHOOK)
+    machine.name: machine for machine in (EXECUTION, STEP, APPROVAL, WEBHOOK)
 }
 """Every machine by its name."""
 

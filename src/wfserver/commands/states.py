@@ -22,7 +22,7 @@ _TEXTS = {"text": as_text, "mermaid": as_mermaid}
 )
 @pass_session
 def states_command(session: Session, machine: str, form: str) -> None:
-    """The states of MACHINE (execution, approval, webhook) and what leads from one to another."""
+    """The states of MACHINE (execution, step, approval, webhook), and what leads to which."""
     table = MACHINES[machine]
     if session.json or form == "json":
         put_json(as_json(table))

@@ -46,7 +46,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class StepFact:
-    """Something happened to the step of that key. What becomes of the step: `STEP`."""
+    """Something happened to one of its steps; the table of steps says what becomes of that."""
 
     step_name: str
 
@@ -208,7 +208,7 @@ class StepsCancelled:
 
 @frozen
 class ExecutionAborted:
-    """The execution ends before all of its steps have; the open ones end with it."""
+    """The execution ends before all of its steps have; what is open ends with it."""
 
 
 @frozen
