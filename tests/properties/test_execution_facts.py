@@ -67,7 +67,7 @@ def of(status: S = S.RUNNING, **fields: Any) -> Execution:
     return builders.execution(**{"step_results": RESULTS, **ready, **told, **fields})
 
 
-def over(
+def ended(
     name: str, error: str | None, status: StepStatus = StepStatus.CANCELLED, **more: Any
 ) -> dict[str, StepResult]:
     """The step's result when it has ended."""
@@ -76,10 +76,10 @@ def over(
     return {name: ended}
 
 
-def all_over(error: str, *but: str) -> dict[str, StepResult]:
+def all_ended(error: str, *but: str) -> dict[str, StepResult]:
     """Every step that has not ended CANCELLED, except *but*."""
-    ended = [over(name, error) for name in LIVE if name not in but]
-    return {**RESULTS, **{name: one for each in ended for name, one in each.items()}}
+    all_of_them = [ended(name, error) for name in LIVE if name not in but]
+    return {**RESULTS, **{name: one for each in all_of_them for name, one in each.items()}}
 
 
 WITHDRAWN = tuple(
@@ -101,12 +101,12 @@ BROKEN = "Step 'work' failed: no luck"
 
 @frozen
 class Case:
-    """*fact* makes *changes* to *before*, tells *said*, and *effects* follow."""
+    """*fact* makes *changes* to *before*, tells *events*, and *effects* follow."""
 
     fact: Any
     before: Execution
     changes: dict[str, Any]
-    said: tuple[tuple[EventKind, dict[str, Any]], ...] = ()
+    events: tuple[tuple[EventKind, dict[str, Any]], ...] = ()
     effects: tuple[Effect, ...] = ()
 
 
@@ -145,7 +145,7 @@ CASES = {
             **ENDED,
             "status": S.CANCELLED,
             "status_reason": StatusReason(ReasonCode.CANCEL_REQUESTED),
-            "step_results": all_over("Cancelled"),
+            "step_results": all_ended("Cancelled"),
         },
         (*WITHDRAWN, (K.EXECUTION_CANCELLED, {"reason": "CANCEL_REQUESTED"})),
         END,
@@ -157,7 +157,7 @@ CASES = {
             **ENDED,
             "status": S.CANCELLED,
             "status_reason": StatusReason(ReasonCode.PARENT_CANCELLED),
-            "step_results": all_over("The execution that started this one has ended"),
+            "step_results": all_ended("The execution that started this one has ended"),
         },
         (*WITHDRAWN, (K.EXECUTION_CANCELLED, {"reason": "PARENT_CANCELLED"})),
         END[:-2],
@@ -171,8 +171,8 @@ CASES = {
             "error": BROKEN,
             "status_reason": StatusReason(ReasonCode.TIMEOUT, "work"),
             "step_results": {
-                **all_over("Another step failed"),
-                **over("work", "no luck", StepStatus.FAILED, reason=ReasonCode.TIMEOUT, steps=0),
+                **all_ended("Another step failed"),
+                **ended("work", "no luck", StepStatus.FAILED, reason=ReasonCode.TIMEOUT, steps=0),
             },
         },
         (
@@ -190,7 +190,7 @@ CASES = {
             "status": S.FAILED,
             "error": "Step 'forgiven' failed: no",
             "status_reason": StatusReason(ReasonCode.STEP_FAILED, "forgiven"),
-            "step_results": all_over("Another step failed"),
+            "step_results": all_ended("Another step failed"),
         },
         (
             *WITHDRAWN,
@@ -261,7 +261,7 @@ CASES = {
             "status_reason": StatusReason(ReasonCode.INTERRUPTED, "work"),
             "step_results": {
                 **RESULTS,
-                **over("work", "The worker stopped", StepStatus.INTERRUPTED),
+                **ended("work", "The worker stopped", StepStatus.INTERRUPTED),
             },
         },
         ((K.EXECUTION_INTERRUPTED, {"reason": "INTERRUPTED", "step": "work"}),),
@@ -293,7 +293,7 @@ CASES = {
             **ENDED,
             "status": S.FAILED,
             "error": "Execution interrupted",
-            "step_results": all_over("Execution interrupted", "lost"),
+            "step_results": all_ended("Execution interrupted", "lost"),
         },
         (*WITHDRAWN, (K.EXECUTION_FAILED, {"error": "Execution interrupted"})),
         END,
@@ -306,8 +306,8 @@ CASES = {
             "status": S.CANCELLED,
             "status_reason": StatusReason(ReasonCode.APPROVAL_REJECTED, "asks", "appr_1"),
             "step_results": {
-                **all_over("An approval was rejected"),
-                **over("asks", "Rejected", StepStatus.REJECTED),
+                **all_ended("An approval was rejected"),
+                **ended("asks", "Rejected", StepStatus.REJECTED),
             },
         },
         (
@@ -327,7 +327,7 @@ CASES = {
             **ENDED,
             "status": S.CANCELLED,
             "status_reason": StatusReason(ReasonCode.APPROVAL_TIMEOUT, "asks", "appr_1"),
-            "step_results": over("asks", "Nobody decided in time", StepStatus.REJECTED),
+            "step_results": ended("asks", "Nobody decided in time", StepStatus.REJECTED),
         },
         (
             (K.APPROVAL_REJECTED, {"step": "asks", "approvalId": "appr_1"}),
@@ -345,7 +345,7 @@ CASES = {
 def test_a_fact_changes_this_and_nothing_else(name: str) -> None:
     """EX-3, EX-20: the record, the events in their order and what follows are exactly these."""
     case = CASES[name]
-    events = tuple(Event("exec_1", 8 + n, THEN, *said) for n, said in enumerate(case.said))
+    events = tuple(Event("exec_1", 8 + n, THEN, *one) for n, one in enumerate(case.events))
     record = evolve(case.before, events=7 + len(events), **case.changes)
     assert advance(case.before, case.fact, THEN) == Outcome(record, events, case.effects)
 
@@ -353,6 +353,6 @@ def test_a_fact_changes_this_and_nothing_else(name: str) -> None:
 def test_what_is_told_beside_the_facts_is_numbered_with_them() -> None:
     """EX-20: output lines and artifacts move nothing but the number of the last event."""
     run = of()
-    said = ((K.STEP_LOG, {"line": "a"}), (K.ARTIFACT_CREATED, {"id": "art_1"}))
-    events = (Event("exec_1", 8, THEN, *said[0]), Event("exec_1", 9, THEN, *said[1]))
-    assert announce(run, said, THEN) == Outcome(evolve(run, events=9), events)
+    new = ((K.STEP_LOG, {"line": "a"}), (K.ARTIFACT_CREATED, {"id": "art_1"}))
+    events = (Event("exec_1", 8, THEN, *new[0]), Event("exec_1", 9, THEN, *new[1]))
+    assert announce(run, new, THEN) == Outcome(evolve(run, events=9), events)

@@ -38,12 +38,12 @@ K = EventKind
 
 @frozen
 class Case:
-    """*fact* makes *after* of *before*; *said* and *effects* with it, and *changes* beside it."""
+    """*fact* makes *after* of *before*; *events* and *effects* with it, and *changes* beside it."""
 
     fact: Any
     before: StepResult | None
     after: StepResult
-    said: tuple[tuple[EventKind, dict[str, Any]], ...] = ()
+    events: tuple[tuple[EventKind, dict[str, Any]], ...] = ()
     effects: tuple[Effect, ...] = ()
     changes: Mapping[str, Any] = field(factory=dict)
 
@@ -52,11 +52,11 @@ def started(attempt: int = 1, **more: object):
     return (K.STEP_STARTED, {"step": "work", "attempt": attempt, **more})
 
 
-def told(kind: EventKind, **more: object):
+def event(kind: EventKind, **more: object):
     return (kind, {"step": "work", **more})
 
 
-def over(before: StepResult, status: StepStatus, error: str | None = None, **more) -> StepResult:
+def ended(before: StepResult, status: StepStatus, error: str | None = None, **more) -> StepResult:
     """*before* as it is when it has ended."""
     nothing = {"retry_at": None, "awaits": None, "until": None}
     return evolve(before, status=status, completed_at=THEN, error=error, **nothing, **more)
@@ -113,16 +113,16 @@ CASES = {
     "a child that ended well": Case(
         facts.ChildCompleted("work", "exec_2", {"rows": 1}, SPENT),
         CHILD,
-        over(CHILD, StepStatus.COMPLETED, output={"rows": 1}, usage=SUM),
-        (told(K.STEP_COMPLETED, duration=5_000),),
+        ended(CHILD, StepStatus.COMPLETED, output={"rows": 1}, usage=SUM),
+        (event(K.STEP_COMPLETED, duration=5_000),),
         LOOK,
         DUE,
     ),
     "a child that asked no model": Case(
         facts.ChildCompleted("work", "exec_2", 1),
         CHILD,
-        over(CHILD, StepStatus.COMPLETED, output=1),
-        (told(K.STEP_COMPLETED, duration=5_000),),
+        ended(CHILD, StepStatus.COMPLETED, output=1),
+        (event(K.STEP_COMPLETED, duration=5_000),),
         LOOK,
         DUE,
     ),
@@ -138,13 +138,13 @@ CASES = {
         facts.StepSkipped("work", 4),
         None,
         StepResult(StepStatus.SKIPPED, THEN, THEN, attempts=0, steps=4),
-        (told(K.STEP_SKIPPED),),
+        (event(K.STEP_SKIPPED),),
     ),
     "a good end": Case(
         facts.StepDone("work", {"rows": 1}, 3),
         evolve(FULL, error="an earlier one"),
-        over(FULL, StepStatus.COMPLETED, output={"rows": 1}, items=None, steps=3),
-        (told(K.STEP_COMPLETED, duration=5_000),),
+        ended(FULL, StepStatus.COMPLETED, output={"rows": 1}, items=None, steps=3),
+        (event(K.STEP_COMPLETED, duration=5_000),),
     ),
     "a first consumption": Case(
         facts.UsageRecorded("work", SPENT),
@@ -161,13 +161,13 @@ CASES = {
         facts.StepRetrying("work", "no luck", SOON),
         RUNNING,
         evolve(RUNNING, error="no luck", retry_at=SOON),
-        (told(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
+        (event(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
     ),
     "an attempt that could not begin": Case(
         facts.StepPostponed("work", "no room", SOON),
         evolve(RUNNING, postponed=3),
         evolve(RUNNING, attempts=1, error="no room", retry_at=SOON, postponed=4),
-        (told(K.STEP_POSTPONED, attempt=2, reason="no room", retryAt=SOON),),
+        (event(K.STEP_POSTPONED, attempt=2, reason="no room", retryAt=SOON),),
     ),
     "a first attempt that could not begin": Case(
         facts.StepPostponed("work", "no room", SOON),
@@ -175,7 +175,7 @@ CASES = {
         builders.step_result(
             StepStatus.RUNNING, attempts=0, error="no room", retry_at=SOON, postponed=1
         ),
-        (told(K.STEP_POSTPONED, attempt=1, reason="no room", retryAt=SOON),),
+        (event(K.STEP_POSTPONED, attempt=1, reason="no room", retryAt=SOON),),
     ),
     "an attempt that was postponed": Case(
         facts.StepBegun("work"),
@@ -187,26 +187,26 @@ CASES = {
         facts.StepRetrying("work", "no luck", SOON),
         evolve(RUNNING, postponed=4),
         evolve(RUNNING, error="no luck", retry_at=SOON),
-        (told(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
+        (event(K.STEP_RETRYING, error="no luck", retryAt=SOON),),
     ),
     "a child that took too long": Case(
         facts.StepRetrying("work", "too long", SOON),
         CHILD,
         evolve(CHILD, error="too long", retry_at=SOON, awaits=None, until=None),
-        (told(K.STEP_RETRYING, error="too long", retryAt=SOON),),
+        (event(K.STEP_RETRYING, error="too long", retryAt=SOON),),
         (CancelChildren(("exec_2",)),),
     ),
     "a final failure": Case(
         facts.StepFailed("work", "no luck"),
         evolve(FULL, retry_at=SOON),
-        over(FULL, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
-        (told(K.STEP_FAILED, error="no luck"),),
+        ended(FULL, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
+        (event(K.STEP_FAILED, error="no luck"),),
     ),
     "a final failure of a child in time": Case(
         facts.StepFailed("work", "too long", True, 3),
         CHILD,
-        over(CHILD, StepStatus.FAILED, "too long", reason=ReasonCode.TIMEOUT, steps=3),
-        (told(K.STEP_FAILED, error="too long"),),
+        ended(CHILD, StepStatus.FAILED, "too long", reason=ReasonCode.TIMEOUT, steps=3),
+        (event(K.STEP_FAILED, error="too long"),),
         (CancelChildren(("exec_2",)),),
     ),
     "a failure before it began": Case(
@@ -221,25 +221,25 @@ CASES = {
             reason=ReasonCode.STEP_FAILED,
             steps=0,
         ),
-        (told(K.STEP_FAILED, error="when: boom"),),
+        (event(K.STEP_FAILED, error="when: boom"),),
     ),
     "a failure of what was interrupted": Case(
         facts.StepFailed("work", "no luck"),
         LOST,
-        over(LOST, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
-        (told(K.STEP_FAILED, error="no luck"),),
+        ended(LOST, StepStatus.FAILED, "no luck", reason=ReasonCode.STEP_FAILED),
+        (event(K.STEP_FAILED, error="no luck"),),
     ),
     "a stopped question": Case(
         facts.StepsCancelled(("work",), "Step 'x' failed"),
         ASKS,
-        over(ASKS, StepStatus.CANCELLED, "Step 'x' failed"),
-        (told(K.APPROVAL_CANCELLED, approvalId="appr_1"),),
+        ended(ASKS, StepStatus.CANCELLED, "Step 'x' failed"),
+        (event(K.APPROVAL_CANCELLED, approvalId="appr_1"),),
         (WithdrawApprovals("exec_1", ("appr_1",)),),
     ),
     "a stopped child": Case(
         facts.StepsCancelled(("work",), "Step 'x' failed"),
         CHILD,
-        over(CHILD, StepStatus.CANCELLED, "Step 'x' failed"),
+        ended(CHILD, StepStatus.CANCELLED, "Step 'x' failed"),
         (),
         (CancelChildren(("exec_2",)),),
     ),
@@ -247,33 +247,33 @@ CASES = {
         facts.ApprovalOpened("work", "appr_1"),
         None,
         StepResult(StepStatus.AWAITING_APPROVAL, THEN, approval_id="appr_1"),
-        (started(), told(K.APPROVAL_CREATED, approvalId="appr_1")),
+        (started(), event(K.APPROVAL_CREATED, approvalId="appr_1")),
     ),
     "a budget that is spent before the first attempt": Case(
         facts.BudgetReached("work", "appr_1"),
         None,
         StepResult(StepStatus.AWAITING_APPROVAL, THEN, attempts=0, approval_id="appr_1"),
-        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+        (event(K.APPROVAL_CREATED, approvalId="appr_1"),),
     ),
     "a budget that is spent before the next one": Case(
         facts.BudgetReached("work", "appr_1"),
         AGAIN,
         evolve(AGAIN, status=StepStatus.AWAITING_APPROVAL, retry_at=None, approval_id="appr_1"),
-        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+        (event(K.APPROVAL_CREATED, approvalId="appr_1"),),
     ),
     "a budget that is spent after an interruption": Case(
         facts.BudgetReached("work", "appr_1"),
         LOST,
         evolve(LOST, status=StepStatus.AWAITING_APPROVAL, completed_at=None, approval_id="appr_1"),
-        (told(K.APPROVAL_CREATED, approvalId="appr_1"),),
+        (event(K.APPROVAL_CREATED, approvalId="appr_1"),),
     ),
     "a yes": Case(
         facts.Approved("work", "appr_1", {"rows": 1}),
         ASKS,
-        over(ASKS, StepStatus.COMPLETED, output={"rows": 1}),
+        ended(ASKS, StepStatus.COMPLETED, output={"rows": 1}),
         (
-            told(K.APPROVAL_APPROVED, approvalId="appr_1"),
-            told(K.STEP_COMPLETED, duration=5_000),
+            event(K.APPROVAL_APPROVED, approvalId="appr_1"),
+            event(K.STEP_COMPLETED, duration=5_000),
         ),
         LOOK,
         DUE,
@@ -282,7 +282,7 @@ CASES = {
         facts.BudgetExtended("work", "appr_1"),
         STRANDED,
         evolve(STRANDED, status=StepStatus.RUNNING, error=None, retry_at=THEN, approval_id=None),
-        (told(K.APPROVAL_APPROVED, approvalId="appr_1"),),
+        (event(K.APPROVAL_APPROVED, approvalId="appr_1"),),
         LOOK,
         {**DUE, "granted": Usage(1, 2, "0.5")},
     ),
@@ -302,7 +302,7 @@ def test_a_fact_changes_this_and_nothing_else(name: str) -> None:
     case = CASES[name]
     run = of(case.before)
     results = {"other": OTHER, "work": case.after}
-    events = tuple(Event("exec_1", 8 + n, THEN, *said) for n, said in enumerate(case.said))
+    events = tuple(Event("exec_1", 8 + n, THEN, *one) for n, one in enumerate(case.events))
     record = evolve(run, step_results=results, events=7 + len(events), **case.changes)
     assert advance(run, case.fact, THEN) == Outcome(record, events, case.effects)
 
@@ -325,7 +325,7 @@ def test_what_is_stopped_is_stopped_together() -> None:
     run = of(ASKS, step_results={"a": ASKS, "b": CHILD, "c": RUNNING, "d": ask, "e": DELAY})
     stopped = advance(run, facts.StepsCancelled(("a", "b", "c", "d"), "why"), THEN)
     for name, was in list(run.step_results.items())[:4]:
-        assert stopped.record.step_results[name] == over(was, StepStatus.CANCELLED, "why")
+        assert stopped.record.step_results[name] == ended(was, StepStatus.CANCELLED, "why")
     assert stopped.record.step_results["e"] == DELAY
     withdrawn = WithdrawApprovals("exec_1", ("appr_1", "appr_2"))
     assert stopped.effects == (withdrawn, CancelChildren(("exec_2",)))

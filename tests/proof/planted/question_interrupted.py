@@ -21,7 +21,7 @@ from wfcore.usecases.services import Services
 
 def plant() -> None:
     faults.expect()
-    complete, lost = worker.complete_step, fold._lost
+    complete, lost = worker.complete_step, fold._worker_lost
 
     async def complete_step(services: Services, lease: Lease, *args: Any, **more: Any) -> Any:
         work = await complete(services, lease, *args, **more)
@@ -32,14 +32,14 @@ def plant() -> None:
         return work
 
     def forgetful(run: Execution, fact: machine.WorkerLost, now: EpochMs) -> Change:
-        move = lost(run, fact, now)
+        change = lost(run, fact, now)
         results = {
             key: closed(result, StepStatus.INTERRUPTED, now, "The worker stopped")
             if result.status is StepStatus.AWAITING_APPROVAL
             else result
-            for key, result in move.results.items()
+            for key, result in change.results.items()
         }
-        return evolve(move, changes={**move.changes, "step_results": results})
+        return evolve(change, changes={**change.changes, "step_results": results})
 
     folds: Mapping[type, Any] = fold.FOLDS
     folds[machine.WorkerLost] = forgetful  # type: ignore[index]

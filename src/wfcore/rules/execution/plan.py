@@ -1,10 +1,32 @@
 """
 The planner: what comes next in a definition, given what is known. Contract §2 and §4.
 
-One walk over the tree of steps, from the first one that has not ended. A sequence is walked
-until its first open step, branches and rounds beside one another, and what has ended, was
-skipped, or waits is not entered. It changes nothing: the moves that it returns become facts in
-`rules.execution.proceed`.
+There is no stored position in a workflow, no program counter that a crash could lose and a
+migration would have to convert. The position is computed: the definition says which steps there are
+and in which order, the step results say what has become of each, and one walk over the tree of
+steps finds everything that is possible now. Decision 20.
+
+The walk goes through a sequence until its first open step, through branches and rounds beside one
+another. It passes what has ended and does not look behind what has not. So a step begins only after
+the steps before it (EX-3), and a sequence is nothing but the simplest tree. What the walk finds are
+actions (begin, skip, complete, fail ...), and what the execution waits for if there are none.
+
+Three properties are worth keeping:
+
+- *Pure.* Definition, results, time and a deterministic `render` in; a `Plan` out. A worker that
+  takes over after a crash computes the same plan, and a test needs no engine.
+- *Confluent.* The plan depends on which steps have ended, not on the order in which they did.
+  Whatever the order of branches and decisions, the same ends give the same result. FL-11.
+- *Memoryless.* A walk leaves nothing behind. Whatever must be remembered (the items of a loop, the
+  deadline of a container) is in the step result, written when the step began: a `when` or `items`
+  that is rendered again later could give something else.
+
+A failure runs outwards: it passes every container that it is in, up to one that says
+`continueOnError`, and nothing else inside of that one moves any more (FL-4). That is why the walk
+stops at the first `Failure`, and drops the actions found inside a container that fails.
+
+The planner changes nothing and calls nobody. Its actions become facts in `rules.execution.proceed`,
+and the tables say whether they are possible: a mistake here is refused there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,8 +74,8 @@ class Render(Protocol):
 
 def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
     """
-    The next moves of *run*. Same arguments, same answer; they follow from what has ended, not
-    from the order in which it did. EX-3, DF-8, FL-1 to FL-8, FL-11.
+    The next actions of *run*, or what it waits for. Same arguments, same answer; it depends on what
+    has ended, not on the order in which it did. EX-3, DF-8, FL-1 to FL-8, FL-11.
     """
     walk = _Walk(definition, run, now, render)
     way = walk.sequence(definition.steps, "")
@@ -70,7 +92,7 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
 
 
 def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, ...]:
-    """Without the beginnings of processes for which there is no room; they come later. FL-3."""
+    """Without the processes that no slot is free for; they are planned again later. FL-3."""
     kept: list[Action] = []
     for action in actions:
         starts = isinstance(action, Begin) and needs_worker(action.at.step)
@@ -81,20 +103,20 @@ def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, .
 
 
 class _Way(Enum):
-    """Where a walk through steps has come to."""
+    """Where a walk through some steps has ended."""
 
     ENDED = 1
     OPEN = 2
 
 
 _To: TypeAlias = _Way | Failure
-_Lane: TypeAlias = tuple[tuple[Step, ...], str, bool]
+_Branch: TypeAlias = tuple[tuple[Step, ...], str, bool]
 _PAST = frozenset({StepStatus.COMPLETED, StepStatus.SKIPPED})
 _UNFINISHED = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL, StepStatus.INTERRUPTED})
 
 
 class _Walk:
-    """One walk, and what it has met. Nothing outlives `plan`."""
+    """One walk, and what it has found. Nothing outlives `plan`."""
 
     def __init__(
         self, definition: Definition, run: Execution, now: EpochMs, render: Render
@@ -112,7 +134,7 @@ class _Walk:
         self.question: tuple[str, str] | None = None
 
     def sequence(self, steps: tuple[Step, ...], prefix: str) -> _To:
-        """One after another: nothing is looked at behind the first step that is open."""
+        """One after another; nothing behind the first open step is looked at."""
         for step in steps:
             result = self._results.get(prefix + step.name)
             if result is not None and result.status in _PAST:
@@ -181,7 +203,7 @@ class _Walk:
         return _Way.OPEN
 
     def _container(self, at: Node, result: StepResult) -> _To:
-        """What it holds; where something of that fails for good, nothing else of it moves. FL-4."""
+        """What it contains; if one of that fails for good, the rest of it stands still. FL-4."""
         before = len(self.actions)
         if self._is_over(result):
             way: _To = Failure(at.key, timed_out(at.step), timed_out=True)
@@ -196,23 +218,28 @@ class _Walk:
         return way
 
     def _inside(self, at: Node, result: StepResult) -> _To:
-        """Go on with the lanes that have begun, and begin as many more as may run. FL-3."""
-        branches_of = self._open_lanes(at, result)
-        free = most_at_once(at.step) - sum(begun for *_, begun in branches_of)
-        for steps, prefix, begun in branches_of:
+        """Go on with the branches that have begun, and begin as many more as may run. FL-3."""
+        branches = self._open_branches(at, result)
+        free = most_at_once(at.step) - sum(begun for *_, begun in branches)
+        for steps, prefix, begun in branches:
             free -= not begun
             if begun or free >= 0:
                 way = self.sequence(steps, prefix)
                 if isinstance(way, Failure):
                     return way
-        if branches_of:
+        if branches:
             return _Way.OPEN
         return self._move(Complete(at, self._output(at, result)))
 
-    def _open_lanes(self, at: Node, result: StepResult) -> list[_Lane]:
-        """Those that have not ended, each with whether it has begun; enough of those that not."""
+    def _open_branches(self, at: Node, result: StepResult) -> list[_Branch]:
+        """
+        The branches or rounds that have not ended, and whether each has begun.
+
+        They begin in order, so those behind the last one that may begin now are left out; after a
+        redrive there may be begun ones anywhere.
+        """
         most, waiting = most_at_once(at.step), 0
-        found: list[_Lane] = []
+        found: list[_Branch] = []
         for steps, prefix in branches_of(at, result):
             if self._has_ended(steps, prefix):
                 continue
@@ -220,7 +247,7 @@ class _Walk:
             found.append((steps, prefix, begun))
             waiting += not begun
             if waiting > most and self._run.redrive_of is None:
-                break  # they begin in order: none behind has begun
+                break
         return found
 
     def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:

@@ -1,10 +1,35 @@
 """
-From one fact to the next rest: fold, plan, fold again, until something must be waited for.
+From one fact to the next point of rest: fold, plan, fold again, until something must be waited for.
 
-The one place where planner and machine meet. Pure; ids for new records come as a function
-argument. Everything it decides is stored in one unit, so between a step's end and the next
-step's beginning there is no state that a crash could catch, and what it leaves says what
-must happen next. EX-19.
+The one place where planner and machines meet. The planner says what should happen next and changes
+nothing; the machines say what a fact changes and know no definition. `proceed` turns the actions of
+the one into facts for the other, in a loop:
+
+    fold the facts that came in
+    while the execution is RUNNING:
+        plan
+        all steps have ended?        fold Finished
+        there are actions?           fold the facts of the most urgent kind, and plan again
+        otherwise                    fold WakeAt, Suspended or AwaitingApproval, and stop
+
+It comes to an end because every action that does not start a process brings a step closer to its
+end, and starting a process is always last.
+
+Everything that a call decides is stored in one unit of work. So there is no moment between the end
+of a step and the beginning of the next one in which a crash could catch the execution, and what is
+stored says itself what must happen next: an instant, a lease, or an open approval (EX-19). A worker
+that takes over needs no log of what its predecessor meant to do.
+
+The order of actions is deliberate. What ends a step goes first, since a failure may take with it
+what would have begun; then containers, which reveal further actions; then what waits for something
+other than a process; processes last, all at once. Planning again after each kind costs a walk, and
+saves every special case of the form "unless something failed in the same moment".
+
+A process is begun in two halves. `StepBegun` is on record before the worker may start anything; the
+effect `StartStep` says which attempt to start, and is acted upon only when the unit has been
+committed. A worker that dies in between leaves a begun step behind, never an unrecorded process. Do
+not move an effect before its fact, and do not act on one here: this module is pure, and ids for new
+records come in as a function.
 """
 
 from collections.abc import Callable
@@ -65,7 +90,7 @@ def proceed(
     *first: Fact,
 ) -> Outcome[Execution]:
     """
-    Fold *first*, then everything that can follow from it right now.
+    Fold *first*, then everything that follows from it right now.
 
     Raises `IllegalMove` where *first* is not possible.
     """
@@ -83,7 +108,7 @@ def proceed(
 
 
 class _Progress:
-    """Makes one move after another, and keeps what they said and asked for."""
+    """Applies one fact after another, and collects their events and effects."""
 
     def __init__(
         self,
@@ -109,7 +134,7 @@ class _Progress:
 
     def execute(self, actions: tuple[Action, ...]) -> bool:
         """
-        Make the first of them; whether something else may follow from that now.
+        Execute the most urgent ones; whether to plan again.
 
         What ends goes before what begins, and processes begin last, so that nothing is begun
         beside something that fails in the same moment.
@@ -122,7 +147,7 @@ class _Progress:
         return first != _PROCESS
 
     def _rank(self, action: Action) -> int:
-        """What is made first: ends, then what holds steps, then what waits, then processes."""
+        """How urgent it is: ends, then containers, then what waits, then processes."""
         if not isinstance(action, Begin):
             return 0
         step = action.at.step
@@ -132,7 +157,7 @@ class _Progress:
         return 2 if waits else _PROCESS
 
     def _overrun(self) -> Overrun | None:
-        """Why the next call of a model may not be made. BU-1."""
+        """Why the next call of a model is over the budget. BU-1."""
         return overrun(allowance(self.definition.budget, self.run))
 
     def _execute(self, action: Action) -> None:
@@ -191,7 +216,7 @@ class _Progress:
         self.effects.append(OpenApproval(approval))
 
     def _open_budget_question(self) -> str | None:
-        """The approval that another step opened: the budget is the execution's. BU-4."""
+        """The approval that another step has opened: the budget is the execution's. BU-4."""
         for key, result in self.run.step_results.items():
             waits = result.status is StepStatus.AWAITING_APPROVAL
             if waits and isinstance(self.definition.step(name_of(key)), AiStep):
@@ -234,7 +259,7 @@ class _Progress:
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
     def _fill(self, at: Node, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
-        """Rendering with the names that are known at a place."""
+        """Rendering with the names that are visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
 
@@ -243,7 +268,7 @@ class _Progress:
         self.apply(facts.StepFailed(at.key, error, steps=steps))
 
     def _fail(self, at: Node, cause: Failure) -> None:
-        """The container fails with what it holds; what else runs in it is stopped. FL-4, FL-7."""
+        """The container fails with a step inside; what else runs in it is stopped. FL-4, FL-7."""
         error, steps = cause.error, self._done_with(at)
         failed = {cause.key, *(node.key for node in cause.through)}
         rest = [key for key in unfinished(at, self.run.step_results) if key not in failed]
@@ -255,7 +280,7 @@ class _Progress:
         self.apply(facts.StepFailed(at.key, error, cause.timed_out, steps))
 
     def _fail_with(self, cause: Failure, through: tuple[Node, ...]) -> None:
-        """A step that failed for good, and what it is in, from the inside outwards."""
+        """A step that failed for good and its containers, from the inside outwards."""
         if self.run.step_results[cause.key].status is StepStatus.RUNNING:
             self.apply(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
         error = f"Step '{cause.key}' failed: {cause.error}"
@@ -272,7 +297,7 @@ class _Progress:
         return True
 
     def _done_with(self, at: Node) -> int:
-        """How many steps its end accounts for: itself, and what it holds and has not counted."""
+        """How many steps its end accounts for: itself, and those inside not counted yet."""
         if at.prefix:
             return 1
         results = self.run.step_results
@@ -292,7 +317,7 @@ class _Progress:
         self.apply(facts.Finished(output))
 
     def suspend(self, found: Plan) -> None:
-        """Nothing more can be done now: say what is waited for. EX-4, EX-19."""
+        """Nothing more can be done now: record what the execution waits for. EX-4, EX-19."""
         if self.run.status is not ExecutionStatus.RUNNING:
             return
         look_at = earliest(found.until, found.deadline)
