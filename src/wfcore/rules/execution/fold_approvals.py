@@ -15,7 +15,7 @@ from wfcore.model.evolving import evolve
 from wfcore.model.execution import Execution, StepResult, StepStatus
 from wfcore.model.json import JsonObject
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.fold_steps import Change, NewEvents, closed, completed, due, known
+from wfcore.rules.execution.fold_steps import Change, NewEvents, close_all, completed, due, known
 from wfcore.rules.execution.open_approval import open_questions
 from wfcore.rules.execution.step_machine import STEP, state_of
 from wfcore.rules.execution.usage import total
@@ -28,8 +28,7 @@ Decided: TypeAlias = facts.Approved | facts.BudgetExtended | facts.Rejected
 def reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     """The steps that wait for the approval are REJECTED."""
     why = "Nobody decided in time" if fact.timed_out else "Rejected"
-    waiting = _waiting(run, fact)
-    rejected = {name: closed(one, StepStatus.REJECTED, now, why) for name, one in waiting.items()}
+    rejected = close_all(_waiting(run, fact), type(fact), now, why)
     events = _about(fact, EventKind.APPROVAL_REJECTED)
     return Change({"step_results": {**run.step_results, **rejected}}, events)
 
@@ -85,12 +84,14 @@ def _going_on(
 
 
 def _waiting(run: Execution, fact: Decided) -> Results:
-    """The steps that wait for that very approval. Raises `IllegalMove` if none does."""
+    """The steps that wait for that very approval. Raises `IllegalMove` if there are none."""
     found = {
         name: result
         for name, result in run.step_results.items()
         if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id == fact.approval_id
     }
+    for name in found or (fact.step_name,):
+        known(run, name, fact)
     if not found:
         raise _refusal(run, fact)
     return found
