@@ -146,6 +146,12 @@ CASES = {
         ended(FULL, StepStatus.COMPLETED, output={"rows": 1}, items=None, steps=3),
         (event(K.STEP_COMPLETED, duration=5_000),),
     ),
+    "a good end of an attempt that had been postponed": Case(
+        facts.StepDone("work", 1),
+        evolve(RUNNING, postponed=4),
+        ended(RUNNING, StepStatus.COMPLETED, output=1),
+        (event(K.STEP_COMPLETED, duration=5_000),),
+    ),
     "a first consumption": Case(
         facts.UsageRecorded("work", SPENT),
         evolve(RUNNING, usage=None),
