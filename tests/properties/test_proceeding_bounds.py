@@ -152,7 +152,7 @@ def test_what_a_fact_ended_is_not_planned_for() -> None:
 
 def test_a_fact_that_is_not_possible_is_refused() -> None:
     """EX-3: with all that was to follow."""
-    with pytest.raises(IllegalMove, match="step 'a' is not begun: StepDone is not possible"):
+    with pytest.raises(IllegalMove, match="step 'a' is NOT_STARTED: step done is not possible"):
         follows((A,), of(), (), facts.StepDone("a"))
 
 

@@ -134,6 +134,20 @@ CASES = {
         LOOK,
         DUE,
     ),
+    "a child that a worker's death ended": Case(
+        facts.ChildFailed("work", "exec_2", "it failed", interrupted=True),
+        CHILD,
+        evolve(CHILD, error="it failed", reason=ReasonCode.INTERRUPTED),
+        (),
+        LOOK,
+        DUE,
+    ),
+    "a final failure after such a child": Case(
+        facts.StepFailed("work", "it failed", timed_out=True),
+        evolve(CHILD, error="it failed", reason=ReasonCode.INTERRUPTED),
+        ended(CHILD, StepStatus.FAILED, "it failed", reason=ReasonCode.INTERRUPTED),
+        (event(K.STEP_FAILED, error="it failed"),),
+    ),
     "a skipped step": Case(
         facts.StepSkipped("work", 4),
         None,
