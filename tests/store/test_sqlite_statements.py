@@ -48,7 +48,7 @@ def database(tmp_path: Path) -> Iterator[Connection]:
         for number in range(MANY):
             owner = "acc_2" if number < 3 else "acc_1"
             run = make.execution(f"e{number}", owner_id=owner, due_at=EpochMs(NOW - number))
-            rows.append(execution_rows.writes(run, None)[0][0][1])
+            rows.append(execution_rows.writes(run, None, None)[0][0][1])
         connection.execute("BEGIN")
         connection.executemany(execution_rows.INSERT, rows)
         connection.execute("COMMIT")
@@ -82,7 +82,7 @@ def queue(connection: Connection, lanes: int) -> None:
         run = make.execution(
             f"q{number}", owner_id="acc_3", workflow_id="wf_9", lane=lane, due_at=due_at
         )
-        perform(connection.cursor(), execution_rows.writes(run, None)[0])
+        perform(connection.cursor(), execution_rows.writes(run, None, None)[0])
     connection.execute("COMMIT")
 
 
@@ -118,14 +118,14 @@ def test_a_transition_writes_the_head_and_the_changed_step_only() -> None:
     """Neither variables nor other steps nor any index are written when one step changed."""
     base = run_with_steps(worker="w1", due_at=None, status=ExecutionStatus.RUNNING)
     changed = {**base.step_results, "b": make.step_result(output="z")}
-    writes, _ = execution_rows.writes(evolve(base, step_results=changed), base)
+    writes, _ = execution_rows.writes(evolve(base, step_results=changed), base, None)
     assert [sql for sql, _, _ in writes] == [execution_rows.STAY, execution_rows.PUT_STEP]
     assert writes[1][1][1] == 1
 
 
 def test_a_transition_from_an_unknown_state_writes_everything() -> None:
     """Where it is not known what is stored, all rows are written anew."""
-    writes, _ = execution_rows.writes(run_with_steps(), None)
+    writes, _ = execution_rows.writes(run_with_steps(), None, None)
     assert [sql for sql, _, _ in writes] == [
         execution_rows.MOVE,
         execution_rows.DROP_STEPS,
@@ -149,7 +149,7 @@ def test_a_transition_from_an_unknown_state_writes_everything() -> None:
 def test_what_a_filter_looks_at_is_written_when_it_changes(change: dict[str, Any]) -> None:
     """Every column of an index follows the record."""
     base = run_with_steps()
-    writes, _ = execution_rows.writes(evolve(base, **change), base)
+    writes, _ = execution_rows.writes(evolve(base, **change), base, None)
     assert [sql for sql, _, _ in writes] == [execution_rows.MOVE]
 
 
@@ -159,11 +159,13 @@ def test_definitions_in_use_cost_what_has_not_ended(tmp_path: Path) -> None:
     taken = []
     with closing(connect(tmp_path / "wfcore.db")) as connection:
         for many in (10, MANY):
-            writes = [kinds.DEFINITIONS.put(make.snapshot("wf_1", many + n)) for n in range(many)]
+            writes = [
+                kinds.DEFINITIONS.put(make.snapshot("wf_1", many + n), None) for n in range(many)
+            ]
             for number in range(many):
                 ended = ExecutionStatus.COMPLETED if number else ExecutionStatus.RUNNING
                 run = make.execution(f"e{many}_{number}", status=ended, revision=many)
-                writes += execution_rows.writes(run, None)[0]
+                writes += execution_rows.writes(run, None, None)[0]
             connection.execute("BEGIN")
             perform(connection.cursor(), writes)
             connection.execute("COMMIT")
@@ -233,7 +235,7 @@ def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connectio
         open_ones = number % 500 == 0
         status = ApprovalStatus.PENDING if open_ones else ApprovalStatus.APPROVED
         made = make.approval(f"a{number}", execution_id=f"e{number}", status=status)
-        perform(database.cursor(), [kinds.APPROVALS.put(made)])
+        perform(database.cursor(), [kinds.APPROVALS.put(made, None)])
     database.execute("COMMIT")
     for where in (
         ApprovalFilter("acc_1", "a@example.org", waiting=True),
