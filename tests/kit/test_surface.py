@@ -82,6 +82,7 @@ def test_every_public_name_can_be_had_from_the_package():
 
 MISSPELT = """
 from wfcore import {name}
+from wfcore.memory import {store}
 from wfcore.testing import {kit}
 import wfcore
 import wfcore.testing
@@ -90,11 +91,12 @@ wfcore.{name}, wfcore.testing.{kit}
 
 
 @pytest.mark.parametrize(
-    ("name", "kit", "errors"), [("advance", "values_of", 0), ("advanse", "values_off", 4)]
+    ("name", "store", "kit", "errors"),
+    [("advance", "MemoryStore", "values_of", 0), ("advanse", "MemoryStor", "values_off", 5)],
 )
-def test_type_checkers_see_the_same_names(tmp_path, name, kit, errors):
+def test_type_checkers_see_the_same_names(tmp_path, name, store, kit, errors):
     """A name that is there has its type, and one that is not is an error, not `Any`."""
-    (tmp_path / "program.py").write_text(MISSPELT.format(name=name, kit=kit))
+    (tmp_path / "program.py").write_text(MISSPELT.format(name=name, store=store, kit=kit))
     config = ("--strict", "--config-file=", f"--cache-dir={tmp_path}", "--follow-imports=silent")
     words = [sys.executable, "-m", "mypy", *config, "program.py"]
     run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)

@@ -72,18 +72,10 @@ def note(
     Add an entry about something that is done in *unit*: both are stored or neither. *record*: what
     is kept with it, and is too large for a list. AL-3.
     """
-    now = services.clock.now()
-    entry = AuditEntry(
-        id=services.ids.new("aud", now),
-        at=now,
-        event=event,
-        outcome=AuditOutcome.ALLOWED,
+    entry = evolve(
+        _entry(services, event, origin, target),
         account_id=who.account.id if who else None,
         key_id=who.key.id if who and who.key else None,
-        target=target,
-        path=without_keys(origin.path) if origin.path else None,
-        ip=origin.ip,
-        request_id=origin.request_id,
         details=details,
         execution_id=execution_id,
         record_hash=record.hash if record is not None else None,
@@ -161,19 +153,11 @@ async def note_refusal(
     What is refused left no trace, so the entry is a unit of its own; a store that cannot write
     does not change the answer.
     """
-    now = services.clock.now()
-    entry = AuditEntry(
-        id=services.ids.new("aud", now),
-        at=now,
-        event=event,
-        outcome=AuditOutcome.DENIED,
-        reason=next(word for kind, word in _REFUSED.items() if isinstance(error, kind)),
+    reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
+    entry = evolve(
+        _entry(services, event, origin, without_keys(target)[:_TARGET_SHOWN], reason),
         account_id=who.account.id if who else None,
         key_id=who.key.id if who and who.key else None,
-        target=without_keys(target)[:_TARGET_SHOWN],
-        path=without_keys(origin.path) if origin.path else None,
-        ip=origin.ip,
-        request_id=origin.request_id,
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
@@ -198,18 +182,8 @@ def note_skipped(
     services: Services, unit: Unit, event: str, reason: str, account_id: str, target: str
 ) -> None:
     """Add an entry about what the service itself would have done, and did not."""
-    now = services.clock.now()
-    unit.append(
-        AuditEntry(
-            id=services.ids.new("aud", now),
-            at=now,
-            event=event,
-            outcome=AuditOutcome.DENIED,
-            reason=reason,
-            account_id=account_id,
-            target=target,
-        )
-    )
+    entry = _entry(services, event, UNKNOWN, target, reason)
+    unit.append(evolve(entry, account_id=account_id))
 
 
 async def note_denial(
@@ -220,24 +194,33 @@ async def note_denial(
     target: str | None = None,
 ) -> None:
     """Record a refusal with its reason. A store that cannot write does not change the answer."""
-    now = services.clock.now()
-    entry = AuditEntry(
-        id=services.ids.new("aud", now),
-        at=now,
-        event=event,
-        outcome=AuditOutcome.DENIED,
-        reason=_reason(error),
+    entry = evolve(
+        _entry(services, event, origin, target, _reason(error)),
         account_id=getattr(error, "account_id", None),
         key_id=getattr(error, "key_id", None),
-        target=target,
-        path=without_keys(origin.path) if origin.path else None,
-        ip=origin.ip,
-        request_id=origin.request_id,
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
             unit.append(entry)
             await unit.commit()
+
+
+def _entry(
+    services: Services, event: str, origin: Origin, target: str | None, reason: str | None = None
+) -> AuditEntry:
+    """What every entry says; with a *reason* it is one of something that was denied."""
+    now = services.clock.now()
+    return AuditEntry(
+        id=services.ids.new("aud", now),
+        at=now,
+        event=event,
+        outcome=AuditOutcome.DENIED if reason else AuditOutcome.ALLOWED,
+        reason=reason,
+        target=target,
+        path=without_keys(origin.path) if origin.path else None,
+        ip=origin.ip,
+        request_id=origin.request_id,
+    )
 
 
 async def read_audit(
