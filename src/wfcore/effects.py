@@ -26,10 +26,9 @@ class OpenApproval:
 
 @frozen
 class WithdrawApprovals:
-    """IN UNIT: nobody waits for these approvals (None: any) any more; they become CANCELLED."""
+    """IN UNIT: nobody waits for these approvals any more; those still open become CANCELLED."""
 
-    execution_id: str
-    approval_ids: tuple[str, ...] | None = None
+    approval_ids: tuple[str, ...]
 
 
 @frozen

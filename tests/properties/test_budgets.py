@@ -267,7 +267,7 @@ def test_the_question_outlives_the_branch_that_asked_first() -> None:
     assert after.step_results["s3"].retry_at == NOW
     assert after.step_results["s1"].status is StepStatus.CANCELLED
     none = advance(some.record, facts.StepsCancelled(("s3",), "no"), NOW)
-    assert none.effects == (WithdrawApprovals(none.record.id, (approval.id,)),)
+    assert none.effects == (WithdrawApprovals((approval.id,)),)
     assert [event.kind for event in none.events] == ["approval.cancelled"]
 
 

@@ -88,7 +88,7 @@ WITHDRAWN = tuple(
 )
 CALLBACK = CallBack(Callback("exec_1", URL, "key_1", THEN, due_at=THEN))
 END = (
-    WithdrawApprovals("exec_1"),
+    WithdrawApprovals(("appr_1", "appr_2")),
     StopSteps("exec_1"),
     CancelChildren(("exec_2",)),
     TellParent("exec_0"),
@@ -136,7 +136,7 @@ CASES = {
         of(step_results={"done": RESULTS["done"]}, parent_id=None, callback_url=None),
         {**ENDED, "status": S.COMPLETED, "output": {"rows": 1}},
         ((K.EXECUTION_COMPLETED, {}),),
-        (SetTimers(), WithdrawApprovals("exec_1")),
+        (SetTimers(),),
     ),
     "a cancellation": Case(
         facts.CancelAsked(),
@@ -237,7 +237,7 @@ CASES = {
                 },
             ),
         ),
-        (WithdrawApprovals("exec_1"), TellParent("exec_0"), CALLBACK, DeadlineSet()),
+        (TellParent("exec_0"), CALLBACK, DeadlineSet()),
     ),
     "a failure of the output": Case(
         facts.Failed("output: boom"),
@@ -249,7 +249,6 @@ CASES = {
             "status_reason": StatusReason(ReasonCode.STEP_FAILED),
         },
         ((K.EXECUTION_FAILED, {"error": "output: boom"}),),
-        (WithdrawApprovals("exec_1"),),
     ),
     "the loss of the worker": Case(
         facts.WorkerLost(SOON),
@@ -318,7 +317,7 @@ CASES = {
                 {"reason": "APPROVAL_REJECTED", "step": "asks", "approvalId": "appr_1"},
             ),
         ),
-        END,
+        (WithdrawApprovals(("appr_2",)), *END[1:]),
     ),
     "silence": Case(
         facts.Rejected("asks", "appr_1", timed_out=True),
@@ -336,7 +335,7 @@ CASES = {
                 {"reason": "APPROVAL_TIMEOUT", "step": "asks", "approvalId": "appr_1"},
             ),
         ),
-        (WithdrawApprovals("exec_1"), TellParent("exec_0"), CALLBACK, DeadlineSet()),
+        (TellParent("exec_0"), CALLBACK, DeadlineSet()),
     ),
 }
 

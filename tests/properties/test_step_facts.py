@@ -254,7 +254,7 @@ CASES = {
         ASKS,
         ended(ASKS, StepStatus.CANCELLED, "Step 'x' failed"),
         (event(K.APPROVAL_CANCELLED, approvalId="appr_1"),),
-        (WithdrawApprovals("exec_1", ("appr_1",)),),
+        (WithdrawApprovals(("appr_1",)),),
     ),
     "a stopped child": Case(
         facts.StepsCancelled(("work",), "Step 'x' failed"),
@@ -347,5 +347,5 @@ def test_what_is_stopped_is_stopped_together() -> None:
     for name, was in list(run.step_results.items())[:4]:
         assert stopped.record.step_results[name] == ended(was, StepStatus.CANCELLED, "why")
     assert stopped.record.step_results["e"] == DELAY
-    withdrawn = WithdrawApprovals("exec_1", ("appr_1", "appr_2"))
+    withdrawn = WithdrawApprovals(("appr_1", "appr_2"))
     assert stopped.effects == (withdrawn, CancelChildren(("exec_2",)))

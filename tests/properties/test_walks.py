@@ -15,6 +15,7 @@ from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.approval.machine import step_output
 from wfcore.rules.execution.interruption import MAX_RESUMES, may_resume
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.open_approval import open_questions
 from wfcore.rules.execution.scope import name_of
 from wfcore.testing.strategies.runs import NO
 
@@ -189,7 +190,12 @@ def test_the_end_leaves_nothing_open(walk):
 def test_the_end_withdraws_approvals_and_stops_steps(walk):
     """EX-7, AP-5: the last outcome asks for both, and stops steps where a worker held it."""
     last = walk.stages[-1]
-    assert WithdrawApprovals("exec_1") in last.outcome.effects
+    withdrawn = [one for one in last.outcome.effects if isinstance(one, WithdrawApprovals)]
+    taken_back = {id for one in withdrawn for id in one.approval_ids}
+    asked = open_questions(last.before.step_results)
+    assert taken_back >= {
+        id for id in asked if walk.approvals[id].status is ApprovalStatus.CANCELLED
+    }
     if last.before.in_flight and last.did == "cancel":
         assert StopSteps("exec_1") in last.outcome.effects
 

@@ -187,7 +187,7 @@ class Walk:
                     self.children[effect.child_id] = True
                 case CancelChildren(ids):
                     self.children |= dict.fromkeys(ids, False)
-                case WithdrawApprovals(_, ids):
+                case WithdrawApprovals(ids):
                     self._withdraw(ids)
         self.stages.append(Stage(did, before, outcome, self.now))
 
@@ -304,11 +304,10 @@ class Walk:
         self.approvals[id] = approval
         return approval
 
-    def _withdraw(self, ids: tuple[str, ...] | None) -> None:
-        for id in self.open:
+    def _withdraw(self, ids: tuple[str, ...]) -> None:
+        for id in set(ids) & set(self.open):
             approval = self.approvals[id]
-            if ids is None or id in ids:
-                self.approvals[id] = decide(approval, Withdraw(), BY_END, self.now).record
+            self.approvals[id] = decide(approval, Withdraw(), BY_END, self.now).record
 
 
 def accepted(definition: Definition, source: TriggerSource, **how) -> Walk:

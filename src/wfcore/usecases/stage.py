@@ -20,7 +20,7 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.model.approval import ApprovalStatus
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit
@@ -49,8 +49,8 @@ async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcom
                 unit.put(approval)
             case CallBack(callback):
                 unit.put(callback)
-            case WithdrawApprovals(_, ids):
-                await _withdraw(unit, outcome.record, ids, now)
+            case WithdrawApprovals(ids):
+                await _withdraw(unit, ids, now)
             case SetTimers():
                 hints += await _set_timers(unit, outcome.record)
             case CancelChildren(ids):
@@ -70,13 +70,11 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
     return (DeadlineSet(),) if timers else ()
 
 
-async def _withdraw(unit: Unit, run: Execution, ids: tuple[str, ...] | None, now: EpochMs) -> None:
+async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
     """An ended execution, or an ended step, asks nobody any more. AP-5."""
-    if not any(result.approval_id for result in run.step_results.values()):
-        return
-    for approval in await unit.approvals.of_execution(run.id):
-        meant = ids is None or approval.id in ids
-        if meant and approval.status is ApprovalStatus.PENDING:
+    for id in ids:
+        approval = await unit.get(Approval, id)
+        if approval is not None and approval.status is ApprovalStatus.PENDING:
             unit.put(decide(approval, Withdraw(), BY_END, now).record)
 
 

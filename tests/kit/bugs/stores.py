@@ -91,8 +91,8 @@ async def due_after(self: Any, now: Any, limit: int) -> Any:
 DUE = runs.Approvals.due
 
 
-def short(rows: Any, page: Any) -> Any:
-    found = CUT(rows, page)
+def short(rows: Any, page: Any, *order: Any, **more: Any) -> Any:
+    found = CUT(rows, page, *order, **more)
     return evolve(found, total=len(found.rows))
 
 

@@ -36,7 +36,7 @@ from wfcore.effects import (
 )
 from wfcore.model.event import Event, EventKind
 from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, ReasonCode, StatusReason, StepResult, StepStatus
+from wfcore.model.execution import Execution, ReasonCode, StatusReason, StepResult
 from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
@@ -51,6 +51,7 @@ from wfcore.rules.execution.fold_steps import (
     fold_step,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
+from wfcore.rules.execution.open_approval import open_questions
 from wfcore.rules.execution.step_machine import StepState, state_of
 from wfcore.time import EpochMs
 
@@ -69,7 +70,10 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     changes: dict[str, object] = dict(change.changes)
     events, effects = change.events, change.effects
     if status in EXECUTION.final:
-        events = (*events, *_withdrawals(run, fact))
+        events += tuple(
+            (EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id})
+            for id, name in _withdrawn(run, fact).items()
+        )
     if status is not run.status:
         changes["status"] = status
         events = (*events, (EventKind(f"execution.{status.lower()}"), change.status_data))
@@ -87,19 +91,16 @@ def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcom
     return Outcome(evolve(run, events=run.events + len(numbered)), numbered)
 
 
-def _withdrawals(run: Execution, fact: Fact) -> Iterator[NewEvent]:
-    """The end of an execution withdraws every approval that is still open. AP-5."""
-    known = {fact.approval_id} if isinstance(fact, facts.Rejected) else set()
-    for name, result in run.step_results.items():
-        id = result.approval_id
-        if result.status is StepStatus.AWAITING_APPROVAL and id not in known:
-            known.add(id or "")
-            yield EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id}
+def _withdrawn(run: Execution, fact: Fact) -> Mapping[str, str]:
+    """The approvals that the end of an execution withdraws, each with its first step. AP-5."""
+    decided = fact.approval_id if isinstance(fact, facts.Rejected) else None
+    return {id: name for id, name in open_questions(run.step_results).items() if id != decided}
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
     """What an end means for others: approvals, processes, children, the parent, the caller."""
-    yield WithdrawApprovals(run.id)
+    if withdrawn := _withdrawn(run, fact):
+        yield WithdrawApprovals(tuple(withdrawn))
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
         yield StopSteps(run.id)
     children = tuple(one.open_child for one in run.step_results.values() if one.open_child)

@@ -134,7 +134,7 @@ def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Ch
         (EventKind.APPROVAL_CANCELLED, {"step": name, "approvalId": id})
         for id, name in withdrawn.items()
     )
-    effects: list[Effect] = [WithdrawApprovals(run.id, tuple(withdrawn))] if withdrawn else []
+    effects: list[Effect] = [WithdrawApprovals(tuple(withdrawn))] if withdrawn else []
     for result in before.values():
         effects.extend(_cancel_child(result))
     return Change({"step_results": after}, events, effects=tuple(effects))

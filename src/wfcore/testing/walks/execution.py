@@ -25,6 +25,7 @@ from wfcore.model.execution import (
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.open_approval import open_questions
 from wfcore.rules.execution.step_machine import STEP, StepState, state_of
 from wfcore.testing import builders
 from wfcore.testing.strategies.fitting import OVER, claimable, fitting
@@ -136,7 +137,11 @@ class ExecutionWalk(TimedWalk):
         assert (after.worker, after.due_at, after.in_flight) == (None, None, ())
         assert all(result.completed_at is not None for result in after.step_results.values())
         assert (after.error is not None) == (after.status is ExecutionStatus.FAILED)
-        assert WithdrawApprovals(after.id) in self.outcome.effects
+        asked = open_questions(before.step_results).keys() - {getattr(fact, "approval_id", None)}
+        withdrawn = [one for one in self.outcome.effects if isinstance(one, WithdrawApprovals)]
+        assert {id for one in withdrawn for id in one.approval_ids} == asked, (
+            "a question stays open"
+        )
         if set(before.in_flight) - {getattr(fact, "step_name", None)}:
             assert StopSteps(after.id) in self.outcome.effects, "a step runs on after the end"
         children = tuple(one.open_child for one in before.step_results.values() if one.open_child)
