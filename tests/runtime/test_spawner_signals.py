@@ -20,7 +20,7 @@ def supervise(*_):
 spawner.supervise = supervise
 signal.signal(signal.SIGCHLD, lambda *_: None)
 ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-spawner_here = spawner._Spawner(theirs, Level())
+spawner_here = spawner._SpawnerLoop(theirs, Level())
 spawner_here._fork(Profile())
 ours.close()
 spawner_here.run()
