@@ -48,6 +48,7 @@ from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.sandbox.shortage import Shortages
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
+from wfcore.rules.backoff import Backoff
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
@@ -58,7 +59,8 @@ log = logging.getLogger("wfcore.worker")
 POLL_S = 0.25
 """How long something that another process stored may stay unseen."""
 HEARTBEAT_S = 1.0
-STORE_RETRY_S = (0.05, 2.0)
+STORE_BACKOFF = Backoff(first=0.05, longest=2.0)
+"""In seconds, while the store cannot write."""
 
 
 @define(eq=False)
@@ -209,7 +211,9 @@ class Worker:
         except LeaseLost:
             await self._end_steps(held)
         except asyncio.CancelledError:
-            await self._give_up(held)
+            await self._end_steps(held)
+            with suppress(LeaseLost, StoreUnavailable, Unreadable):
+                await running.hand_back(self._services, held.lease)
             raise
         except Exception:
             about = {"execution_id": lease.execution_id}
@@ -290,14 +294,14 @@ class Worker:
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""
-        pause, longest = STORE_RETRY_S
+        tried = 0
         while True:
+            tried += 1
             try:
                 return await write()
             except StoreUnavailable as refusal:
                 log.warning("store unavailable", extra={"detail": refusal.detail})
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, longest)
+                await asyncio.sleep(STORE_BACKOFF.wait(tried))
 
     def _stop_steps(self, execution_id: str) -> None:
         """Somebody moved the execution from outside: end its steps, but not the caller."""
@@ -319,11 +323,6 @@ class Worker:
             task.cancel()
         if held.tasks:
             await asyncio.wait(list(held.tasks))
-
-    async def _give_up(self, held: _Held) -> None:
-        await self._end_steps(held)
-        with suppress(LeaseLost, StoreUnavailable, Unreadable):
-            await running.hand_back(self._services, held.lease)
 
     async def _break(self, held: _Held) -> None:
         """After a defect of ours: FAILED at once. Handed back, it would come again for ever."""

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from wfcore.errors import LeaseLost, StoreUnavailable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
+from wfcore.rules.backoff import Backoff
 from wfcore.testing.simulator.asks import Signal, sleep
 from wfcore.testing.simulator.driver import Task
 from wfcore.time import EpochMs
@@ -23,7 +24,8 @@ R = TypeVar("R")
 
 POLL_MS = 1_500
 HEARTBEAT_MS = 2_000
-STORE_RETRY_MS = (50, 1_000)
+STORE_BACKOFF = Backoff(first=50, longest=1_000)
+"""In ms."""
 
 
 class Host(Protocol):
@@ -212,13 +214,13 @@ class Worker:
 
     async def _stored(self, write: Callable[[], Awaitable[R]]) -> R:
         """Repeat *write* while the store cannot write: what happened must not be lost."""
-        pause, longest = STORE_RETRY_MS
+        tried = 0
         while True:
+            tried += 1
             try:
                 return await write()
             except StoreUnavailable:
-                await sleep(pause)
-                pause = min(pause * 2, longest)
+                await sleep(int(STORE_BACKOFF.wait(tried)))
 
     def _let_go(self, held: Held) -> None:
         if not held.steps and self.held.get(held.lease.execution_id) is held:
