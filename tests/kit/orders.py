@@ -29,7 +29,17 @@ class Shipped:
 
 @frozen
 class Cancelled:
+    """The order is called off, by whomever."""
+
+
+@frozen
+class Regretted(Cancelled):
     """The customer changed their mind."""
+
+
+@frozen
+class SoldOut(Cancelled):
+    """The shop has nothing left to ship."""
 
 
 ORDER = Machine(
@@ -69,7 +79,8 @@ class OrderWalk(MachineWalk):
     facts: ClassVar = {
         Paid: st.builds(Paid, st.integers(1, 9)),
         Shipped: st.builds(Shipped),
-        Cancelled: st.builds(Cancelled),
+        Regretted: st.builds(Regretted),
+        SoldOut: st.builds(SoldOut),
     }
 
     def fold(self, record: Order, fact: Any) -> Order:

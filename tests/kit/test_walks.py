@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from kit.orders import OrderWalk, Shipped
-from wfcore.testing.contracts.machine import MachineContract
+from kit.orders import OrderWalk, Paid, Regretted, S, Shipped, SoldOut
+from wfcore.testing.contracts.machine import MachineContract, driven_pairs
 from wfcore.testing.walks.decisions import ApprovalWalk, WebhookWalk
 from wfcore.testing.walks.execution import ExecutionWalk, StepWalk
 
@@ -84,5 +84,18 @@ def test_a_failure_is_told_by_the_names_of_the_facts():
 
 def test_a_walk_without_a_strategy_for_a_fact_is_refused():
     """A fact that a table names and a walk forgot is said by name when the class is made."""
-    with pytest.raises(TypeError, match="Shipped"):
+    with pytest.raises(TypeError, match="lacks: Paid, Cancelled, Shipped"):
         type("Forgetful", (OrderWalk,), {"facts": {}})
+
+
+def test_a_row_for_a_base_class_is_driven_with_each_of_its_facts():
+    """The contract tries every subclass that a walk has a strategy for, and every row."""
+    driven = {(row.state, fact) for row, fact in driven_pairs(OrderWalk)}
+    assert driven == {
+        (S.OPEN, Paid),
+        (S.OPEN, Regretted),
+        (S.OPEN, SoldOut),
+        (S.PAID, Shipped),
+        (S.PAID, Regretted),
+        (S.PAID, SoldOut),
+    }

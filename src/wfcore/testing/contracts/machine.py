@@ -33,7 +33,7 @@ class MachineContract:
             pytest.fail(f"{name}.walk must name a subclass of MachineWalk", pytrace=False)
         machine = self.walk.machine
         if "row" in metafunc.fixturenames:
-            pairs = list(_pairs(self.walk))
+            pairs = list(driven_pairs(self.walk))
             ids = [f"{row.state}-{fact.__name__}" for row, fact in pairs]
             metafunc.parametrize(("row", "fact"), pairs, ids=ids)
         if "state" in metafunc.fixturenames:
@@ -72,7 +72,7 @@ class MachineContract:
         try_them()
 
 
-def _pairs(walk: type[MachineWalk]) -> Iterator[tuple[Row[Any], type]]:
+def driven_pairs(walk: type[MachineWalk]) -> Iterator[tuple[Row[Any], type]]:
     """Every row, with each type of fact for which it decides."""
     for row in walk.machine.rows:
         for fact in walk.facts:
@@ -84,7 +84,7 @@ def _arrived(make: type[MachineWalk], state: Any, data: st.DataObject) -> Machin
     """A walk that has come to *state* by the shortest way."""
     walk = make()
     walk.record = data.draw(make.first, label="first")
-    kinds = {id(row): fact for row, fact in _pairs(make)}
+    kinds = {id(row): fact for row, fact in driven_pairs(make)}
     for row in make.machine.way_to(state):
         _take(walk, kinds[id(row)], data)
     return walk
