@@ -1,6 +1,6 @@
 """
-Backup and restore: one tar of a database copy, the artifacts and the key of download links; the
-keys that seal the database are in it only if asked for.
+Backup and restore: one tar of a database copy and the artifacts. Keys are in it only if asked for:
+whoever gets hold of an archive without them can neither read what is sealed nor sign a download.
 
 The database is copied first: an artifact is stored before the record that names it, so each one
 that the copy names is there (unless retention deleted it meanwhile). Quota counters are left out.
@@ -40,7 +40,7 @@ _MEMBER = re.compile(
 async def back_up(store: Store, data: Path, file: Path, keys: Path | None = None) -> int:
     """
     Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
-    of the keys that seal the database, where they are to be in it.
+    of the keys that seal the database, if they and the signing key are to be in it.
 
     Raises `Failed` where *file* is there already, `StoreUnavailable`, `OSError`.
     """
@@ -64,8 +64,8 @@ def _write(part: Path, database: Path, data: Path, file: Path, keys: Path | None
         about.size = len(manifest)
         tar.addfile(about, io.BytesIO(manifest))
         tar.add(database, DATABASE)
-        tar.add(data / SIGNING_KEY_FILE, SIGNING_KEY_FILE)
         if keys is not None:
+            tar.add(data / SIGNING_KEY_FILE, SIGNING_KEY_FILE)
             tar.add(keys.resolve(), SEAL_KEY_FILE)
         for path in sorted((data / ARTIFACTS).glob("*/*")):
             name = path.relative_to(data).as_posix()
@@ -170,8 +170,8 @@ def _extract(file: Path, folder: Path) -> None:
                 _extract_member(tar, member, folder)
     except tarfile.TarError as error:
         raise Failed(f"{file} is no whole backup of wfcore: {error}") from None
-    if not (folder / DATABASE).is_file() or not (folder / SIGNING_KEY_FILE).is_file():
-        raise Failed(f"{file} is no whole backup of wfcore: it lacks {DATABASE} or the key")
+    if not (folder / DATABASE).is_file():
+        raise Failed(f"{file} is no whole backup of wfcore: it lacks {DATABASE}")
 
 
 def _check_manifest(tar: tarfile.TarFile, file: Path) -> None:

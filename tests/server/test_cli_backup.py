@@ -47,6 +47,19 @@ def test_a_restored_folder_is_the_same(
     assert artifacts[1].read_bytes() == b"report"
 
 
+def test_a_backup_holds_no_key_unless_asked(
+    call: Call, wfcore: Call, data: Path, tmp_path: Path
+) -> None:
+    """Without `--with-key` nobody can read it or sign a download; a restore says what ends."""
+    file, again = tmp_path / "bare.tar", tmp_path / "again"
+    assert wfcore("backup", str(file)).status == 0
+    with tarfile.open(file) as tar:
+        assert {name for name in tar.getnames() if name.endswith(".key")} == set()
+    said = call("--data", str(again), "restore", str(file))
+    assert (said.status, "no signing key" in said.out) == (0, True)
+    assert (again / "signing.key").read_bytes() != (data / "signing.key").read_bytes()
+
+
 def test_backups_are_private_and_never_replaced(wfcore: Call, archive: Path) -> None:
     """The archive is for its owner only, and an existing file is not written over."""
     assert archive.stat().st_mode & 0o777 == 0o600

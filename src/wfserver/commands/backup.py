@@ -11,7 +11,7 @@ from adapters_store.sqlite.migrate import prepare, require_whole
 from adapters_store.sqlite.sealed import keys_of
 from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
-from wfserver.data_folder import SEAL_KEY_FILE, signing_key
+from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.seal_keys import file_of, sealer_of
 from wfserver.settings import SEAL_KEY, Settings
 from wfserver.terminal.failures import Failed
@@ -22,13 +22,14 @@ from wfserver.terminal.output import put_json
 
 @click.command("backup", cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--with-key", is_flag=True, help="Put the keys in, too, that the database needs.")
+@click.option("--with-key", is_flag=True, help="Put the keys in, too: seal and signing key.")
 @pass_session
 def backup_command(session: Session, file: Path, with_key: bool) -> None:
     """
-    Write a consistent copy of database, artifacts and signing key to FILE (a tar).
+    Write a consistent copy of database and artifacts to FILE (a tar).
 
     The database is sealed, and FILE is of no use without its keys: keep those apart, or in it.
+    Without the signing key, links to downloads that were handed out before end with a restore.
     """
     target = file.absolute()
 
@@ -64,6 +65,7 @@ def restore_command(session: Session, file: Path) -> None:
     if settings.store is not None:
         raise Failed("restore fills a data folder; leave out --store and WFCORE_STORE")
     with unpacked(file, settings.data) as folder:
+        signs = (folder / SIGNING_KEY_FILE).exists()
         missing = _missing_keys(evolve(settings, data=folder))
         if missing:
             signing_key(folder)
@@ -75,6 +77,8 @@ def restore_command(session: Session, file: Path) -> None:
         put_json({"data": str(settings.data), "missingKeys": missing})
         return
     click.echo(f"{settings.data} is restored")
+    if not signs:
+        click.echo("Download links from before have ended: the backup holds no signing key")
     if missing:
         click.echo(
             f"The backup holds no key, and no server starts without {', '.join(missing)}: put the "
