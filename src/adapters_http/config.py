@@ -33,7 +33,7 @@ class HttpConfig:
     """
     `public_url`: how clients reach this application, a mount's path included; None: as the
     request says.
-    `lifespan`: entered at start, left at the end (dispatcher, store).
+    `lifespan`: entered at start, left at the end (worker, store).
     `ready`: raises `StoreUnavailable` or `NotReady` while not ready; None: the store must answer.
     `stage`: what it still does; asked with every start and by whatever waits.
     `gauges`: what the metrics page shows beside the requests.

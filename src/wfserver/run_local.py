@@ -1,4 +1,4 @@
-"""One workflow here and now: the real dispatcher and runner over a store in memory."""
+"""One workflow here and now: the real worker and runner over a store in memory."""
 
 import os
 from collections.abc import Callable, Mapping

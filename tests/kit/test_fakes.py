@@ -38,7 +38,7 @@ from wfcore.testing.fakes import (
 from wfcore.testing.fakes_running import (
     DictFiles,
     HeldRunner,
-    NotedCourier,
+    NotedCallbacks,
     ScriptedRunner,
     counters_in_memory,
     store_in_memory,
@@ -175,12 +175,12 @@ class TestNotedEnvironments(EnvironmentsContract):
 
 
 class CalledPeer:
-    """The other side of a `NotedCourier`: what it noted."""
+    """The other side of a `NotedCallbacks`: what it noted."""
 
     host = "https://example.org"
     url = f"{host}/told?for=me"
 
-    def __init__(self, callback_client: NotedCourier) -> None:
+    def __init__(self, callback_client: NotedCallbacks) -> None:
         self._courier = callback_client
 
     @property
@@ -197,11 +197,11 @@ class CalledPeer:
         self._courier.answers.append(CallbackAnswer(error="could not be reached"))
 
 
-class TestNotedCourier(CallbackClientContract):
+class TestNotedCallbacks(CallbackClientContract):
     @pytest.fixture
-    def callback_client(self) -> NotedCourier:
-        return NotedCourier()
+    def callback_client(self) -> NotedCallbacks:
+        return NotedCallbacks()
 
     @pytest.fixture
-    def peer(self, callback_client: NotedCourier) -> CalledPeer:
+    def peer(self, callback_client: NotedCallbacks) -> CalledPeer:
         return CalledPeer(callback_client)

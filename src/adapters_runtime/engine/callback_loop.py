@@ -26,7 +26,7 @@ class CallbackLoop:
         self, services: Services, callback_client: CallbackClient, wakeups: Wakeups
     ) -> None:
         self._services = services
-        self._courier = callback_client
+        self._client = callback_client
         self._told = Told("callbacks")
         self.loop = Loop("callbacks", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()
@@ -67,7 +67,7 @@ class CallbackLoop:
     async def _call(self, call: Call) -> None:
         about = {"execution_id": call.callback.id}
         try:
-            answer = await self._courier.post(call.url, call.headers, call.body)
+            answer = await self._client.post(call.url, call.headers, call.body)
             settled = await settle_call(self._services, call, answer)
         except StoreUnavailable:  # then it counts as failed, and is due again later
             return

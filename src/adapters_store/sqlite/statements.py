@@ -133,21 +133,21 @@ def perform_together(cursor: Cursor, units: Sequence[Writes]) -> bool:
     Do what *units* write, rows that are written alike with one statement.
 
     Only statements made by `insert` and `update` change places with others: they meet others'
-    rows only by being stale. Whether all were such, so that nothing changed but the drafts.
+    rows only by being stale. Whether all were such, so that nothing but records was written.
     Raises `Stale` where some unit is, not saying which.
     """
     alike: dict[str, list[Write]] = {}
-    drafts_only = True
+    records_only = True
     for unit in units:
         if all(sql in _ROWS for sql, _, _ in unit.writes):
             for write in unit.writes:
                 alike.setdefault(write[0], []).append(write)
         else:
-            drafts_only = False
+            records_only = False
             _perform_alike(cursor, alike)
             perform(cursor, unit.writes)
     _perform_alike(cursor, alike)
-    return drafts_only
+    return records_only
 
 
 def _perform_alike(cursor: Cursor, alike: dict[str, list[Write]]) -> None:

@@ -1,4 +1,4 @@
-"""Sending callbacks: what a courier gets and what it gives back. Contract §9."""
+"""Sending callbacks: what a client is given and what it answers. Contract §9."""
 
 from collections.abc import Mapping
 from typing import Protocol

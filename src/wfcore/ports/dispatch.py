@@ -30,7 +30,7 @@ class Worker(Protocol):
     Takes due executions and runs their steps, for one worker.
 
     Of several dispatchers on one store exactly one gets each execution, and a step that one
-    has begun is begun by no other. A dispatcher that dies leaves its executions to the sweep.
+    has begun is begun by no other. A worker that dies leaves its executions to the sweep.
     """
 
     async def run(self) -> None:

@@ -33,7 +33,7 @@ from wfcore.testing.fakes import PlainCalendar as PlainCalendar
 from wfcore.testing.fakes import PlainPasswords as PlainPasswords
 from wfcore.testing.fakes_running import DictFiles as DictFiles
 from wfcore.testing.fakes_running import HeldRunner as HeldRunner
-from wfcore.testing.fakes_running import NotedCourier as NotedCourier
+from wfcore.testing.fakes_running import NotedCallbacks as NotedCallbacks
 from wfcore.testing.fakes_running import ScriptedRunner as ScriptedRunner
 from wfcore.testing.fakes_running import counters_in_memory as counters_in_memory
 from wfcore.testing.fakes_running import in_turn as in_turn

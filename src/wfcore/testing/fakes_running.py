@@ -130,7 +130,7 @@ class Posted:
     body: bytes
 
 
-class NotedCourier:
+class NotedCallbacks:
     """A `CallbackClient` that keeps what it was given and answers as told (204 otherwise)."""
 
     def __init__(self) -> None:

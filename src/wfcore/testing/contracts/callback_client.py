@@ -1,12 +1,12 @@
 """
-The contract of a courier of callbacks, as a test class to inherit from.
+The contract of a client that sends callbacks, as a test class to inherit from.
 
-    class TestMyCourier(CallbackClientContract):
+    class TestMyClient(CallbackClientContract):
         @pytest.fixture
         def peer(self): ...       # a `ScriptedReceiver`: who is called, told what to answer
 
         @pytest.fixture
-        def courier(self, peer): ...    # one that may call the peer, wherever it is
+        def callback_client(self, peer): ...    # one that may call the peer, wherever it is
 
 Needs pytest-asyncio in auto mode.
 """

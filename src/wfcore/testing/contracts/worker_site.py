@@ -149,7 +149,7 @@ Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
 
 @frozen
 class Work:
-    """A dispatcher at work, and the runner that it gives steps to."""
+    """A worker that runs, and the runner that it gives steps to."""
 
     dispatcher: Worker
     runner: HeldRunner
@@ -177,7 +177,7 @@ def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
 async def at_work(
     site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, worker: str = "w1"
 ) -> AsyncIterator[Work]:
-    """A dispatcher that runs until the end of the block, and is stopped then."""
+    """A worker that runs until the end of the block, and is stopped then."""
     held = runner or HeldRunner()
     dispatcher = dispatch(site.services, held, worker)
     loop = asyncio.create_task(dispatcher.run())
