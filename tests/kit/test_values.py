@@ -143,8 +143,8 @@ def test_an_unknown_type_of_field_is_said():
 
 # Shrinking
 
-NEEDED = {"Execution.due_at"}
-"""Of optional fields the ones that the plainest status asks for."""
+NEEDED = {"Execution.due_at", "Page.total"}
+"""Optional fields that the plainest value has: its status, or a page by number, asks for them."""
 SHRINKING = settings(phases=[Phase.generate, Phase.shrink], database=None)
 
 
