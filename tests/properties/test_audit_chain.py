@@ -194,6 +194,10 @@ def test_an_anchor_is_read_as_it_was_written() -> None:
     """AL-4: any other file is refused with the command that writes one."""
     anchor = Anchor("c1", 3, "ab" * 32, NOW)
     assert read_anchor(anchor_text(anchor)) == anchor
-    for text in ("", "[]", "{}", anchor_text(anchor).replace("anchor/1", "anchor/2")):
+    said = json.loads(anchor_text(anchor))
+    wrong = ({"at": "x"}, {"number": True}, {"number": -1}, {"number": 10**30}, {"hash": 5})
+    others = (json.dumps({**said, **one}) for one in wrong)
+    other_format = anchor_text(anchor).replace("anchor/1", "anchor/2")
+    for text in ("", "[]", "{}", other_format, *others):
         with pytest.raises(InvalidInput, match="wfcore audit anchor"):
             read_anchor(text)

@@ -92,6 +92,15 @@ CHANGES = (
     ),
     "UPDATE audit SET number = 99 WHERE number = 3; UPDATE audit SET number = 3 WHERE number = 4;"
     "UPDATE audit SET number = 4 WHERE number = 99",
+    *(f"UPDATE audit SET {column} = x'00ff' WHERE number = 4" for column in COLUMNS),
+    *(
+        "PRAGMA ignore_check_constraints = 1; INSERT INTO audit (number, previous, hash, body)"
+        f" SELECT {number}, previous, hash, json_set(body, '$.id', 'aud_9')"
+        " FROM audit WHERE number = 3"
+        for number in (0, -7)
+    ),
+    "DELETE FROM audit_chain",
+    *(f"UPDATE audit_chain SET {column} = 'x'" for column in ("start_number", "end_number")),
     *(
         f"UPDATE audit_chain SET {column} = {column} || '1'"
         for column in ("id", "start_hash", "end_hash")

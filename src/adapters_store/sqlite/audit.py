@@ -9,6 +9,7 @@ from these by SQLite and cannot differ from them.
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
+from typing import Any
 
 from attrs import define
 
@@ -21,7 +22,7 @@ from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import canonical, chained, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, canonical, chained, entry_text, read_entry
 from wfcore.time import EpochMs
 
 FIRST = """SELECT 0, body, id FROM audit
@@ -40,7 +41,12 @@ CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
 
 def _chain(row: Row) -> AuditChain:
     id, start, start_hash, end, end_hash = row
-    return AuditChain(id, ChainPoint(start, start_hash), ChainPoint(end, end_hash))
+    return AuditChain(id, _noted(start, start_hash), _noted(end, end_hash))
+
+
+def _noted(number: object, hash: str) -> ChainPoint:
+    """A point as the store notes it; what is no number is that of no entry, and fits nothing."""
+    return ChainPoint(number if isinstance(number, int) else -1, hash)
 
 
 def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
@@ -79,11 +85,17 @@ def read(row: Row) -> AuditEntry:
 
 def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
     """The hash is that of the record in clear; a cell that does not open is not the one it was."""
-    number, previous, hash, text, record, id = row
+    number, *cells, id = row
+    previous, hash, text, record = (_text(cell) for cell in cells)
     if record is not None:
         with suppress(ValueError):
             record = Cells(sealer, "audit", (id,)).opened(record, "record")
     return ChainedEntry(number, previous, hash, text, record)
+
+
+def _text(cell: Any) -> Any:
+    """A cell as it was stored; one of another type is none that we wrote, and its hash differs."""
+    return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 
 BATCH = 1_000
@@ -124,7 +136,8 @@ class Audit:
         return self.unit.readable("audit", lambda row, _: read(row[1:]), found)
 
     async def chain(self) -> AuditChain:
-        return _chain((await self.unit.rows(query(CHAIN, tables="audit")))[0])
+        found = await self.unit.rows(query(CHAIN, tables="audit"))
+        return _chain(found[0]) if found else AuditChain("", BEGINNING, BEGINNING)
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE number > ? ORDER BY number LIMIT ?"

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from attrs import asdict, fields, frozen
+from attrs import asdict, astuple, fields, frozen
 
 from wfcore.errors import InvalidInput
 from wfcore.model.event import (
@@ -103,7 +103,9 @@ def first_fault(
 def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
     """Why *entry* cannot be the one that was written behind *before*."""
     expected = before.number + 1
-    if entry.number != expected:
+    if entry.number < expected:
+        return f"it was inserted: entry {expected} is the first that can be there"
+    if entry.number > expected:
         last = entry.number - 1
         gone = f"entry {expected} was" if last == expected else f"entries {expected} to {last} were"
         return f"{gone} removed before it"
@@ -171,6 +173,8 @@ def anchor_fault(
 
 
 ANCHOR = "wfcore-audit-anchor/1"
+_LARGEST = 2**63 - 1
+"""No store numbers an entry higher."""
 
 
 def anchor_text(anchor: Anchor) -> str:
@@ -182,9 +186,12 @@ def read_anchor(text: str) -> Anchor:
     """What `anchor_text` was given. Raises `InvalidInput`."""
     try:
         said = json.loads(text)
-        if said.pop("format") != ANCHOR or not isinstance(said["number"], int):
+        anchor = Anchor(**said) if said.pop("format") == ANCHOR else None
+        if anchor is None or tuple(map(type, astuple(anchor))) != (str, int, str, int):
             raise ValueError(ANCHOR)
-        return Anchor(**said)
+        if not 0 <= anchor.number <= _LARGEST:
+            raise ValueError(ANCHOR)
+        return anchor
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         fix = "the file is no anchor of an audit log; wfcore audit anchor writes one"
         raise InvalidInput("--anchor", fix) from None

@@ -40,6 +40,10 @@ TRIES = 5
 """Retention takes a piece every few minutes: hardly ever while a log is read, never five times."""
 
 
+_BEFORE_ALL = -(2**63)
+"""Below every number that an entry can be given, also by who inserts one by hand."""
+
+
 @frozen
 class Checked:
     """How a check of the log ended. *fault*: the first entry that does not fit; None: all fit."""
@@ -66,7 +70,7 @@ async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Che
 
 async def _fault(view: View, chain: AuditChain) -> Fault | None:
     """From the first entry there is, be it in front of the start, to the end, and none behind."""
-    at, after = chain.start, 0
+    at, after = chain.start, _BEFORE_ALL
     while at.number < chain.end.number:
         batch = await view.audit.chained(after, BATCH)
         batch = [entry for entry in batch if entry.number <= chain.end.number]
