@@ -14,6 +14,7 @@ from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Anchor, ChainedEntry
+from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Variable
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.audit.chain import BEGINNING, canonical, chained, digest, entry_text
@@ -171,7 +172,8 @@ async def test_it_reaches_an_anchor(world: World) -> None:
 @pytest.fixture(scope="module")
 def text() -> str:
     """Evidence with entries of its own and of others, records and an approval."""
-    record = canonical({"rowsBefore": {"rows": ROWS}, "rowsAfter": {"rows": EDITED}})
+    rows: JsonObject = {"rowsBefore": {"rows": ROWS}, "rowsAfter": {"rows": EDITED}}
+    record = canonical({**rows, "status": "APPROVED"})
     entries = (
         make.audit_entry(
             "aud_1",
@@ -197,6 +199,7 @@ def text() -> str:
             "approvals": [
                 {
                     "id": "appr_1",
+                    "status": "APPROVED",
                     "itemsHash": digest(canonical({"rows": EDITED})),
                     "reviewableGroups": [{"name": "rows", "items": EDITED}],
                 }
@@ -246,6 +249,7 @@ def reseal(text: str, change: Callable[[Any], object]) -> str:
         (lambda d: d.update(executionId="e2"), "of another execution"),
         (lambda d: d["approvals"][0]["reviewableGroups"][0].update(items=ROWS), "appr_1"),
         (lambda d: d["approvals"][0].update(itemsHash="0" * 64), "appr_1"),
+        (lambda d: d["approvals"][0].update(status="REJECTED"), "was APPROVED"),
         (lambda d: d["audit"].pop("chain"), "no evidence"),
         (lambda d: d["audit"]["links"].__setitem__(0, 5), "no evidence"),
     ],

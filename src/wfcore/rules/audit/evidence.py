@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.audit.chain import canonical, digest, link_hash
@@ -109,20 +110,25 @@ def _check_chain(document: Mapping[str, Any]) -> None:
 
 
 def _check_decisions(document: Mapping[str, Any]) -> None:
-    """Rows are those that were decided on, as the audit entry of the last decision says. AL-6."""
-    decided: dict[str, str] = {}
+    """Rows and status are those of the last decision, as its audit entry says. AL-6."""
+    decided: dict[str, tuple[str, str]] = {}
     for link in document["audit"]["links"]:
         if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
             continue
         entry, after = link["entry"], digest(canonical(link["record"]["rowsAfter"]))
         if entry["details"]["itemsHash"] != after:
             raise Unfit(f"the rows of audit entry {link['number']} are not those of its itemsHash")
-        decided[entry["target"]] = after
+        decided[entry["target"]] = after, link["record"]["status"]
     for approval in document["approvals"]:
         rows = {group["name"]: group["items"] for group in approval["reviewableGroups"]}
-        found = digest(canonical(rows))
-        if {found} != {approval["itemsHash"], decided.get(approval["id"], found)}:
+        found, said = digest(canonical(rows)), approval["status"]
+        hash, status = decided.get(approval["id"], (found, said))
+        if {found} != {approval["itemsHash"], hash}:
             raise Unfit(f"the rows of approval {approval['id']} are not those of its itemsHash")
+        if status not in (said, ApprovalStatus.PENDING):
+            raise Unfit(
+                f"approval {approval['id']} was {status} with its last decision, not {said}"
+            )
 
 
 def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:
