@@ -102,7 +102,7 @@ class Callee:
     def wrong(self, sight: Sight) -> Iterator[str]:
         """An end owes a call; it counts as delivered by a good answer to its last attempt alone."""
         for id, run in sight.executions.items():
-            record = sight.get(Callback, id)
+            record = sight.callbacks.get(id)
             if run.callback_url and run.status in ENDED and record is None:
                 yield f"callback lost: {id} is {run.status} and owes nobody a call"
             if record is None or record.status == "PENDING":
@@ -115,7 +115,7 @@ class Callee:
         """What is still owed to it. CB-1, CB-3."""
         for id, run in sight.executions.items():
             if run.callback_url and (id not in sight.callbacks or sight.callbacks[id].due_at):
-                yield f"callback lost: {id} is {run.status}: {sight.get(Callback, id)}"
+                yield f"callback lost: {id} is {run.status}: {sight.callbacks.get(id)}"
 
 
 @define

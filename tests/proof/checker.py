@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Set
 from proof.flows import NEVER_AGAIN, Attempt, Ledger
 from proof.promises import Promises
 from proof.world import Sight
-from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, StepStatus, TriggerSource
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
@@ -47,7 +46,7 @@ def _executions(promises: Promises, sight: Sight) -> Iterator[str]:
 
 def _approvals(promises: Promises, sight: Sight) -> Iterator[str]:
     for id, answer in promises.decided.items():
-        if (found := sight.get(Approval, id)) is None or found.status != answer.status:
+        if (found := sight.approvals.get(id)) is None or found.status != answer.status:
             yield f"decision undone: {id} was {answer.status}, is {found and found.status}"
     for id, one in sight.approvals.items():
         possible = {"PENDING", *(answer.status for answer in promises.asked.get(id, ()))}
@@ -55,7 +54,7 @@ def _approvals(promises: Promises, sight: Sight) -> Iterator[str]:
             possible.add("CANCELLED")
         if one.status not in possible:
             yield f"decided by nobody: {id} is {one.status}, not one of {possible}"
-        run = sight.get(Execution, one.execution_id)
+        run = sight.executions.get(one.execution_id)
         if run is None or _waits(run, one.step_name, id) != (one.status == "PENDING"):
             yield f"waiting: {id} is {one.status}, its execution {run and run.status}"
 
@@ -71,7 +70,7 @@ def _waits(run: Execution, step: str, approval_id: str) -> bool:
 
 def _starts(ledger: Ledger, sight: Sight) -> Iterator[str]:
     for attempt, times in ledger.begun.items():
-        run = sight.get(Execution, attempt.execution_id)
+        run = sight.executions.get(attempt.execution_id)
         if times > 1:
             yield f"step twice: {attempt} {times} times"
         if run is None:
@@ -107,7 +106,7 @@ def _releases(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]
 def under_way(cut_off: Set[Attempt], sight: Sight) -> Iterator[Attempt]:
     """Killed attempts of which the server does not know yet that they are."""
     for attempt in cut_off:
-        run = sight.get(Execution, attempt.execution_id)
+        run = sight.executions.get(attempt.execution_id)
         result = run.step_results.get(attempt.step) if run else None
         if result is None or (result.attempts == attempt.number and result.in_flight):
             yield attempt
@@ -119,7 +118,7 @@ def not_interrupted(cut_off: Set[Attempt], sight: Sight) -> Iterator[str]:
     cancelled. What the service resumes may have gone on with another attempt.
     """
     for attempt in cut_off:
-        run = sight.get(Execution, attempt.execution_id)
+        run = sight.executions.get(attempt.execution_id)
         result = run.step_results.get(attempt.step) if run else None
         if run is None or result is None:
             yield f"not recorded: {attempt}"
@@ -135,7 +134,7 @@ def moved(before: Mapping[str, str], promises: Promises, sight: Sight) -> Iterat
     for id, status in before.items():
         if id in sight.approvals:
             continue  # who may have decided it is asked in `wrong`
-        run = sight.get(Execution, id)
+        run = sight.executions.get(id)
         excused = status not in ENDED and {id, run and run.parent_id} & (asked | promises.to_cancel)
         if sight.status(id) != status and not excused:
             yield f"moved: {id} was {status}, is {sight.status(id)}"

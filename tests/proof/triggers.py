@@ -8,7 +8,6 @@ from proof.flows import MOST_FEW
 from proof.machine import GRACE_MS
 from proof.often import PERIOD_S
 from proof.world import Sight, World
-from wfcore.model.execution import Execution
 from wfcore.time import EpochMs
 
 CHAINS = {"after": ("work", None), "few": ("once", MOST_FEW)}
@@ -23,7 +22,7 @@ def wrong(world: World, sight: Sight) -> Iterator[str]:
         origins = _origins(name, world, sight)
         causes = Counter(str(one["completedExecutionId"]) for one in origins.values())
         for cause, times in causes.items():
-            run = sight.get(Execution, cause)
+            run = sight.executions.get(cause)
             if times > 1:
                 yield f"chain twice: {name} {times} times behind {cause}"
             if run is None or (run.workflow_name, run.status) != (watched, "COMPLETED"):

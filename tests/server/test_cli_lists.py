@@ -10,6 +10,8 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.testing import builders as make
 from wfcore.time import DAY, EpochMs
+from wfserver.seal_keys import sealer_of
+from wfserver.settings import Settings
 
 from .conftest import Call
 
@@ -45,7 +47,7 @@ def keep(data: Path, *records: Any) -> None:
     """Put records into the store of a data folder."""
 
     async def put() -> None:
-        opened = await open_store(None, data)
+        opened = await open_store(None, data, sealer=sealer_of(Settings(data)))
         async with opened.store.unit() as unit:
             for record in records:
                 unit.put(record)

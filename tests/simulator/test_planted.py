@@ -17,7 +17,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted.version_unchecked, {"lost update", "decided twice", "result changed"}),
     (
         planted.fence_unchecked,
-        {"no end", "late result", "result changed", "started twice", "forgotten"},
+        {"no end", "late result", "result changed", "started twice", "forgotten", "lease unheeded"},
     ),
     (planted.claim_in_two_steps, {"lost update", "too many places", "lane too full"}),
     (planted.requeued_after_death, {"started twice"}),
