@@ -86,7 +86,8 @@ class AeadSealer:
 
     @property
     def keys(self) -> Sequence[str]:
-        """Ids of the keys, the one that seals first."""
+        """Ids of the keys as they are now, the one that seals first."""
+        self._look(at_once=True)
         return tuple(self._raw)
 
     def make(self) -> None:

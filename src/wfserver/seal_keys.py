@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
+from adapters_store.private_folder import alone
 from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
 from wfserver.data_folder import SEAL_KEY_FILE, write_key
 from wfserver.settings import SEAL_KEY, Settings
@@ -49,13 +50,15 @@ def read_keys(file: Path) -> list[str]:
 
 def add_key(file: Path) -> None:
     """Put a new key before those in *file*: it seals from now on, and they only open."""
-    _write(file, [new_key(), *read_keys(file)])
+    with alone(file.parent):  # of two rotations at once each keeps the other's key
+        _write(file, [new_key(), *read_keys(file)])
 
 
 def remove_keys(file: Path, ids: Collection[str]) -> None:
     """Take keys out of *file*; the first one stays."""
-    first, *others = read_keys(file)
-    _write(file, [first, *(key for key in others if id_of(key) not in ids)])
+    with alone(file.parent):
+        first, *others = read_keys(file)
+        _write(file, [first, *(key for key in others if id_of(key) not in ids)])
 
 
 def require_settled(file: Path) -> None:

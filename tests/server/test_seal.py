@@ -3,11 +3,13 @@
 import json
 import os
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from adapters_store.sealing import id_of, keys_in, new_key
+from adapters_store.sealing import AeadSealer, id_of, keys_in, new_key
+from wfserver.seal_keys import add_key
 from wfserver.settings import take_environment
 
 from .conftest import Call, Running, document, end, program, start
@@ -164,6 +166,18 @@ def test_rotation_beside_a_running_server(tmp_path: Path) -> None:
     finally:
         end(process)
     assert list(program(*wfcore, "seal", "status").json["sealed"]) != []
+
+
+def test_rotations_at_once_lose_no_key(tmp_path: Path) -> None:
+    """Each adds its key to those of the others, and who has read the file before knows them all."""
+    file = tmp_path / "seal.key"
+    file.write_text(f"{new_key()}\n")
+    sealer = AeadSealer(file=file)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add_key, [file] * 16))
+    keys = keys_in(file.read_text())
+    assert len(keys) == 17
+    assert list(sealer.keys) == [id_of(key) for key in keys]
 
 
 def test_a_backup_holds_a_key_only_if_asked(
