@@ -1,8 +1,6 @@
 """The client's calls against the server's own table of routes."""
 
 import inspect
-import subprocess
-import sys
 
 import pytest
 
@@ -73,27 +71,3 @@ def test_both_clients_make_the_same_calls() -> None:
 def test_places_are_quoted() -> None:
     """An id cannot lead to another path."""
     assert calls.execution("../x?y=1").address == "/api/v1/executions/..%2Fx%3Fy%3D1"
-
-
-PROGRAM = """
-from wfcore.wire.shapes import StartView, StatusView
-from wfcore_client import AsyncClient, Client
-
-async def both(client: Client, other: AsyncClient) -> None:
-    view: StatusView = client.execution("e", wait_s=5, outputs=False)
-    started: StartView = await other.start("w", {"a": 1}, monitored=True)
-    client.execution(5)
-    client.execution("e", output=False)
-    wrong: StartView = await other.execution("e")
-    client.no_such_call()
-"""
-
-
-def test_type_checkers_know_every_call(tmp_path) -> None:
-    """Both clients' methods have the parameters and the result of their call, and no others."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    config = ("--strict", "--config-file=", f"--cache-dir={tmp_path}", "--follow-imports=silent")
-    words = [sys.executable, "-m", "mypy", *config, "--no-error-summary", "program.py"]
-    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    errors = [line.partition(": error: ")[0] for line in run.stdout.splitlines() if "error" in line]
-    assert errors == [f"program.py:{line}" for line in (8, 9, 10, 11)], run.stdout

@@ -121,7 +121,8 @@ async def test_content_that_breaks_off_is_no_whole_answer(
         answer = await world.http.get(url)
         assert (answer.status_code, answer.json()) == (500, {"error": "Internal error"})
     (line,) = [vars(one) for one in caplog.records if one.name == "wfcore.http"]
-    assert (line["msg"], line["error"]) == ("request.failed", "RuntimeError")
+    assert line["msg"] == "request.failed"
+    assert line["error"] in ("RuntimeError", "ExceptionGroup")  # older Starlettes wrap it
     assert "secret-in-message" not in str(line)
     assert "Exception in ASGI application" not in caplog.text  # no second answer was begun
 

@@ -223,11 +223,11 @@ async def test_output_lines_wait_for_the_store(
     """A store that is away for a moment while a step speaks costs the step nothing."""
     lines, failures = running.log_lines, []
 
-    async def failing(*args: object) -> None:
+    async def failing(*args: Any, **more: Any) -> None:
         if len(failures) < 2:
             failures.append(1)
             raise StoreUnavailable("disk full")
-        await lines(*args)  # type: ignore[arg-type]
+        await lines(*args, **more)
 
     monkeypatch.setattr(running, "log_lines", failing)
     async with a_scene(tmp_path) as scene:

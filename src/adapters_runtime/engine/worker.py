@@ -252,11 +252,14 @@ class Worker:
             held.alarm = loop.call_later(left, self._look, held.lease.execution_id)
 
     async def _run_step(self, held: _Held, job: Job) -> None:
+        within: set[str] = set()  # streams whose last lines ended within one
+
         async def say(stream: str, lines: str) -> None:
-            log = running.log_lines
-            lease, step, hidden = held.lease, job.step_name, job.hidden
+            told = self._services, held.lease, job.step_name, stream, lines, job.hidden
+            continued = stream in within
             async with held.turn:
-                await self._stored(lambda: log(self._services, lease, step, stream, lines, hidden))
+                await self._stored(lambda: running.log_lines(*told, continued=continued))
+            (within.discard if lines.endswith("\n") else within.add)(stream)
 
         end = await self._runner.run(job, say)
         self.shortages.note(type(job).__name__, end.postponed)

@@ -95,8 +95,8 @@ class Sealer(Protocol):
 
     def seal(self, text: str, place: str) -> str:
         """
-        *text* sealed for *place*: its key's id, a dot, and printable ASCII. Sealed twice, the same
-        text looks different.
+        *text*, which is not empty, sealed for *place*: its key's id, a dot, and printable ASCII.
+        Sealed twice, the same text looks different.
         """
 
     def open(self, sealed: str, place: str) -> str:

@@ -6,6 +6,9 @@ or for a shell, and in base64. In base64 a text looks different at each of three
 bytes become four characters. Of each form the characters that the secret alone decides are looked
 for, and the one before and behind them, which it shares with its neighbours, goes with them.
 
+Output is bounded before it is masked, so a text may begin or end within a secret: `mask_cut` looks
+for the rest of one at such an edge.
+
 What transforms a secret otherwise (hashes, encrypts, reverses, compresses it) is not found: masking
 is a net under honest mistakes, not a wall against a step that wants to tell.
 """
@@ -159,6 +162,45 @@ def mask_text(text: str, secrets: Secrets) -> str:
         for core in found.base64:
             text = re.sub(f"{_BASE64}?{re.escape(core)}{_BASE64}?=*", MASK, text)
     return text
+
+
+def mask_cut(text: str, secrets: Secrets, *, start: bool = False, end: bool = False) -> str:
+    """
+    *text* with every secret replaced, also where it was cut in the middle of one: at its *start*
+    the rest of a secret goes, too, at its *end* the beginning of one. Up to three characters of
+    a secret cannot be told from other text, and stay.
+    """
+    text = mask_text(text, secrets)
+    forms = (*secrets.inside, *secrets.base64)
+    if start and (rest := max((_rest_at_start(text, one) for one in forms), default=0)):
+        text = MASK + text[rest:]
+    if end and (begun := max((_begun_at_end(text, one) for one in forms), default=0)):
+        text = text[:-begun] + MASK
+    return text
+
+
+def mask_shortened(text: str, secrets: Secrets) -> str:
+    """The same of a text whose beginning may have been cut off behind `…`."""
+    head, cut, tail = text.partition("…")
+    if not cut:
+        return mask_text(text, secrets)
+    return f"{mask_text(head, secrets)}{cut}{mask_cut(tail, secrets, start=True)}"
+
+
+def _rest_at_start(text: str, secret: str) -> int:
+    """The length of the longest end of *secret* that *text* begins with."""
+    at = secret.find(text[:_SHORTEST], 1) if len(text) >= _SHORTEST else -1
+    while at != -1 and not text.startswith(secret[at:]):
+        at = secret.find(text[:_SHORTEST], at + 1)
+    return len(secret) - at if at != -1 else 0
+
+
+def _begun_at_end(text: str, secret: str) -> int:
+    """The length of the longest beginning of *secret* that *text* ends with."""
+    for length in range(min(len(secret) - 1, len(text)), _SHORTEST - 1, -1):
+        if text.endswith(secret[:length]):
+            return length
+    return 0
 
 
 def _occurring(text: str, secrets: Secrets) -> Secrets:

@@ -208,7 +208,7 @@ class PasswordsContract(Awaited):
 class SealerContract:
     """Subclasses give a fixture `new_sealer`: a call that makes a sealer with a key of its own."""
 
-    @pytest.mark.parametrize("text", ["", "a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
+    @pytest.mark.parametrize("text", ["a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
     def test_what_was_sealed_is_opened(self, new_sealer: Callable[[], Sealer], text: str) -> None:
         """Any text comes back as it was, for the place it was sealed for."""
         sealer = new_sealer()

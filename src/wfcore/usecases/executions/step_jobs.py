@@ -24,6 +24,8 @@ from wfcore.rules.masking import (
     NO_SECRETS,
     Secrets,
     mask,
+    mask_cut,
+    mask_shortened,
     mask_text,
     secret_values,
     secrets_of,
@@ -119,12 +121,32 @@ def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterato
     """Secrets masked, in pieces, bounded for all streams together. EX-28, SC-1."""
     room, secrets = MOST_LOGGED, secret_values(run)
     for stream, written in lines:
-        text = mask_text(written, secrets)
+        text = _mask_kept(written, secrets)
         if len(text) > room:
             text = text[:room] + _NO_MORE if room else ""
         room = max(room - len(text), 0)
         for piece in _pieces(text):
             yield log_of(run, key, stream, piece)
+
+
+_MAYBE_CUT = 10_000
+"""Of a text this long the beginning may be missing: the last part of a stream is what is kept."""
+
+
+def _mask_kept(text: str, secrets: Secrets) -> str:
+    return mask_cut(text, secrets, start=len(text) > _MAYBE_CUT)
+
+
+def mask_lines(text: str, *secrets: Secrets, continued: bool) -> str:
+    """
+    Output lines as they came. *continued*: behind a line that was too long to come as a whole; they
+    may end within one, too, or where no more is kept.
+    """
+    shown, no_more, _ = text.partition(_NO_MORE)
+    cut = bool(no_more) or not text.endswith("\n")
+    for one in secrets:
+        shown = mask_cut(shown, one, start=continued, end=cut)
+    return shown + no_more
 
 
 def log_of(run: Execution, key: str, stream: str, text: str) -> JsonObject:
@@ -197,9 +219,9 @@ def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
     return evolve(
         end,
         output=mask(end.output, hidden),
-        error=end.error and mask_text(end.error, hidden),
+        error=end.error and mask_shortened(end.error, hidden),
         postponed=end.postponed and mask_text(end.postponed, hidden),
-        lines=tuple((name, mask_text(text, hidden)) for name, text in end.lines),
+        lines=tuple((name, _mask_kept(text, hidden)) for name, text in end.lines),
         files=tuple(evolve(one, name=mask_text(one.name, hidden)) for one in end.files),
         refused=tuple(map(named, end.refused)),
     )

@@ -25,7 +25,7 @@ from wfcore.rules.execution.proceed import proceed
 from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
-from wfcore.rules.masking import NO_SECRETS, Secrets, mask_text, secret_values
+from wfcore.rules.masking import NO_SECRETS, Secrets, mask_shortened, mask_text, secret_values
 from wfcore.rules.named_secrets import SecretMissing
 from wfcore.time import EpochMs, later
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
@@ -37,6 +37,7 @@ from wfcore.usecases.executions.step_jobs import (
     job_for,
     log_of,
     logged,
+    mask_lines,
     named_secrets,
     without_secrets,
 )
@@ -225,16 +226,17 @@ async def log_lines(
     stream: str,
     lines: str,
     hidden: Secrets = NO_SECRETS,
+    *,
+    continued: bool = False,
 ) -> None:
     """
-    Add output lines of a running step to the event log, with what its job has *hidden* masked.
-
-    Raises `LeaseLost`.
+    Add output lines of a running step to the event log, masked, also what its job has *hidden*.
+    *continued*: what came before ended within a line. Raises `LeaseLost`.
     """
     now = services.clock.service_now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
-        text = mask_text(mask_text(lines, hidden), secret_values(run))
+        text = mask_lines(lines, hidden, secret_values(run), continued=continued)
         about = log_of(run, step_name, stream, text)
         await stage(unit, announce(run, [(EventKind.STEP_LOG, about)], now), now)
         await unit.commit()
@@ -367,7 +369,7 @@ def _ended(
     if end.error is None:
         return facts.StepDone(step_name, end.output)
     step = definition.step(name_of(step_name))
-    error = mask_text(end.error, secret_values(run))
+    error = mask_shortened(end.error, secret_values(run))
     return after_failure(
         run, step, step_name, error, now, permanent=end.permanent, timed_out=end.timed_out
     )
