@@ -89,8 +89,8 @@ async def bare_group_commit(seconds: float, clients: int) -> float:
             id = f"exec_{number}"
             data = (NOW, "step.completed", DATA)
             writes = (
-                (STAY, (0, turn + 2, body, None, id, turn + 1), ("executions", id)),
-                (PUT_STEP, (id, turn % STEPS, STEP, DATA), None),
+                (STAY, (0, turn + 2, body, None, None, id, turn + 1), ("executions", id)),
+                (PUT_STEP, (id, turn % STEPS, STEP, DATA, None), None),
                 (ADD_TWO, (id, 2 * turn, *data, id, 2 * turn + 1, *data), None),
             )
             await writer.submit(lambda cursor: perform(cursor, writes))

@@ -7,10 +7,11 @@ import pytest
 from usecases.conftest import World, code, review
 from wfcore.errors import StoreUnavailable
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.execution import Execution
-from wfcore.time import DAY
+from wfcore.model.execution import Execution, TriggerSource
+from wfcore.time import DAY, MINUTE
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.upkeep.sweeping import Unswept
 
@@ -112,3 +113,28 @@ async def test_what_cannot_be_settled_can_be_read(
     if isinstance(error, StoreUnavailable):
         assert not await expiry.expire_if_due(world.services, approval)
         assert not await expiry.expire_due_of(world.services, run)
+
+
+@pytest.mark.parametrize(
+    ("source", "while_interrupted", "in_the_end"),
+    [(TriggerSource.MANUAL, False, False), (TriggerSource.OPEN_API, True, True)],
+)
+async def test_what_the_service_resumes_does_not_rest(
+    world: World, source: TriggerSource, while_interrupted: bool, in_the_end: bool
+) -> None:
+    """Who waits sees no INTERRUPTED that the next sweep takes back. EX-12, EX-13."""
+
+    async def now_rests() -> bool:
+        async with world.services.store.view() as view:
+            run = await view.get(Execution, run_id)
+        assert run is not None
+        return rests(run, world.clock.service_now())
+
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("a")), source=source)
+    await world.take()
+    world.clock.advance(MINUTE)
+    assert await sweeping.recover(world.services) == 1
+    assert await now_rests() is while_interrupted
+    await sweeping.sweep(world.services)
+    assert await now_rests() is in_the_end

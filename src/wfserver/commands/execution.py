@@ -14,7 +14,7 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
 from wfcore.usecases.executions import executions, starting
-from wfcore.usecases.executions.executions import REST
+from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
@@ -157,7 +157,7 @@ def logs(session: Session, id: str, step: str | None, follow: bool) -> None:
         while True:
             run, found, after = await executions.read_logs(services, None, id, after, step)
             shown += _lines_shown(session, found)
-            if not found and (not follow or run.status in REST):
+            if not found and (not follow or rests(run, services.clock.service_now())):
                 return shown
             if not found:
                 await asyncio.sleep(_POLL_S)
@@ -222,19 +222,20 @@ def _started(
     if timeout is not None and not wait:
         raise click.UsageError("--timeout goes with --wait")
 
-    async def job(services: Services) -> tuple[Started, StatusView | None]:
+    async def job(services: Services) -> tuple[Started, StatusView | None, bool]:
         started = await begin(services)
         if not wait:
-            return started, None
+            return started, None, False
         run = await _rest(session, services, started.execution_id, timeout)
-        return started, await _view(services, run)
+        rested = rests(run, services.clock.service_now())
+        return started, await _view(services, run), rested
 
-    started, view = session.work(job)
+    started, view, rested = session.work(job)
     if view is None:
         _show_start(session, started)
         return None
     _show(session, view)
-    return 1 if view.status in _ENDED_BADLY or view.status not in REST else 0
+    return 0 if rested and view.status not in _ENDED_BADLY else 1
 
 
 async def _start(services: Services, workflow: str, given: tuple[tuple[str, str], ...]) -> Started:
@@ -255,7 +256,7 @@ async def _rest(session: Session, services: Services, id: str, timeout: int | No
     said, asked_at, warned = "", time.monotonic(), False
     while True:
         run = await executions.read_execution(services, None, id)
-        if run.status in REST:
+        if rests(run, services.clock.service_now()):
             return run
         if timeout is not None and time.monotonic() - asked_at >= timeout / 1_000:
             click.echo(f"not at rest after {span(timeout)}; it goes on", err=True)

@@ -14,6 +14,7 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, CancelAsked
 from wfcore.rules.execution.redrive import FROM
+from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_all_due, expire_due_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.load import definition_of, execution_for
@@ -155,8 +156,14 @@ async def read_logs(
     return run, found, after
 
 
-REST = EXECUTION.final | {ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.INTERRUPTED}
-"""States in which an execution rests until somebody or something outside acts."""
+def rests(run: Execution, now: EpochMs) -> bool:
+    """
+    Whether nothing goes on until somebody or something outside acts. What is INTERRUPTED and due
+    does not rest: the next sweep resumes it or ends it. EX-12, EX-13.
+    """
+    if run.status is ExecutionStatus.INTERRUPTED:
+        return run.due_at is None or run.due_at > now
+    return run.status in EXECUTION.final or run.status is ExecutionStatus.AWAITING_APPROVAL
 
 
 async def wait_for_rest(
@@ -173,7 +180,7 @@ async def wait_for_rest(
     """
     deadline = services.clock.service_now() + wait_ms
     run = await read_execution(services, who, execution_id)
-    while run.status not in REST and (left := deadline - services.clock.service_now()) > 0:
+    while (left := deadline - (now := services.clock.service_now())) > 0 and not rests(run, now):
         if leaving():
             break
         await services.wakeup.rest(execution_id, left)
