@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
-
 from bench import writer
 
 
