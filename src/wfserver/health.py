@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_runtime.ai.providers import Provider, setting_of
+from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, WfError
 from wfcore.model.page import PageRequest
@@ -20,9 +21,10 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.compose import System
-from wfserver.data_folder import trouble_with
+from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.packages import Environments
-from wfserver.settings import Settings
+from wfserver.seal_keys import file_of, read_keys
+from wfserver.settings import SEAL_KEY, Settings
 from wfserver.terminal.failures import Failed, explain
 from wfserver.terminal.invocation import Session
 
@@ -49,7 +51,7 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
     found = [_program(), _folder(data), _disk(data)]
     found += _store(session, data) if found[1].ok else []
     if not found[1].essential:
-        found.append(_packages(session.settings()))
+        found += [_keys(session.settings()), _packages(session.settings())]
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
     return [*found, *(_asked(one) for one in providers.values() if online)]
@@ -102,6 +104,26 @@ def _folder(data: Path) -> Check:
         cure = f"chmod 700 {data}"
         return Check("data", False, f"{data} can be read by other users", cure)
     return Check("data", True, str(data))
+
+
+def _keys(settings: Settings) -> Check:
+    """Where the key is that seals the store, and whether other users may read a file of keys."""
+    sealing = file_of(settings)
+    files = (settings.data / SIGNING_KEY_FILE, sealing)
+    bare = [file for file in files if file.exists() and file.stat().st_mode & 0o077]
+    if bare:
+        named = " and ".join(map(str, bare))
+        return Check("keys", False, f"{named}: other users may read it", f"chmod 600 {named}")
+    if settings.seal_key is not None:
+        return Check("keys", True, f"{SEAL_KEY} seals what is stored")
+    if not sealing.exists():
+        return Check("keys", True, f"none yet; the first start makes {sealing}")
+    try:
+        first, *older = (id_of(key) for key in read_keys(sealing))
+    except Failed as error:
+        return Check("keys", False, explain(error), f"put the right {sealing} back", True)
+    kept = f", {', '.join(older)} still open what is older" if older else ""
+    return Check("keys", True, f"{first} in {sealing} seals what is stored{kept}")
 
 
 def _packages(settings: Settings) -> Check:

@@ -9,6 +9,7 @@ import pytest
 
 from adapters_runtime.sandbox.isolation.config import LADDER
 from adapters_runtime.system import SystemClock
+from adapters_store.sealing import id_of, keys_in
 
 from .conftest import Call, Said
 
@@ -22,8 +23,8 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     said = wfcore("doctor", "--json")
     assert (said.status, said.json["ok"]) == (0, True)
     assert set(said.json) == {"ok", "checks", "languages", "isolation"}
-    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "records", "packages"]
-    names.append("providers")
+    names = ["wfcore", "data", "disk", "store", "clock", "webhooks", "records", "keys"]
+    names += ["packages", "providers"]
     assert [check["name"] for check in said.json["checks"]] == names
     assert all({"name", "ok", "detail", "cure"} <= set(check) for check in said.json["checks"])
     assert set(said.json["languages"]) == {
@@ -53,6 +54,24 @@ def test_a_clock_that_was_set_back_is_shown(wfcore: Call, monkeypatch: pytest.Mo
     steady = SystemClock._steady
     monkeypatch.setattr(SystemClock, "_steady", lambda self: steady(self) + 301_000)
     assert " s ahead of it" in _check(wfcore("doctor", "--json"), "clock")["detail"]
+
+
+def test_keys_that_others_may_read_are_named(wfcore: Call, data: Path) -> None:
+    """Which key seals is said by its id; a file of keys that is not private, with the cure."""
+    wfcore("account", "create", "ann@example.org")
+    (key,) = keys_in((data / "seal.key").read_text())
+    found = _check(wfcore("doctor", "--json"), "keys")
+    assert found["ok"]
+    assert id_of(key) in found["detail"]
+    assert key not in found["detail"]
+    for name in ("seal.key", "signing.key"):
+        (data / name).touch()
+        (data / name).chmod(0o644)
+        found = _check(wfcore("doctor", "--json"), "keys")
+        assert (found["ok"], found["cure"]) == (False, f"chmod 600 {data / name}")
+        (data / name).chmod(0o600)
+    (data / "seal.key").write_text("wfs_\n")
+    assert not _check(wfcore("doctor", "--json"), "keys")["ok"]
 
 
 @pytest.mark.parametrize("level", LADDER)
