@@ -53,7 +53,7 @@ def is_public(address: str) -> bool:
     """
     Whether *address* belongs to the public internet.
 
-    Raises `ValueError` for text that is no IP address.
+    Raises `ValueError` if the text is not an IP address.
     """
     found = ip_address(address)
     if isinstance(found, IPv6Address):
@@ -63,10 +63,10 @@ def is_public(address: str) -> bool:
 
 def is_host(address: str) -> bool:
     """
-    Whether *address* can be a host that an operator means, loopback and private ones too.
+    Whether *address* can be a host that an operator means, including loopback and private ones.
 
-    Never the link-local ones, where clouds keep credentials, nor multicast, broadcast and "any".
-    Raises `ValueError` for text that is no IP address.
+    Link-local addresses, where clouds keep credentials, never can, nor can multicast, broadcast and
+    "any". Raises `ValueError` if the text is not an IP address.
     """
     found = ip_address(address)
     if isinstance(found, IPv6Address):

@@ -1,19 +1,22 @@
-"""How long to wait before something is tried again: one law for steps, models, calls and loops."""
+"""How long to wait before another try: one formula for steps, AI calls, callbacks and loops."""
 
 from hashlib import blake2b
 
 from attrs import frozen
 
 JITTER = 0.25
-"""How much longer than stated a wait may be: what failed together does not come back together."""
+"""
+How much longer than stated a wait may be, so that what failed together does not return together.
+"""
 
 
 @frozen
 class Backoff:
     """
-    The n-th wait is `first * factor ** (n - 1)`, at most `longest`, and up to `JITTER` longer.
+    The n-th wait is `first * factor ** (n - 1)`, at most `longest`, plus up to `JITTER` of it.
 
-    `first` and `longest` have the unit of the result. `tries`: in all, for callers that give up.
+    `first` and `longest` are in the unit of the result. `tries`: the number of tries, for callers
+    that give up.
     """
 
     first: float
@@ -22,7 +25,7 @@ class Backoff:
     tries: int = 1
 
     def wait(self, tried: int, drawn: float = 0.0) -> float:
-        """The wait after *tried* times; *drawn*: by how much of the jitter longer, from 0 to 1."""
+        """The wait after *tried* tries; *drawn*: which part of the jitter to add, from 0 to 1."""
         try:
             stated = self.first * self.factor ** (tried - 1)
         except OverflowError:
@@ -31,10 +34,10 @@ class Backoff:
 
 
 def lengthened(wait: float, drawn: float) -> float:
-    """*wait*, longer by *drawn* of the jitter."""
+    """*wait* plus the part *drawn* of the jitter."""
     return wait * (1 + JITTER * drawn)
 
 
 def draw(seed: str) -> float:
-    """A number from 0 to 1, evenly: the same for the same seed, whoever asks."""
+    """A number from 0 to 1, evenly distributed: the same for the same seed."""
     return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest()) / 2**64

@@ -1,7 +1,7 @@
 """
-Callbacks: where they may go, how they are signed, when they are tried again. Contract §9.
+Callbacks: where they may be sent, how they are signed, when they are retried. Contract §9.
 
-The signature is that of the Standard Webhooks scheme.
+The signature follows the Standard Webhooks scheme.
 """
 
 import json
@@ -45,9 +45,9 @@ FIELD = "callbackUrl"
 
 def check_url(url: str, allow_private: bool) -> str:
     """
-    The address, if a callback may be sent there as far as the text alone tells. CB-4.
+    The address, if the text alone allows a callback to it. CB-4.
 
-    What a name resolves to is checked when it is called. Raises `InvalidInput`.
+    What a name resolves to is checked before each call. Raises `InvalidInput`.
     """
     host = _host(url)
     if not allow_private and not _may_be_public(host):
@@ -56,7 +56,7 @@ def check_url(url: str, allow_private: bool) -> str:
 
 
 def _host(url: str) -> str:
-    """Where *url* leads to, if it is an address at all."""
+    """The IP address that *url* names, if it names one."""
     if len(url) > LONGEST_URL:
         raise InvalidInput(FIELD, f"is longer than {LONGEST_URL:,} characters")
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -86,12 +86,14 @@ def _may_be_public(host: str) -> bool:
 
 
 def owed(run: Execution, url: str, now: EpochMs) -> Callback:
-    """The message that the end of *run* makes due at once. CB-1."""
+    """The callback that the end of *run* makes due at once. CB-1."""
     return Callback(run.id, url, run.key_id, now, due_at=now)
 
 
 def message(run: Execution) -> JsonObject:
-    """What is told of an ended execution: enough to know it, not what it computed. CB-2."""
+    """
+    What the callback tells of an ended execution: which one it is, not what it computed. CB-2.
+    """
     reason = run.status_reason
     at = run.completed_at or run.accepted_at
     return {
@@ -119,9 +121,10 @@ def body_of(run: Execution) -> bytes:
 
 def signed(secret: str, id: str, now: EpochMs, body: bytes) -> Mapping[str, str]:
     """
-    The headers of one attempt: id, timestamp in seconds, signature of all three. CB-2.
+    The headers of one attempt: id, timestamp in seconds, and the signature of id, timestamp and
+    body. CB-2.
 
-    Raises `ValueError` for a secret that is none.
+    Raises `ValueError` for an invalid secret.
     """
     key = b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     told_id, at = f"msg_{id}", str(now // 1_000)
@@ -135,9 +138,9 @@ def signed(secret: str, id: str, now: EpochMs, body: bytes) -> Mapping[str, str]
 
 def attempted(callback: Callback, now: EpochMs) -> Callback:
     """
-    The record of an attempt that begins now; stored before anything is sent.
+    The callback with an attempt that begins now; stored before anything is sent.
 
-    When the next one may begin is in it already: whoever dies on the way owes it no word. CB-3.
+    It already says when the next attempt may begin, so nothing is lost if this process dies. CB-3.
     """
     attempts = callback.attempts + 1
     due_at = later(now, DELAYS[min(attempts, len(DELAYS)) - 1])
@@ -146,9 +149,9 @@ def attempted(callback: Callback, now: EpochMs) -> Callback:
 
 def answered(callback: Callback, status: int | None, error: str | None) -> Callback:
     """
-    What becomes of it after an answer (*status*) or none (*error*). CB-3.
+    The callback after an answer (*status*) or a failure to get one (*error*). CB-3.
 
-    Any 2xx settles it; 410 and the tenth failure give it up; else it stays due.
+    Any 2xx completes it; 410 or the tenth failure gives it up; otherwise it stays due.
     """
     if status is not None and 200 <= status < 300:
         return evolve(callback, status=CallbackStatus.DELIVERED, due_at=None, last_error=None)
@@ -160,8 +163,8 @@ def answered(callback: Callback, status: int | None, error: str | None) -> Callb
 
 def put_off(callback: Callback, why: str, now: EpochMs) -> Callback:
     """
-    What becomes of an attempt of which nothing was sent, since the machine lacked something: it is
-    none, uses up none of the ten, and is due again as after the first one. CB-3, EX-27.
+    The callback after an attempt of which nothing was sent because the machine lacked something. It
+    does not count as one of the ten, and is due again as after a first failure. CB-3, EX-27.
     """
     attempts, due_at = callback.attempts - 1, later(now, DELAYS[0])
     return evolve(callback, attempts=attempts, due_at=due_at, last_error=why)

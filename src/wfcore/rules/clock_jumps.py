@@ -1,10 +1,10 @@
 """
-Time under a wall clock that jumps: what a process knows of its clocks, and what it makes of it.
+Time when the wall clock jumps: what a process knows of its clocks, and what follows.
 
-A jump is seen where the wall clock is read beside one that only runs on. Deadlines of people are
-held for a while, as if there had been none (AP-4). Work goes by a time of its own, which never
-goes back (EX-30): where the wall clock is set back, it runs on, a little slower, until the wall
-clock has come up with it. Decision 60.
+A jump is detected by reading the wall clock beside a steady clock. Deadlines of people are held for
+a while as if there had been no jump (AP-4). Work uses a clock of its own that never goes back
+(EX-30): when the wall clock is set back, this one runs on, a little slower, until the wall clock
+has caught up. Decision 60.
 """
 
 from attrs import evolve, frozen
@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from wfcore.time import MINUTE, EpochMs
 
 JUMP_MS = MINUTE
-"""A jump of more than this counts as one."""
+"""A difference of more than this counts as a jump."""
 HOLD_MS = 5 * MINUTE
 CATCHING_UP = 9, 10
 """How fast the time of work runs while it is ahead: so many ms in so many."""
@@ -21,9 +21,9 @@ CATCHING_UP = 9, 10
 @frozen
 class HeldTime:
     """
-    What one process knows of its clocks. `offset` is wall time minus steady time when they
-    were last read, `held` the one from before a jump, which counts until `hold_until` (steady).
-    The time of work was `worked` at `worked_at` (steady), when it last was that of deadlines.
+    What a process knows of its clocks. `offset` is wall time minus steady time at the last reading;
+    `held` is the offset from before a jump, valid until `hold_until` (steady). The work clock
+    showed `worked` at `worked_at` (steady) when it last agreed with the clock of deadlines.
     """
 
     offset: int
@@ -34,12 +34,12 @@ class HeldTime:
 
     @classmethod
     def started(cls, wall: int, steady: int) -> "HeldTime":
-        """The first look at both clocks."""
+        """The first reading of both clocks."""
         return cls(wall - steady, wall - steady, worked=wall, worked_at=steady)
 
 
 def held_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochMs]:
-    """What is known now, and the instant that deadlines are held against."""
+    """What is known now, and the instant that deadlines are compared with."""
     offset, held, hold_until = wall - steady, known.held, known.hold_until
     if abs(offset - known.offset) > JUMP_MS:
         if steady >= hold_until:
@@ -50,7 +50,10 @@ def held_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochM
 
 
 def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, EpochMs]:
-    """What is known now, and the instant that work goes by: never before an earlier one. EX-30."""
+    """
+    What is known now, and the instant of the work clock, which is never before an earlier one.
+    EX-30.
+    """
     known, deadlines = held_time(known, wall, steady)
     fast, slow = CATCHING_UP
     least = known.worked + max(steady - known.worked_at, 0) * fast // slow
@@ -61,8 +64,8 @@ def service_time(known: HeldTime, wall: int, steady: int) -> tuple[HeldTime, Epo
 
 def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
     """
-    *known* with the hold that another process of the machine has begun for the same jump: it ends
-    for both at once, so that neither takes the other's leases for over.
+    *known* with the hold that another process on this machine began for the same jump, so that it
+    ends for both at the same time and neither takes the other's leases for expired.
     """
     if other is None or other.hold_until <= steady:
         return known
@@ -71,9 +74,9 @@ def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
 
 def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
     """
-    What a process knows that starts on another steady clock (the machine was started anew), of
-    what an earlier one knew when it last read its own, at *seen*. How long nobody looked, only
-    the wall clock says; where it has gone back, no time counts.
+    What a process knows after the machine was restarted, when its steady clock has begun anew, from
+    what an earlier process knew at *seen*. Only the wall clock tells how much time has passed; if
+    it went back, none has.
     """
     passed = max(wall - (known.offset + seen), 0)
     shift = steady - passed - seen

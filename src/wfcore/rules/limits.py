@@ -1,4 +1,4 @@
-"""Every number of the specification and of the contract that is a limit, in one place."""
+"""Every limit of the specification and the contract, in one place."""
 
 from collections.abc import Mapping
 

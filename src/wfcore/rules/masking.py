@@ -1,16 +1,17 @@
 """
-Masking: values of secret variables never appear where somebody looks. Contract §4, §11.
+Masking: values of secret variables never appear in anything that is shown. Contract §4, §11.
 
-A secret is found as it is and in the forms that programs print it in: escaped for JSON, for a URL
-or for a shell, and in base64. In base64 a text looks different at each of three offsets, as three
-bytes become four characters. Of each form the characters that the secret alone decides are looked
-for, and the one before and behind them, which it shares with its neighbours, goes with them.
+A secret is found literally and in the forms that programs print: escaped for JSON, for a URL or for
+a shell, and in base64. The base64 form of a text depends on which of three offsets it begins at,
+because three bytes become four characters. Of each form, the characters that the secret alone
+determines are searched for; the one before and the one after, which the secret shares with its
+neighbours, are masked with them.
 
 Output is bounded before it is masked, so a text may begin or end within a secret: `mask_cut` looks
-for the rest of one at such an edge.
+for the rest of a secret at such an edge.
 
-What transforms a secret otherwise (hashes, encrypts, reverses, compresses it) is not found: masking
-is a net under honest mistakes, not a wall against a step that wants to tell.
+Other transformations (hashing, encrypting, reversing, compressing) are not recognized: masking
+protects against honest mistakes, not against a step that wants to disclose a secret.
 """
 
 import json
@@ -48,8 +49,8 @@ _BASE64 = "[A-Za-z0-9+/_-]"
 @frozen(repr=False)
 class Secrets:
     """
-    What is to be masked: `alone` where a whole text or value is one of them, `inside` anywhere in a
-    text, the longest first, `base64` with the characters around it. Empty ones are false.
+    What to mask: `alone` if a whole text or value equals it, `inside` anywhere in a text, longest
+    first, `base64` with the adjacent characters. Empty ones are false.
     """
 
     alone: frozenset[str] = frozenset()
@@ -64,14 +65,14 @@ NO_SECRETS = Secrets()
 
 
 def secret_values(run: Execution) -> Secrets:
-    """What is to be masked in what *run* shows. SC-1, SC-2."""
+    """What to mask in everything that is shown of *run*. SC-1, SC-2."""
     if not run.secrets:
         return NO_SECRETS
     return secrets_of(text for name in run.secrets for text in _texts(run.variables.get(name)))
 
 
 def secrets_of(texts: Iterable[str]) -> Secrets:
-    """What is to be masked where *texts* are secret."""
+    """What to mask if *texts* are secret."""
     found = {text for text in texts if text}
     alone = found | {form for text in found for form in _written(text)}
     encoded = {core for text in found for core in _base64_cores(text)}
@@ -84,7 +85,7 @@ def _by_length(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """A secret as text; of an object or array also every text and number in it."""
+    """A secret as text; of an object or array also every text and number inside it."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -96,14 +97,14 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 def _inside(values: Iterable[Json]) -> Iterator[str]:
-    """true and false are left out: masked wherever they stand, they would hide everything."""
+    """true and false are left out: masked everywhere, they would hide too much."""
     for value in values:
         if not isinstance(value, bool):
             yield from _texts(value)
 
 
 def _written(text: str) -> Iterator[str]:
-    """How else a text turns up: line by line, or escaped for JSON, a URL or a shell."""
+    """The other forms of a text: line by line, or escaped for JSON, a URL or a shell."""
     yield from (line for line in text.splitlines() if len(line) >= _SHORTEST)
     if not _PLAIN.fullmatch(text):
         yield from _json_forms(text)
@@ -114,7 +115,10 @@ def _written(text: str) -> Iterator[str]:
 
 
 def _json_forms(text: str) -> Iterator[str]:
-    """With escapes for ASCII or without, with `\\/`, safe inside HTML, and all of it once more."""
+    r"""
+    With or without escapes beyond ASCII, with `\/`, safe inside HTML, and each of these escaped
+    once more.
+    """
     for ascii_only in (True, False):
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         for form in (once, once.replace("/", "\\/"), *(_html_safe(once, one) for one in _IN_HTML)):
@@ -143,7 +147,7 @@ def _shell_forms(text: str) -> Iterator[str]:
 
 
 def _base64_cores(text: str) -> Iterator[str]:
-    """Of the text in base64, at each offset, the characters that no neighbour has a part in."""
+    """The characters of its base64 form, at each offset, that do not depend on its neighbours."""
     data = text.encode("utf-8", "surrogatepass")
     for offset in range(3):
         whole = b64encode(bytes(offset) + data).decode()
@@ -166,9 +170,9 @@ def mask_text(text: str, secrets: Secrets) -> str:
 
 def mask_cut(text: str, secrets: Secrets, *, start: bool = False, end: bool = False) -> str:
     """
-    *text* with every secret replaced, also where it was cut in the middle of one: at its *start*
-    the rest of a secret goes, too, at its *end* the beginning of one. Up to three characters of
-    a secret cannot be told from other text, and stay.
+    *text* with every secret replaced, even one that was cut in the middle: at the *start* of the
+    text also the rest of a secret, at its *end* also the beginning of one. Up to three characters
+    of a secret cannot be told from other text, and remain.
     """
     text = mask_text(text, secrets)
     forms = (*secrets.inside, *secrets.base64)
@@ -180,7 +184,7 @@ def mask_cut(text: str, secrets: Secrets, *, start: bool = False, end: bool = Fa
 
 
 def mask_shortened(text: str, secrets: Secrets) -> str:
-    """The same of a text whose beginning may have been cut off behind `…`."""
+    """As `mask_cut`, for a text whose beginning may have been replaced by `…`."""
     head, cut, tail = text.partition("…")
     if not cut:
         return mask_text(text, secrets)
@@ -188,7 +192,7 @@ def mask_shortened(text: str, secrets: Secrets) -> str:
 
 
 def _rest_at_start(text: str, secret: str) -> int:
-    """The length of the longest end of *secret* that *text* begins with."""
+    """The length of the longest suffix of *secret* that *text* starts with."""
     at = secret.find(text[:_SHORTEST], 1) if len(text) >= _SHORTEST else -1
     while at != -1 and not text.startswith(secret[at:]):
         at = secret.find(text[:_SHORTEST], at + 1)
@@ -196,7 +200,7 @@ def _rest_at_start(text: str, secret: str) -> int:
 
 
 def _begun_at_end(text: str, secret: str) -> int:
-    """The length of the longest beginning of *secret* that *text* ends with."""
+    """The length of the longest prefix of *secret* that *text* ends with."""
     for length in range(min(len(secret) - 1, len(text)), _SHORTEST - 1, -1):
         if text.endswith(secret[:length]):
             return length
@@ -204,13 +208,13 @@ def _begun_at_end(text: str, secret: str) -> int:
 
 
 def _occurring(text: str, secrets: Secrets) -> Secrets:
-    """Those that turn up in *text*."""
+    """Those that occur in *text*."""
     inside = tuple(one for one in secrets.inside if one in text)
     return evolve(secrets, inside=inside, base64=tuple(o for o in secrets.base64 if o in text))
 
 
 def mask(value: Json, secrets: Secrets) -> Json:
-    """*value* with every secret replaced in all its strings, keys too. SC-1."""
+    """*value* with every secret replaced in all its strings, including keys. SC-1."""
     if not secrets:
         return value
     leaves = list(_leaves(value))
@@ -221,7 +225,7 @@ def mask(value: Json, secrets: Secrets) -> Json:
 
 
 def _leaves(value: Json) -> Iterator[str]:
-    """All texts, keys and scalars of a value, as they would be shown."""
+    """All texts, keys and scalars in a value, as they would be shown."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,7 +1,7 @@
 """
-Named secrets: values of an account that only the steps get that list their names. Decision 87.
+Named secrets: values of an account, given only to the steps that list their names. Decision 87.
 
-Contract §11. A step finds each as `WF_SECRET_<NAME>`; templates never do. What comes out of the
+Contract §11. A step finds each as `WF_SECRET_<NAME>`; templates cannot read them. The output of the
 step is masked before it is stored, so that no other step and no reader gets the value that way.
 """
 
@@ -38,7 +38,7 @@ def _unset(name: str, account_id: str) -> str:
 
 
 def with_secret(account: Account, name: str, value: str, now: EpochMs) -> Account:
-    """*account* with *name* set, in the place of an earlier one. Raises `InvalidInput`. SC-5."""
+    """*account* with *name* set, replacing an earlier value. Raises `InvalidInput`. SC-5."""
     if re.fullmatch(NAME, name) is None:
         raise InvalidInput("name", f"must be {WANTED}")
     if not value or len(value.encode("utf-8", "surrogatepass")) > SECRET_BYTES:
@@ -61,7 +61,7 @@ def without_secret(account: Account, name: str) -> Account:
 
 
 def missing_secrets(account: Account, definition: Definition) -> Sequence[Problem]:
-    """Where steps list secrets that *account* does not have. SC-7."""
+    """The steps that list secrets which *account* does not have. SC-7."""
     names = {one.name for one in account.secrets}
     return [
         Problem(below(below(path, "secrets"), number), _unset(name, account.id))
@@ -73,7 +73,7 @@ def missing_secrets(account: Account, definition: Definition) -> Sequence[Proble
 
 
 def secrets_for(account: Account, step: CodeStep) -> Mapping[str, str]:
-    """What *step* is given, by variable of its environment. Raises `SecretMissing`. SC-6, SC-7."""
+    """The secrets given to *step*, by environment variable. Raises `SecretMissing`. SC-6, SC-7."""
     values = {one.name: one.value for one in account.secrets}
     for name in step.secrets:
         if name not in values:

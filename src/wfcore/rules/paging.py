@@ -1,6 +1,6 @@
 """
-Page, size and cursor from text. Contract §6: `page` counts from 1, `size` is cut to the maximum;
-§11: `after` goes on behind a row.
+Page, size and cursor from text. Contract §6: `page` counts from 1, `size` is limited to the
+maximum; §11: `after` continues behind a row.
 """
 
 import json
@@ -26,11 +26,11 @@ def page_request(
     list: str = "",
 ) -> PageRequest:
     """
-    The page asked for; *sizes* are default and maximum, *list* is the name of the list that the
-    cursor *after* must be of. PG-1, PG-2, PG-5.
+    The requested page. *sizes*: default and maximum; *list*: the list that the cursor *after* must
+    belong to. PG-1, PG-2, PG-5.
 
-    Raises `InvalidInput` for anything that is no positive integer, for a page that no list could
-    have, and for a cursor that is none or comes with a page.
+    Raises `InvalidInput` for anything that is not a positive integer, for a page that no list could
+    have, and for a cursor that is invalid or given together with a page.
     """
     default, largest = sizes
     number = _positive("page", page, 1)
@@ -45,7 +45,7 @@ def page_request(
 
 
 def cursor_text(list: str, cursor: PageCursor) -> str:
-    """A cursor for clients, who need not know what is in it: nothing that its row did not show."""
+    """A cursor for clients, to whom it is opaque. It contains nothing that its row did not show."""
     text = json.dumps([list, cursor.key, cursor.id], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -53,7 +53,7 @@ def cursor_text(list: str, cursor: PageCursor) -> str:
 def read_cursor(list: str, text: str) -> PageCursor:
     """
     The cursor in *text*. Raises `InvalidInput` unless `cursor_text` could have made it for that
-    list. It opens nothing: what is behind it is shown to whom the list shows it. PG-5.
+    list. It grants no access: the list behind it shows only what the caller may see. PG-5.
     """
     try:
         found = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -70,7 +70,7 @@ _NO_CURSOR = "must be `next` of a page of this list, as it was given"
 
 
 def _fits(list: str, cursor: PageCursor) -> bool:
-    """Whether every store can compare it with what the list is ordered by."""
+    """Whether every store can compare it with the values that order the list."""
     if list in BY_NAME:
         return type(cursor.key) is str and type(cursor.id) is str
     key = cursor.key

@@ -1,8 +1,7 @@
 """
-The machines of the service, and their tables as text, Mermaid and JSON.
+The state machines of the service, and their tables as text, Mermaid and JSON.
 
-What people read of the states (the command line, the documentation, the description of the
-API) is written from the same rows that decide.
+The command line, the documentation and the API description show the same rows that decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ _HEADS = ("From", "Fact", "To", "Rule", "When")
 
 
 def as_text(machine: Machine[Any]) -> str:
-    """A sentence about the states, and the rows in columns."""
+    """A sentence about the states, then the rows in columns."""
     rows = [_HEADS, *(_cells(row) for row in machine.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -33,7 +32,7 @@ def as_text(machine: Machine[Any]) -> str:
 
 
 def as_mermaid(machine: Machine[Any]) -> str:
-    """A state diagram; facts that lead the same way share an arrow."""
+    """A state diagram; facts with the same source and target share an arrow."""
     arrows = [f"[*] --> {machine.initial}"]
     ways = sorted(machine.rows, key=lambda row: _order(machine, row))
     for (state, target), rows in groupby(ways, key=lambda row: (row.state, row.target)):
@@ -44,7 +43,7 @@ def as_mermaid(machine: Machine[Any]) -> str:
 
 
 def as_json(machine: Machine[Any]) -> JsonObject:
-    """Everything that the table says."""
+    """The whole table."""
     return {
         "name": machine.name,
         "initial": machine.initial.value,
@@ -57,7 +56,7 @@ def as_json(machine: Machine[Any]) -> JsonObject:
 
 
 def sentence(machine: Machine[Any]) -> str:
-    """Where a record begins, what it may become, and where it ends."""
+    """Where a record begins, which states it may reach, and where it ends."""
     between = [s for s in machine.states if s is not machine.initial and s not in machine.final]
     parts = [f"{machine.initial} at first"]
     parts += [f"then {_listed(between)}"] if between else []
@@ -71,7 +70,7 @@ def ends(machine: Machine[Any]) -> Sequence[Any]:
 
 
 def meaning(fact: type) -> str:
-    """What a fact says, as its docstring has it, in one line."""
+    """What a fact means: the first line of its docstring."""
     paragraph = (fact.__doc__ or "").strip().split("\n\n")[0]
     return " ".join(paragraph.replace("`", "").split())
 

@@ -1,5 +1,5 @@
 """
-Variables: from payloads and inputs into executions, and from there into code steps.
+Variables: from payloads and inputs into executions, and from executions into code steps.
 
 Spec: variable mapping rules; contract §5, §6, §10.
 """
@@ -22,7 +22,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def check_printable(field: str, text: str) -> None:
-    """Raises `InvalidInput` for a name that a terminal, log or page could not show as it is."""
+    """Raises `InvalidInput` for a name that a terminal, log or page could not show unchanged."""
     if re.fullmatch(PRINTABLE, text) is None:
         raise InvalidInput(field, NO_CONTROLS)
 
@@ -31,9 +31,9 @@ def map_payload(payload: JsonObject, mapping: Mapping[str, str] | None) -> JsonO
     """
     Workflow variables from a webhook payload. VM-1 to VM-3.
 
-    Without a mapping, top-level strings, numbers and booleans keep their names; objects,
-    arrays and null are left out. With one, variable name -> top-level field name, whatever
-    the field holds; a missing field sets nothing, so that the default stays in force.
+    Without a mapping, top-level strings, numbers and booleans keep their names; objects, arrays and
+    null are left out. A mapping gives for each variable the top-level field to take, of whatever
+    type; a missing field sets nothing, so that the default applies.
     """
     if mapping is None:
         return {name: value for name, value in payload.items() if _is_scalar(value)}
@@ -46,10 +46,10 @@ def _is_scalar(value: Json) -> bool:
 
 def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     """
-    The variables of an execution: *inputs* over the defaults. VM-4, VM-5.
+    The variables of an execution: defaults overridden by *inputs*. VM-4, VM-5.
 
-    Undeclared inputs are accepted. Raises `InvalidInput` naming the variable whose value is
-    not of its declared type, holds a NUL (VM-7), or that is required and has none.
+    Undeclared inputs are accepted. Raises `InvalidInput` naming the variable if a value is not of
+    its declared type or contains NUL (VM-7), or if a required variable has no value.
     """
     bound: dict[str, Json] = {
         name: variable.default
@@ -70,7 +70,7 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
 
 
 def fits(type: VariableType, value: Json) -> bool:
-    """Whether *value* is of the declared *type*. true is no number; null fits none."""
+    """Whether *value* has the declared *type*. true is not a number; null has no type."""
     match type:
         case VariableType.STRING:
             return isinstance(value, str)
@@ -95,8 +95,8 @@ _WANTED = {
 
 def environment(variables: JsonObject) -> Mapping[str, str]:
     """
-    `WF_VAR_<name>` for every variable whose name can be one: strings as they are, everything
-    else as JSON. Longer values, and those with a NUL, are only in the context file. CS-1, CS-3.
+    `WF_VAR_<name>` for every variable whose name allows it: strings unchanged, everything else as
+    JSON. Long values, and values with NUL, are only in the context file. CS-1, CS-3.
     """
     found: dict[str, str] = {}
     for name, value in variables.items():
@@ -109,13 +109,13 @@ def environment(variables: JsonObject) -> Mapping[str, str]:
 
 
 def compact(value: Json) -> str:
-    """JSON without blanks."""
+    """JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def parse_text(declared: Variable | None, text: str) -> Json:
     """
-    A value given as text (`-i name=value`), read as its declared type asks.
+    A value given as text (`-i name=value`), read according to its declared type.
 
     Text for a string or an undeclared variable stays text. Raises `InvalidInput`. VM-6.
     """
@@ -131,7 +131,7 @@ def parse_text(declared: Variable | None, text: str) -> Json:
 
 
 def _finite(text: str) -> float:
-    """NaN and infinity are no JSON, whoever writes them how. Raises `ValueError`."""
+    """NaN and infinity are not JSON, however they are written. Raises `ValueError`."""
     number = float(text)
     if not isfinite(number):
         raise ValueError

@@ -33,19 +33,22 @@ _Release: TypeAlias = Callable[[int, JsonObject], JsonObject]
 
 
 class _Wrong(Exception):
-    """A field of a submitted row breaks a rule; *fix* says which. Named where the row is known."""
+    """
+    A field of a submitted row violates a rule, which *fix* names. The row is named where it is
+    known.
+    """
 
     def __init__(self, field: str, fix: str) -> None:
         self.field, self.fix = field, fix
 
 
 def standing_rows(approval: Approval) -> Rows:
-    """The rows as they stand in the approval, after the edits so far."""
+    """The rows of the approval as they stand after the edits so far."""
     return {group.name: group.items for group in approval.groups}
 
 
 def original_rows(approval: Approval) -> Rows:
-    """The rows that were asked about in the first place."""
+    """The rows that were proposed."""
     edits = (entry.rows_before for entry in approval.history if entry.rows_before is not None)
     return next(edits, standing_rows(approval))
 
@@ -97,8 +100,8 @@ _NO_ADDING = "rows may be added only where the group says allowAdd: true"
 
 def _keyed(group: Group, first: Sequence[JsonObject]) -> _Release:
     """
-    With a row key: a submitted row is its proposed row with the submitted fields written over
-    it; of a key that was not proposed, a row that is added. AP-9, AP-22, AP-24.
+    With a row key, a submitted row is its proposed row overwritten with the submitted fields. A row
+    whose key was not proposed is an added row. AP-9, AP-22, AP-24.
     """
     key_field = group.row_key or ""
     originals = {key_text(row.get(key_field)): row for row in first}
@@ -142,8 +145,9 @@ def _check_fixed(fixed: Sequence[str], original: JsonObject, row: JsonObject) ->
 
 def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
     """
-    Without a row key: a submitted row is the proposed one with the same hidden fields, each
-    proposed one at most once; one without hidden fields is the one at its place. AP-23.
+    Without a row key, a submitted row is the proposed row with the same hidden fields, and each
+    proposed row is used at most once; a row without hidden fields is the one at its position.
+    AP-23.
     """
     columns = {column.key: column for column in group.columns}
     required = [column.key for column in group.columns if column.required]
@@ -175,7 +179,7 @@ def _unkeyed(group: Group, first: Sequence[JsonObject], count: int) -> _Release:
 def _refuse_hidden(
     first: Sequence[JsonObject], columns: Mapping[str, Column], hidden: JsonObject
 ) -> None:
-    """Say what is wrong with the hidden fields of a row that no proposed row accounts for."""
+    """Say what is wrong with the hidden fields of a row that matches no proposed row."""
     known = {name for row in first for name in row if name not in columns}
     for name in hidden:
         if name not in known:
@@ -192,7 +196,7 @@ _UNKNOWN_FIELD = "is no column and no field of the proposed row"
 
 
 def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObject) -> None:
-    """Every submitted field against its column, or against what was proposed. AP-9, AP-22."""
+    """Check every submitted field against its column, or against the proposed row. AP-9, AP-22."""
     if not columns:
         return
     for name, value in row.items():
@@ -224,8 +228,8 @@ def _hidden_text(columns: Mapping[str, Column], row: JsonObject) -> str:
 
 def key_text(value: Json) -> str:
     """
-    A row key as text. Keys of different JSON types never meet: 1 is not "1", and true is not
-    1. But 1.0 is 1: a browser writes the one for the other.
+    A row key as text. Keys of different JSON types are never equal: 1 is not "1", and true is not
+    1. But 1.0 equals 1, because browsers write one for the other.
     """
     if type(value) is int:
         return str(value)
@@ -233,7 +237,7 @@ def key_text(value: Json) -> str:
 
 
 def _text(value: Json) -> str:
-    """JSON text, the same for values that are the `same`."""
+    """JSON text that is identical for values that are the `same`."""
     return _SORTED(_whole(value))
 
 

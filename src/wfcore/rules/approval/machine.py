@@ -1,8 +1,8 @@
 """
-The approval machine and the decision: one compare-and-set, whoever asks. Contract §3.
+The approval machine, and decisions: one compare-and-set, whoever decides. Contract §3.
 
-An approval past its `expires_at` counts as rejected, whether or not a timer has run; use
-cases settle such approvals before they look at them.
+An approval past its `expires_at` counts as rejected whether or not a timer has run; use cases
+expire such approvals before they read them.
 """
 
 from collections.abc import Mapping
@@ -30,19 +30,22 @@ from wfcore.time import EpochMs
 
 @frozen
 class Approve:
-    """Yes. `edited` None releases the original rows, else exactly the rows given."""
+    """
+    The decider approves. `edited`: None releases the original rows, otherwise exactly the given
+    ones.
+    """
 
     edited: Mapping[str, Json] | None = None
 
 
 @frozen
 class Assented:
-    """Yes, and others are still to be asked."""
+    """One more approval; further ones are required."""
 
 
 @frozen
 class Reject:
-    """No."""
+    """The decider rejects."""
 
 
 @frozen
@@ -52,7 +55,7 @@ class Expire:
 
 @frozen
 class Withdraw:
-    """Its execution ended otherwise."""
+    """The execution ended for another reason."""
 
 
 Decision: TypeAlias = Approve | Reject | Expire | Withdraw
@@ -76,8 +79,8 @@ APPROVAL = Machine(
 @frozen
 class Decider:
     """
-    Who decides, through which door, with which words. `account` tells people apart. `alone`:
-    this yes is enough, however many are required.
+    Who decides, through which channel, with which comment. `account` identifies the person.
+    `alone`: this approval is enough, however many are required.
     """
 
     by: str | None
@@ -95,12 +98,12 @@ def decide(
     approval: Approval, decision: Decision, decider: Decider, now: EpochMs
 ) -> Outcome[Approval]:
     """
-    The approval with its decision, which its history tells; still PENDING after a yes that
-    is not the last one required. AP-2 to AP-5, AP-12, AP-15.
+    The approval with this decision added to its history; still PENDING if further approvals are
+    required. AP-2 to AP-5, AP-12, AP-15.
 
-    Raises `AlreadyDecided` where it has one, is past its expiry and somebody decides (AP-4,
-    AP-6), or has the yes of the same approver (AP-16); `InvalidInput` where edited rows break
-    a rule (AP-9), and decides nothing.
+    Raises `AlreadyDecided` if it has been decided, is past its expiry (AP-4, AP-6), or already
+    counts this approver (AP-16); `InvalidInput` if edited rows violate a rule (AP-9). Nothing is
+    decided then.
     """
     late = isinstance(decision, Approve | Reject) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
@@ -119,7 +122,7 @@ def decide(
 
 
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
-    """The approval with one yes more, and with the rows that it is to."""
+    """The approval with one more approver, and with the rows that were approved."""
     by = decider.by or ""
     assent = Assent(by, decider.account or by, entry.at)
     before, after = entry.rows_before, entry.rows_after
@@ -154,17 +157,17 @@ _ACTION: Mapping[type, str] = {
 
 
 def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Approve | Reject:
-    """The decision that a verdict on the wire stands for."""
+    """The command that a decision on the wire stands for."""
     return Approve(edited) if verdict is Verdict.APPROVE else Reject()
 
 
 def expired(approval: Approval, now: EpochMs) -> bool:
-    """Whether it is open and past its time. From `expires_at` on, not after it. AP-4."""
+    """Whether it is open and past its time, counting from `expires_at` itself. AP-4."""
     return approval.status is S.PENDING and now >= approval.expires_at
 
 
 def step_output(approval: Approval) -> JsonObject:
-    """What the step gives to the ones after it: the decision and the rows released. AP-7."""
+    """The step's output for later steps: the decision and the released rows. AP-7."""
     rows: Rows = standing_rows(approval)
     return {
         "decision": Verdict.APPROVE.value,

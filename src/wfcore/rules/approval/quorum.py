@@ -1,8 +1,8 @@
 """
-How many must agree, and to what: approvals that need more than one approver. AP-15 to AP-19.
+Quorum: approvals that require more than one approver. AP-15 to AP-19.
 
-An assent is to the rows as they stand. So whoever changes them begins the count anew, and what
-is released at the end is what everybody who counts has agreed to.
+Approvers approve the rows as they stand. Changing the rows restarts the count, so what is finally
+released is what every counted approver has approved.
 """
 
 from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
@@ -17,10 +17,10 @@ def with_assent(
     approval: Approval, assent: Assent, *, changed: bool = False, alone: bool = False
 ) -> tuple[Assent, ...]:
     """
-    Who agrees once *assent* is there: nobody else where it *changed* the rows. AP-15, AP-17.
+    The approvers who count after *assent*; only that one if it *changed* the rows. AP-15, AP-17.
 
-    Raises `AlreadyDecided` where the same approver has agreed to these rows before, unless
-    that one now decides *alone*. AP-16.
+    Raises `AlreadyDecided` if the same approver has approved these rows before, unless they now
+    decide *alone*. AP-16.
     """
     if changed:
         return (assent,)
@@ -32,31 +32,31 @@ def with_assent(
 
 
 def has_assented(approval: Approval, account: str) -> bool:
-    """Whether that account's assent counts already. AP-16."""
+    """Whether that account already counts as an approver. AP-16."""
     return any(one.account == account for one in approval.assents)
 
 
 def require_other_eyes(approval: Approval, account: Account) -> None:
     """
-    Raises `Forbidden` where whoever started the execution may not approve it, and that is
-    *account*. Rejecting is always open. AP-18.
+    Raises `Forbidden` if *account* started the execution and the step forbids self-approval.
+    Rejecting is always allowed. AP-18.
     """
     if not approval.allow_self_approval and account.id == approval.owner_id:
         raise Forbidden("Who started the execution may not approve it; another approver must")
 
 
 def items_hash(approval: Approval) -> str:
-    """A digest of the rows as they stand: two are the same exactly when the rows are. AP-19."""
+    """A digest of the rows as they stand: equal exactly if the rows are equal. AP-19."""
     return digest(canonical(rows_of(approval)))
 
 
 def rows_of(approval: Approval) -> JsonObject:
-    """The rows as they stand, by the names of their groups."""
+    """The rows as they stand, by group name."""
     return {group.name: group.items for group in approval.groups}
 
 
 def require_seen(approval: Approval, expected: str | None) -> None:
-    """Raises `ItemsChanged` where *expected* is given and the rows are other ones. AP-19."""
+    """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
     if expected is not None and expected != items_hash(approval):
         raise ItemsChanged(
             "expectedItemsHash: the rows are not the ones you saw; read the approval again",
@@ -65,7 +65,7 @@ def require_seen(approval: Approval, expected: str | None) -> None:
 
 
 def due_reminders(approval: Approval, now: EpochMs) -> tuple[EpochMs, ...]:
-    """The reminders whose time has come and which nobody has told yet. AP-20."""
+    """The reminders that are due and were not sent yet. AP-20."""
     if approval.remind_at is None:
         return ()
     return tuple(at for at in approval.reminders[approval.reminded :] if at <= now)

@@ -34,7 +34,7 @@ BEGINNING = ChainPoint(0, "0" * 64)
 
 @frozen
 class Fault:
-    """The first entry of a chain that does not fit: number, id where it has one, and why."""
+    """The first entry of a chain that does not match: its number, its id if it has one, and why."""
 
     number: int
     id: str | None
@@ -42,7 +42,7 @@ class Fault:
 
 
 def canonical(value: Json) -> str:
-    """*value* as the one JSON text that stands for it."""
+    """The canonical JSON text of *value*."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
@@ -57,13 +57,13 @@ _WIRE = {
 
 
 def entry_text(entry: AuditEntry) -> str:
-    """An entry as the text that is hashed and stored."""
+    """The text of an entry as it is hashed and stored."""
     values: Mapping[str, Json] = asdict(entry, recurse=False)
     return canonical({_WIRE[name]: value for name, value in values.items() if value is not None})
 
 
 def read_entry(text: str) -> AuditEntry:
-    """What `entry_text` was given. Raises `ValueError`, `TypeError` for other texts."""
+    """The inverse of `entry_text`. Raises `ValueError` or `TypeError` for other texts."""
     values = json.loads(text)
     if not isinstance(values, dict):
         raise TypeError("no object")
@@ -72,7 +72,7 @@ def read_entry(text: str) -> AuditEntry:
 
 
 def link_hash(chain: str, before: ChainPoint, entry_digest: str) -> str:
-    """The hash of the entry with that digest behind *before*. AL-1."""
+    """The hash of the entry with that digest, following *before*. AL-1."""
     link: JsonObject = {
         "chain": chain,
         "entry": entry_digest,
@@ -83,7 +83,7 @@ def link_hash(chain: str, before: ChainPoint, entry_digest: str) -> str:
 
 
 def chained(chain: str, before: ChainPoint, text: str, record: str | None = None) -> ChainedEntry:
-    """The entry *text* in its place behind *before*."""
+    """The entry *text* in its position after *before*."""
     hash = link_hash(chain, before, digest(text))
     return ChainedEntry(before.number + 1, before.hash, hash, text, record)
 
@@ -91,7 +91,10 @@ def chained(chain: str, before: ChainPoint, text: str, record: str | None = None
 def first_fault(
     chain: str, before: ChainPoint, entries: Iterable[ChainedEntry]
 ) -> tuple[ChainPoint, Fault | None]:
-    """How far *entries*, which should follow *before*, are as they were written. AL-2."""
+    """
+    The first of *entries*, which should follow *before*, that is not as it was written; how far the
+    chain holds. AL-2.
+    """
     for entry in entries:
         why = _misfit(chain, before, entry)
         if why is not None:
@@ -101,7 +104,7 @@ def first_fault(
 
 
 def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
-    """Why *entry* cannot be the one that was written behind *before*."""
+    """Why *entry* cannot be the one that was written after *before*."""
     expected = before.number + 1
     if entry.number < expected:
         return f"it was inserted: entry {expected} is the first that can be there"
@@ -118,7 +121,7 @@ def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
 
 
 def _record_misfit(entry: ChainedEntry) -> str | None:
-    """The entry says what is kept with it: nothing else, and nothing less. AL-3."""
+    """The record stored with an entry must be exactly what the entry names. AL-3."""
     said = _member(entry.text, "recordHash")
     kept = digest(entry.record) if entry.record is not None else None
     if said == kept:
@@ -132,7 +135,7 @@ def _id_of(text: str) -> str | None:
 
 
 def _member(text: str, name: str) -> Json:
-    """A member of an entry's text, which may be anything."""
+    """A member of an entry's text, which may be any JSON value."""
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
@@ -141,7 +144,7 @@ def _member(text: str, name: str) -> Json:
 
 
 def end_fault(chain: AuditChain, walked: ChainPoint) -> Fault | None:
-    """Whether the entries end where the store says that they do. AL-2."""
+    """Whether the entries end where the store says they do. AL-2."""
     if walked == chain.end:
         return None
     if walked.number < chain.end.number:
@@ -154,8 +157,9 @@ def anchor_fault(
     chain: AuditChain, anchor: Anchor, found: str | None, keep: DurationMs, now: EpochMs
 ) -> Fault | None:
     """
-    Whether the chain, which fits in itself, still holds the entry of *anchor*. *found*: the hash
-    of the entry with that number; None: it is not there. *keep*: how long entries are kept. AL-4.
+    Whether the chain, which is consistent in itself, still contains the entry of *anchor*. *found*:
+    the hash of the entry with that number, or None if there is none. *keep*: how long entries are
+    retained. AL-4.
     """
     if anchor.chain != chain.id:
         return Fault(anchor.number, None, f"the anchor is of another log ({anchor.chain})")
@@ -178,12 +182,12 @@ _LARGEST = 2**63 - 1
 
 
 def anchor_text(anchor: Anchor) -> str:
-    """An anchor as JSON text, to be kept elsewhere."""
+    """An anchor as JSON text, to be stored elsewhere."""
     return canonical({"format": ANCHOR, **asdict(anchor)})
 
 
 def read_anchor(text: str) -> Anchor:
-    """What `anchor_text` was given. Raises `InvalidInput`."""
+    """The inverse of `anchor_text`. Raises `InvalidInput`."""
     try:
         said = json.loads(text)
         anchor = Anchor(**said) if said.pop("format") == ANCHOR else None

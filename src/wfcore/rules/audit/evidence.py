@@ -1,10 +1,11 @@
 """
-Evidence: what is known of one execution in one document that can be checked without the service.
+Evidence: everything known of one execution, in one document that can be checked without the
+service.
 
-`audit.links` are the entries of the chain from the first that concerns the execution to the last:
-its own in full with what is kept with them, of all others the hash alone, so that nothing of other
-executions is told. The document is written in one way only, and `hash` is that of all the rest, so
-that no change of a single byte goes unseen. AL-6, AL-7, decision 91.
+`audit.links` are the entries of the audit chain from the first to the last that concerns the
+execution: its own entries in full, with the records stored with them; of all others only the hash,
+so that nothing about other executions is disclosed. A document has exactly one text, and `hash`
+covers all the rest of it, so that the change of a single byte is detected. AL-6, AL-7, decision 91.
 """
 
 import json
@@ -21,11 +22,11 @@ DECIDED = frozenset({"approval.approve", "approval.reject", "approval.expire"})
 
 
 class Unfit(Exception):
-    """The document is not what was written; the text says what does not fit."""
+    """The document is not as it was written; the message says what does not match."""
 
 
 def links_of(execution_id: str, entries: Sequence[ChainedEntry]) -> list[Json]:
-    """How the entries of a stretch of the chain stand in the document."""
+    """The entries of a section of the chain, in the document's form."""
     return [_link(execution_id, entry) for entry in entries]
 
 
@@ -44,7 +45,7 @@ def _link(execution_id: str, entry: ChainedEntry) -> Json:
 
 
 def sealed(document: JsonObject) -> str:
-    """The text of a document, with its hash; every document has one text only."""
+    """The text of a document with its hash. A document has exactly one text."""
     whole = {**document, "format": FORMAT}
     return _written({**whole, "hash": digest(canonical(whole))})
 
@@ -55,9 +56,9 @@ def _written(document: Any) -> str:
 
 def read_evidence(text: str) -> Mapping[str, Any]:
     """
-    A document as `sealed` has written it, after every check that needs nothing else.
+    A document written by `sealed`, after every check that needs nothing else.
 
-    Raises `Unfit` with what does not fit.
+    Raises `Unfit`.
     """
     try:
         document = json.loads(text)
@@ -76,7 +77,9 @@ def read_evidence(text: str) -> Mapping[str, Any]:
 
 
 def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
-    """The points of the chain that the document shows, from the one before its first entry on."""
+    """
+    The points of the chain that the document shows, beginning with the one before its first entry.
+    """
     audit = document["audit"]
     points = [ChainPoint(audit["after"]["number"], audit["after"]["hash"])]
     for link in audit["links"]:
@@ -87,7 +90,9 @@ def points_of(document: Mapping[str, Any]) -> Sequence[ChainPoint]:
 
 
 def _check_chain(document: Mapping[str, Any]) -> None:
-    """Each entry is at its place, concerns the execution and has the record that it says. AL-6."""
+    """
+    Each entry is in its position, concerns the execution, and has the record that it names. AL-6.
+    """
     points = points_of(document)
     for before, after, link in zip(points, points[1:], document["audit"]["links"], strict=False):
         if isinstance(link, str):
@@ -110,7 +115,7 @@ def _check_chain(document: Mapping[str, Any]) -> None:
 
 
 def _check_decisions(document: Mapping[str, Any]) -> None:
-    """Rows and status are those of the last decision, as its audit entry says. AL-6."""
+    """Rows and status match the last decision according to its audit entry. AL-6."""
     decided: dict[str, tuple[str, str]] = {}
     for link in document["audit"]["links"]:
         if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
@@ -132,7 +137,7 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
 
 
 def anchor_misfit(document: Mapping[str, Any], anchor: Anchor) -> str | None:
-    """Why a document that fits in itself is not of the log of which *anchor* was kept. AL-7."""
+    """Why a document that is consistent in itself does not belong to the log of *anchor*. AL-7."""
     if document["audit"]["chain"] != anchor.chain:
         return f"the anchor is of another log ({anchor.chain})"
     points = {point.number: point.hash for point in points_of(document)}

@@ -1,8 +1,8 @@
 """
-Who sees what and may do what: each question has one answer here, asked at every door.
+Who sees what and who may do what: each question has one answer, used by every channel.
 
-Contract §1. What a caller cannot see does not exist for it (404); what it sees but may not
-do is forbidden (403).
+Contract §1. What callers cannot see does not exist for them (404); what they see but may not do is
+forbidden (403).
 """
 
 from wfcore.errors import AccountBlocked, AuthReason, Forbidden, NotFound, Unauthenticated
@@ -22,13 +22,13 @@ _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
 
 
 def require_active(account: Account, key_id: str | None = None) -> None:
-    """Raises `AccountBlocked` for a disabled or locked account. AC-1."""
+    """Raises `AccountBlocked` if the account is disabled or locked. AC-1."""
     if account.status is not AccountStatus.ACTIVE:
         raise AccountBlocked(account.id, key_id)
 
 
 def require_scope(who: Principal, scope: Scope) -> None:
-    """Raises `Unauthenticated` where *who* lacks *scope*; sessions carry none. AU-4, AU-10."""
+    """Raises `Unauthenticated` if *who* lacks *scope*; sessions have none. AU-4, AU-10."""
     if scope not in who.granted:
         key_id = who.key.id if who.key else None
         raise Unauthenticated(AuthReason.SCOPE_MISSING, who.account.id, key_id)
@@ -40,7 +40,7 @@ def includes(held: Permission, wanted: Permission) -> bool:
 
 
 def permission_on(workflow: Workflow, account_id: str, share: Share | None) -> Permission | None:
-    """What the account may do with the workflow; None: it does not see it. AC-3."""
+    """What the account may do with the workflow; None if it cannot see it. AC-3."""
     if workflow.owner_id == account_id:
         return Permission.EDIT
     if share is not None and (share.workflow_id, share.account_id) == (workflow.id, account_id):
@@ -51,7 +51,9 @@ def permission_on(workflow: Workflow, account_id: str, share: Share | None) -> P
 def require_permission(
     workflow: Workflow | None, account_id: str, share: Share | None, wanted: Permission
 ) -> Workflow:
-    """The workflow. Raises `NotFound` where it is invisible, `Forbidden` below *wanted*. AC-3."""
+    """
+    The workflow. Raises `NotFound` if the caller cannot see it, `Forbidden` below *wanted*. AC-3.
+    """
     held = permission_on(workflow, account_id, share) if workflow is not None else None
     if workflow is None or held is None:
         raise NotFound("Workflow")
@@ -61,14 +63,14 @@ def require_permission(
 
 
 def sees_execution(run: Execution, account_id: str) -> bool:
-    """Its owner and the workflow's owner see it. AC-4."""
+    """Its owner and the workflow's owner see an execution. AC-4."""
     return account_id in (run.owner_id, run.workflow_owner_id)
 
 
 def is_approver(approval: Approval, account: Account, share: Share | None) -> bool:
     """
-    Who may decide: the step's approvers where it names some; else the workflow's owner, the
-    execution's owner and those with EDIT. *share*: the account's, on the workflow. AP-10.
+    Who may decide: the approvers that the step names; if it names none, the workflow's owner, the
+    execution's owner and everybody with EDIT. *share*: the account's share of the workflow. AP-10.
     """
     if approval.approvers:
         return _named(approval, account)
@@ -78,7 +80,7 @@ def is_approver(approval: Approval, account: Account, share: Share | None) -> bo
 
 
 def sees_approval(approval: Approval, account: Account, share: Share | None) -> bool:
-    """Those who see the execution, and its approvers. AC-5."""
+    """Whoever sees the execution, and the approvers. AC-5."""
     owners = (approval.owner_id, approval.workflow_owner_id)
     return account.id in owners or is_approver(approval, account, share)
 

@@ -1,9 +1,9 @@
 """
-API keys: their form, and whether one is good now. Contract §7.
+API keys: their format, and whether one is valid now. Contract §7.
 
-`wfk_<id>_<secret>`: id and secret are base62. The secret is 36 random characters (214 bits)
-and 6 characters of checksum, so that a truncated copy is told from a wrong key before any
-look-up, and scanners can recognise a leak.
+`wfk_<id>_<secret>`, where id and secret are base62. The secret consists of 36 random characters
+(214 bits) and a checksum of 6, so that a truncated copy is recognized before any lookup, and secret
+scanners can recognize a leaked key.
 """
 
 import re
@@ -31,13 +31,13 @@ _LIKE_A_KEY = re.compile(rf"{PREFIX}_[0-9A-Za-z]+_[0-9A-Za-z]+", re.ASCII)
 
 
 def without_keys(text: str) -> str:
-    """*text* with everything that looks like a key taken out, wherever somebody put it."""
+    """*text* with everything removed that looks like a key."""
     return _LIKE_A_KEY.sub(f"{PREFIX}_***", text)
 
 
 @frozen
 class Presented:
-    """A well-formed key as a caller sent it. Never shown, never stored. SC-4."""
+    """A well-formed key as the caller sent it. Never shown, never stored. SC-4."""
 
     id: str
     secret: str
@@ -50,7 +50,10 @@ _PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
 
 
 def checksum(id: str, random: str) -> str:
-    """Six base62 characters over id and random part. Every request asks: two digits at a time."""
+    """
+    Six base62 characters over the id and the random part. Computed for every request, hence two
+    digits at a time.
+    """
     number = int.from_bytes(sha256(f"{id}_{random}".encode()).digest()[:8])
     number, last = divmod(number, len(_PAIRS))
     number, middle = divmod(number, len(_PAIRS))
@@ -58,12 +61,12 @@ def checksum(id: str, random: str) -> str:
 
 
 def compose(id: str, random: str) -> str:
-    """The key's text, from its id and 36 random characters."""
+    """The text of a key, from its id and 36 random characters."""
     return f"{PREFIX}_{id}_{random}{checksum(id, random)}"
 
 
 def parse(text: str) -> Presented:
-    """The parts of a key. Raises `Unauthenticated` (malformed) before any look-up. AU-2."""
+    """The parts of a key. Raises `Unauthenticated` (malformed) before any lookup. AU-2."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise Unauthenticated(AuthReason.MALFORMED)
@@ -79,7 +82,7 @@ def secret_of(key: str) -> str:
 
 
 def hash_secret(secret: str) -> str:
-    """What is kept of a secret. A plain hash is enough for 214 random bits."""
+    """What is stored of a secret. A plain hash is enough for 214 random bits."""
     return sha256(secret.encode()).hexdigest()
 
 
@@ -88,7 +91,7 @@ _NO_SECRET = hash_secret("")
 
 def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     """
-    The key, if it is good now. An unknown id costs the same comparison. AU-2, AU-3.
+    The key, if it is valid now. An unknown id costs the same comparison. AU-2, AU-3.
 
     Raises `Unauthenticated` with the reason for the audit log.
     """
@@ -108,7 +111,7 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
 
 
 def _previous_hash(key: ApiKey | None, now: EpochMs) -> str | None:
-    """The hash from before a rotation, while it is good. AU-7."""
+    """The hash from before a rotation, while it is still valid. AU-7."""
     if key is None or key.previous_until is None or now >= key.previous_until:
         return None
     return key.previous_hash

@@ -1,4 +1,6 @@
-"""Where a request carries its API key: three ways, in order. Spec: ways to carry the key."""
+"""
+Where a request carries its API key: three places, tried in order. Spec: ways to carry the key.
+"""
 
 from collections.abc import Sequence
 
@@ -13,13 +15,13 @@ def presented_key(
     authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]
 ) -> str:
     """
-    The first non-empty one of Bearer, `X-API-Key`, `api_key`; parsing stops there. AU-1.
+    The first non-empty one of Bearer, `X-API-Key` and `api_key`; the search stops there. AU-1.
 
-    *authorization*, *x_api_key*, *query*: all values that the request carries under those
-    names (the query only where the route allows it). Another scheme than Bearer is not the
-    first way, and the next one is tried. Two different values for one way are malformed,
-    two different `Authorization` headers of any scheme too: which one a proxy looked at,
-    nobody knows. AU-5.
+    *authorization*, *x_api_key*, *query*: all values that the request carries under those names
+    (the query only where the route allows it). An `Authorization` header of another scheme is
+    skipped, and the next place is tried. Two different values in one place are malformed, as are
+    two different `Authorization` headers of any scheme, because a proxy may have looked at either.
+    AU-5.
 
     Raises `Unauthenticated`.
     """
@@ -41,9 +43,9 @@ def _bearer(value: str) -> str:
 
 def bears_key(authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]) -> bool:
     """
-    Whether any of the values looks like one of our keys, good or bad. AU-10.
+    Whether any value looks like one of our keys, valid or not. AU-10.
 
-    Then the key counts and nothing else does; other values may be an outer application's.
+    Then only the key counts; otherwise the values may belong to a surrounding application.
     """
     values = (*map(_bearer, authorization), *map(str.strip, x_api_key), *map(str.strip, query))
     return any(value.startswith(_OURS) for value in values)

@@ -1,4 +1,4 @@
-"""Quota windows and what a full one means. Spec: rate limits."""
+"""Quota windows, and what happens when one is full. Spec: rate limits."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,14 +16,14 @@ def windows(plan: Plan, now: EpochMs) -> tuple[Window, Window]:
     """
     The minute window, aligned to the epoch minute, and the day window, by UTC date. RL-1, RL-2.
 
-    Neither slides. UTC has no leap seconds in epoch time, so a day is 86,400 s.
+    Neither window slides. UTC has no leap seconds in epoch time, so a day has 86,400 s.
     """
     return _windows(plan, EpochMs(now - now % MINUTE))
 
 
 @lru_cache(maxsize=16)
 def _windows(plan: Plan, minute: EpochMs) -> tuple[Window, Window]:
-    """Asked by every request, and the same for a whole minute."""
+    """Called for every request, with the same result for a whole minute."""
     per_minute, per_day = REQUESTS[plan]
     return (
         _window("minute", minute, MINUTE, per_minute),
@@ -38,7 +38,7 @@ def _window(kind: str, now: EpochMs, length: int, limit: int | None) -> Window:
 
 @frozen
 class Quota:
-    """What is left after an admission, of the tighter window."""
+    """What is left after a request was admitted, in the window that has less."""
 
     limit: int
     remaining: int
@@ -46,9 +46,7 @@ class Quota:
 
 
 def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
-    """
-    What is left. Raises `RateLimited` for a full window, the day's before the minute's. RL-3.
-    """
+    """What is left. Raises `RateLimited` for a full window; if both are full, for the day. RL-3."""
     if taken.full:
         full = [window for window in asked if window.kind in taken.full]
         worst = max(full, key=lambda window: window.end - window.start)

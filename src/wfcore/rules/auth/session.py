@@ -19,7 +19,7 @@ from wfcore.time import MINUTE, EpochMs, later
 
 
 def require_alive(session: Session | None, now: EpochMs) -> Session:
-    """The session, unless it idled for 12 h or is 7 days old. Raises `Unauthenticated`. SE-1."""
+    """The session, unless it was idle for 12 h or is 7 days old. Raises `Unauthenticated`. SE-1."""
     if (
         session is None
         or now >= session.last_seen_at + SESSION_IDLE
@@ -32,15 +32,15 @@ def require_alive(session: Session | None, now: EpochMs) -> Session:
 
 def require_current(session: Session, account: Account) -> None:
     """
-    Raises `Unauthenticated` where all sessions of *account* were ended since the password that
-    began *session* was looked at. SE-4.
+    Raises `Unauthenticated` if all sessions of *account* were ended after the password check that
+    started *session*. SE-4.
     """
     if session.epoch != account.session_epoch:
         raise Unauthenticated(AuthReason.SESSION_INVALID, account.id)
 
 
 def signed_out(account: Account) -> Account:
-    """The account with all of its sessions ended, and those that are just beginning. SE-4."""
+    """The account with all of its sessions ended, including those that are just starting. SE-4."""
     return evolve(account, session_epoch=account.session_epoch + 1)
 
 
@@ -54,7 +54,10 @@ def is_current(session: Session, account: Account, now: EpochMs) -> bool:
 
 
 def touched(session: Session, now: EpochMs) -> Session | None:
-    """The session seen now, once a minute at most; None: nothing worth storing."""
+    """
+    The session with the present time as its last use; None if that was recorded within the last
+    minute.
+    """
     if now - session.last_seen_at < MINUTE:
         return None
     return evolve(session, last_seen_at=now)
@@ -69,9 +72,10 @@ def require_unlocked(login: Login | None, now: EpochMs) -> None:
 
 def failed(login: Login | None, id: str, now: EpochMs) -> Login:
     """
-    The login after one more failure. The tenth within 15 minutes locks it for 15. SE-2.
+    The login record after one more failure. The tenth within 15 minutes locks the login for 15.
+    SE-2.
 
-    The id is that of the login name, so that unknown names lock like known ones.
+    The id is derived from the login name, so that unknown names are locked like known ones.
     """
     before = login.failures if login else ()
     recent = (*(at for at in before if at > now - LOGIN_WINDOW), now)
@@ -92,10 +96,10 @@ _NEIGHBOURS = 64
 @define
 class LoginTraffic:
     """
-    The logins of the current minute, for one process. SE-6.
+    Counts the logins of the current minute in one process. SE-6.
 
-    What is refused is not counted: one address can neither use up what all share, nor make this
-    remember more addresses than logins are let through.
+    Refused logins are not counted, so that one address can neither use up the limit that all share
+    nor fill this record with addresses.
     """
 
     _minute: EpochMs = EpochMs(-1)
@@ -114,7 +118,7 @@ class LoginTraffic:
 
 
 def one_client(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 that an IPv6 address is of."""
+    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -11,7 +11,7 @@ _PREFIX = "sha256="
 
 
 def same_bytes(a: bytes, b: bytes) -> bool:
-    """The one comparison of secrets: constant time, bytes only."""
+    """The only comparison of secrets: in constant time, of bytes."""
     return hmac.compare_digest(a, b)
 
 
@@ -22,10 +22,10 @@ def sign(secret: str, body: bytes) -> str:
 
 def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     """
-    Whether *header* (`sha256=<hex>`, the prefix is optional) signs exactly *body*. SG-1 to SG-3.
+    Whether *header* (`sha256=<hex>`, prefix optional) is the signature of exactly *body*.
 
-    Length and alphabet are checked first, so nothing odd reaches the comparison. An empty
-    secret signs nothing.
+    SG-1 to SG-3. Length and alphabet are checked first, so that only well-formed text is compared.
+    An empty secret signs nothing.
     """
     if not secret or header is None:
         return False
@@ -36,7 +36,7 @@ def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
 
 
 def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
-    """The signature of a download link that is good until *expires*. AR-2."""
+    """The signature of a download link that is valid until *expires*. AR-2."""
     message = f"download:{artifact_id}:{expires}".encode()
     return hmac.new(key, message, sha256).hexdigest()
 
@@ -44,7 +44,7 @@ def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
 def download_fits(
     key: bytes, artifact_id: str, expires: EpochMs, signature: str, now: EpochMs
 ) -> bool:
-    """Whether the link's signature fits and its time is not over. AR-2."""
+    """Whether the link's signature matches and it has not expired. AR-2."""
     if now >= expires or _HEX_DIGEST.fullmatch(signature) is None:
         return False
     wanted = sign_download(key, artifact_id, expires)

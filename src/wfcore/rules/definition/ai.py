@@ -40,7 +40,7 @@ def prompt(document: Json, path: str, findings: Findings) -> Any:
 
 
 def schema(document: Json, path: str, findings: Findings) -> Any:
-    """A JSON Schema. What a library has to say about it comes later."""
+    """A JSON Schema; a library checks it later."""
     if not isinstance(document, Mapping):
         return findings.wrong(path, "a JSON Schema, an object", document)
     before = len(findings.problems)
@@ -52,7 +52,7 @@ def schema(document: Json, path: str, findings: Findings) -> Any:
 
 
 def amount(document: Json, path: str, findings: Findings) -> Any:
-    """An amount of money: a number, or the same as text. As text in the end."""
+    """An amount of money, given as a number or as text; the result is text."""
     if isinstance(document, bool) or not isinstance(document, int | float | str):
         return findings.wrong(path, "an amount in USD like 0.50", document)
     try:
@@ -74,7 +74,7 @@ BUDGET = {
 
 
 def budget(document: Json, path: str, findings: Findings) -> Any:
-    """A budget; it limits something."""
+    """A budget, which must limit something."""
     if isinstance(document, Mapping) and not {"maxCostUsd", "maxTokens"} & document.keys():
         findings.add(path, "needs maxCostUsd or maxTokens")
     return record(Budget, BUDGET)(document, path, findings)

@@ -1,7 +1,8 @@
 """
-Definitions: from a raw document (of YAML or JSON) to the model, or all its mistakes at once.
+Checking a definition: from a raw document (YAML or JSON) to the model, or all of its mistakes at
+once.
 
-Contract §4 and §10. Pure: templates are looked at by a function that the caller brings.
+Contract §4 and §10. Pure: the caller provides the function that parses templates.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -47,7 +48,7 @@ def check_definition(
     schema_problems: SchemaProblems = _believed,
 ) -> Definition:
     """
-    The definition that *document* says. Without *schema_problems* a schema is taken as it is.
+    The definition in *document*. Without *schema_problems*, JSON Schemas are not checked.
 
     Raises `InvalidDefinition` with every mistake and the path of its field. DF-1 to DF-9, AI-9.
     """
@@ -69,7 +70,10 @@ def check_definition(
 
 
 def language_problems(definition: Definition, cures: Mapping[Language, str]) -> tuple[Problem, ...]:
-    """A problem for each step in a language of *cures*: it cannot run here, and what to install."""
+    """
+    A problem for each step in one of the languages of *cures*, which cannot run here: what to
+    install.
+    """
     return tuple(
         Problem(below(path, "language"), f"{step.language} cannot run here: {cure}")
         for path, step in walk(definition.steps)
@@ -93,7 +97,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
 def _starts(
     document: Json, template_problems: TemplateProblems, schedule_problems: ScheduleProblems
 ) -> Mapping[str, Field]:
-    """The fields that say what starts the workflow, and how often at once."""
+    """The fields about what starts the workflow, and how many executions may run at once."""
     names: Mapping[str, Collection[str]]
     names = {"variables": _declared(document), "steps": (), "execution": ()}
     return {

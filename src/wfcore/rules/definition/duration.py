@@ -1,4 +1,4 @@
-"""Lengths of time as people write them. Contract §10."""
+"""Durations as people write them. Contract §10."""
 
 import re
 from decimal import Decimal
@@ -13,10 +13,10 @@ _WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
 
 def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
     """
-    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*: none will do.
+    `500ms`, `30s`, `1.5m`, `24h`, `7d`; a bare integer is milliseconds. *zero*: 0 is allowed.
 
-    Raises `ValueError`, fit for the author's eyes: another form, not positive, over 365
-    days, or no whole number of milliseconds.
+    Raises `ValueError` with a message for the author: another form, a negative duration, one over
+    365 days, or a fraction of a millisecond.
     """
     ms = written if isinstance(written, int) else _in_ms(written)
     if ms != int(ms):

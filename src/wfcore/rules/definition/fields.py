@@ -81,7 +81,7 @@ retry: Check = record(Retry, RETRY)
 
 
 def column(document: Json, path: str, findings: Findings) -> Any:
-    """A column; its title is its key unless it says otherwise."""
+    """A column; its title defaults to its key."""
     before = len(findings.problems)
     values = read_object(document, path, COLUMN, findings)
     if values.get("type") is ColumnType.ENUM and not values.get("options"):
@@ -92,7 +92,7 @@ def column(document: Json, path: str, findings: Findings) -> Any:
 
 
 def rows(document: Json, path: str, findings: Findings) -> Any:
-    """One template that gives the rows, or the rows themselves."""
+    """One template that yields the rows, or the rows themselves."""
     if isinstance(document, str):
         return whole_template(document, path, findings)
     if isinstance(document, list | tuple):
@@ -112,7 +112,7 @@ GROUP = {
 
 
 def group(document: Json, path: str, findings: Findings) -> Any:
-    """A group of rows; its title is its name unless it says otherwise."""
+    """A group of rows; its title defaults to its name."""
     before = len(findings.problems)
     values = read_object(document, path, GROUP, findings)
     if len(findings.problems) > before:
@@ -135,7 +135,7 @@ def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
 
 
 def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-    """A quorum that those who are named cannot reach; a reminder that comes too early. AP-21."""
+    """A quorum that the named approvers cannot reach, or a reminder that comes too early. AP-21."""
     named = {str(name).strip().lower() for name in values.get("approvers") or ()}
     required = values.get("required_approvals") or 1
     timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT

@@ -1,10 +1,9 @@
 """
-JSON Schemas of answers: which ones a definition may have. AI-9.
+JSON Schemas for AI answers: which ones a definition may use. AI-9.
 
-Checking an answer must take little time whatever the schema is, and must reach nothing outside
-it. So references stay within the schema and never lead back to where they came from, and the
-schema with all of them written out is of bounded size. Whether the rest is correct JSON Schema
-is for a library to say.
+Checking an answer must be fast whatever the schema, and must not load anything. So references stay
+within the schema and are never circular, and the schema with all references expanded has a bounded
+size. A library checks whether the rest is valid JSON Schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +35,7 @@ _REFUSED |= {"unevaluatedProperties", "unevaluatedItems"}
 
 
 def problems(schema: JsonObject) -> list[tuple[str, str]]:
-    """What keeps *schema* from being used: (path below it, message)."""
+    """Why *schema* cannot be used: (path below it, message)."""
     look = _Look(schema)
     look.at(schema, "")
     if not look.found:
@@ -48,7 +47,7 @@ def problems(schema: JsonObject) -> list[tuple[str, str]]:
 
 
 def parts(schema: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
-    """The schemas directly within a schema, each under the keys that lead to it."""
+    """The subschemas directly inside a schema, each with the keys that lead to it."""
     if isinstance(schema, list | tuple):
         for at, one in enumerate(schema):
             yield (at,), one
@@ -61,7 +60,7 @@ def parts(schema: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
 
 
 class _TooMuch(Exception):
-    """The schema would take long to check; the text says why."""
+    """Checking against the schema would take too long; the message says why."""
 
 
 _OPEN = 0
@@ -70,7 +69,7 @@ _OPEN = 0
 
 @define
 class _Look:
-    """One look at a whole schema. Sizes are of parts with their references written out."""
+    """Examines a whole schema. Sizes are measured with references expanded."""
 
     root: JsonObject
     found: list[tuple[str, str]] = field(factory=list)
@@ -101,7 +100,7 @@ class _Look:
             self.found.append((below(path, "$ref"), message))
 
     def _target(self, reference: str) -> Json:
-        """The part that a reference leads to; None: nowhere here."""
+        """The part that a reference points to; None if there is none."""
         if not reference.startswith("#") or reference[1:2] not in ("", "/"):
             return None
         found: Any = self.root
@@ -116,7 +115,7 @@ class _Look:
         return found if isinstance(found, Mapping | bool) else None
 
     def size(self, part: Json, depth: int = 0) -> int:
-        """How many parts *part* has with its references written out. Raises `_TooMuch`."""
+        """The number of parts of *part* with references expanded. Raises `_TooMuch`."""
         if not isinstance(part, Mapping | list | tuple):
             return 1
         known = self.sizes.get(id(part))

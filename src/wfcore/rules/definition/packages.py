@@ -1,8 +1,8 @@
 """
-Packages that code steps ask for: pinned, by name, from the operator's index. PK-1, PK-2.
+Packages that code steps require: pinned, by name, from the operator's index. PK-1, PK-2.
 
-What else an installer would take (options, addresses, paths, ranges) is refused here: a
-definition says which packages, never from where or how.
+Whatever else an installer would accept (options, addresses, paths, ranges) is refused here: a
+definition says which packages, never where from or how.
 """
 
 import re
@@ -42,7 +42,7 @@ _FILES = (".whl", ".zip", ".tar.gz", ".tgz", ".txt")
 
 
 def requirement(document: Json, path: str, findings: Findings) -> Any:
-    """One pinned requirement of Python, in its normal form."""
+    """One pinned Python requirement in its normal form."""
     if not isinstance(document, str):
         return findings.wrong(path, "text like name==1.2.3", document)
     text = document.strip()
@@ -61,7 +61,7 @@ def requirement(document: Json, path: str, findings: Findings) -> Any:
 
 
 def _mistake(text: str) -> str:
-    """What is wrong with what is no pinned requirement, and what would be right."""
+    """What is wrong with a requirement that is not pinned, and how to correct it."""
     if len(text) > MAX_REQUIREMENT:
         return f"is {len(text)} characters long; at most {MAX_REQUIREMENT}"
     if text.startswith("-"):
@@ -81,7 +81,7 @@ def _mistake(text: str) -> str:
 
 
 def packages(document: Json, path: str, findings: Findings) -> Any:
-    """The npm packages of a step, by name or as a list of `name@version`; in normal form."""
+    """The npm packages of a step, as an object or as a list of `name@version`, in normal form."""
     pairs: list[tuple[str, str | None, Json]]
     if isinstance(document, Mapping):
         pairs = [(below(path, name), name, version) for name, version in document.items()]
@@ -127,7 +127,7 @@ _FIELDS = {
 
 
 def package_problems(language: Language, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """A field of one language's packages in a step of another language. PK-2."""
+    """Packages of one language on a step of another language. PK-2."""
     for field, languages in _FIELDS.items():
         if values.get(field) and language not in languages:
             yield field, f"is for language {' and '.join(languages)} only"
@@ -141,7 +141,7 @@ def with_locks_of(definition: Definition, before: Definition | None) -> Definiti
 
 
 def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
-    """*definition* with the locks of what its needs are mapped to."""
+    """*definition* with the locks for its package requirements."""
 
     def change(path: str, step: CodeStep) -> CodeStep:
         now = found.get(step.needs) if step.needs else None
@@ -151,7 +151,10 @@ def locked(definition: Definition, found: Mapping[Needs, Needs]) -> Definition:
 
 
 def needs_of(definition: Definition) -> Mapping[Needs, str]:
-    """What the steps of a definition need, each with the path of the first field that says so."""
+    """
+    The package requirements of the steps of a definition, each with the path of the first field
+    that states it.
+    """
     found: dict[Needs, str] = {}
     for path, step in walk(definition.steps):
         if isinstance(step, CodeStep) and step.needs is not None:

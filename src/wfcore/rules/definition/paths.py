@@ -8,7 +8,7 @@ _LAST = re.compile(r'(?:\[[0-9]+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_
 
 
 def below(path: str, key: str | int) -> str:
-    """The path of what is at *key* of the object or list at *path* (empty: the document)."""
+    """The path of *key* in the object or list at *path* (empty: the document)."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     if not _SIMPLE.fullmatch(key):
@@ -17,5 +17,5 @@ def below(path: str, key: str | int) -> str:
 
 
 def parent(path: str) -> str:
-    """The path of the object or list that *path* is in; of a top-level field, empty."""
+    """The path of the object or list that contains *path*; empty for a top-level field."""
     return _LAST.sub("", path)

@@ -1,5 +1,5 @@
 """
-The kinds of steps: for each a table of fields and a function that makes the step.
+The kinds of steps: for each a table of fields, and a function that makes the step.
 
 A new kind is a new row of `KINDS`.
 """
@@ -52,7 +52,7 @@ from wfcore.rules.variables import NO_NUL
 
 
 def source(document: Json, path: str, findings: Findings) -> Any:
-    """Code. Never a template: data reach code through its environment and files."""
+    """Source code. Never a template: code receives data through its environment and files."""
     if not isinstance(document, str):
         return findings.wrong(path, "text", document)
     if not document.strip():
@@ -64,7 +64,7 @@ def source(document: Json, path: str, findings: Findings) -> Any:
 
 
 def command(document: Json, path: str, findings: Findings) -> Any:
-    """An argument vector of templates; the program comes first."""
+    """A list of arguments, each a template; the first is the program."""
     vector = list_of(_argument, least=1)(document, path, findings)
     if vector and vector[0] == "":
         findings.add(below(path, 0), "must name a program")
@@ -83,7 +83,7 @@ def _refuse_nul(written: str, path: str, findings: Findings) -> None:
 
 
 def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
-    """`command` for language command, `source` for all others."""
+    """`command` is for language command, `source` for all others."""
     language = values.get("language")
     if language is None:
         return ()
@@ -96,7 +96,10 @@ def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
 
 
 def _never_in_flight(document: Json, path: str, findings: Findings) -> Any:
-    """The refusal for steps that no worker runs: what they hold or start says it itself."""
+    """
+    Refuse `onInterrupt` on steps that no worker runs: the steps inside, or the started workflow,
+    say it.
+    """
     findings.add(
         path,
         "is for code and ai steps: only these run when a worker dies; say it on the steps that "

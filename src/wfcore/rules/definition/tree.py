@@ -1,4 +1,4 @@
-"""The tree of steps: how it is read, and the steps that hold steps. FL-1, FL-2, FL-6."""
+"""The tree of steps: how it is read, and the steps that contain steps. FL-1, FL-2, FL-6."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -31,9 +31,9 @@ TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequenc
 @frozen
 class StepKind:
     """
-    A kind of step. *problems* sees the fields together: (path below the step, message).
+    A kind of step. *problems* checks its fields together: (path below the step, message).
 
-    *nested*: the fields that hold steps. They are read last, and know the `Reading`.
+    *nested*: the fields that contain steps. They are read last, and receive the `Reading`.
     """
 
     build: Callable[..., Step]
@@ -44,22 +44,24 @@ class StepKind:
 
 @frozen
 class Names:
-    """What templates see at a place: the steps before it, and the loops around it."""
+    """
+    The names that templates see at a point: of the steps before it, and of the loops around it.
+    """
 
     steps: tuple[str, ...] = ()
     loops: tuple[str, ...] = ()
 
     def after(self, *steps: str) -> "Names":
-        """The names that are known once those *steps* have ended."""
+        """The names that are known once *steps* have ended."""
         return evolve(self, steps=self.steps + steps)
 
 
 @define
 class Reading:
     """
-    What reading the steps goes by, and what it has met.
+    What reading the steps requires, and what was found so far.
 
-    `own_name` is the workflow's; `first` says where each step's name stands first.
+    `own_name` is the workflow's; `first` says where each step name was first used.
     """
 
     kinds: Mapping[str, StepKind]
@@ -73,7 +75,9 @@ class Reading:
     depth: int = 0
 
     def check_templates(self) -> None:
-        """Check the templates met so far against what they can see, and forget them."""
+        """
+        Check the templates found so far against the names that they can see, then forget them.
+        """
         loops = self.names.loops
         known: dict[str, Collection[str] | None] = {
             "variables": (*self.declared, *loops),
@@ -89,7 +93,7 @@ class Reading:
 
 
 def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
-    """The steps of a list, in order; None stands for one with mistakes. FL-9."""
+    """The steps of a list, in order; None for a step with mistakes. FL-9."""
     if isinstance(document, list | tuple):
         before, reading.count = reading.count, reading.count + len(document)
         if reading.count > MAX_STEPS:
@@ -123,7 +127,7 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
 
 
 def _kind_of(document: Json, path: str, reading: Reading) -> StepKind | None:
-    """The row of the step's kind; where there is none, that is the step's only mistake."""
+    """The row of the step's kind; an unknown kind is reported as the step's only mistake."""
     kinds, findings = reading.kinds, reading.findings
     where, wanted = below(path, "kind"), f"one of {', '.join(kinds)}"
     kind = document.get("kind") if isinstance(document, Mapping) else None
@@ -139,7 +143,7 @@ def _kind_of(document: Json, path: str, reading: Reading) -> StepKind | None:
 
 
 def _note_name(document: Json, path: str, reading: Reading) -> tuple[str, ...]:
-    """The step's name, if it has one; it must be the first of that name. DF-2."""
+    """The step's name, if it has one; names must be unique. DF-2."""
     name = document.get("name") if isinstance(document, Mapping) else None
     if not isinstance(name, str):
         return ()
@@ -159,7 +163,7 @@ _loop_name = text(
 
 
 def branches(reading: Reading) -> Fields:
-    """The branches of a `parallel`. None of them sees another's steps; what follows sees all."""
+    """The branches of a `parallel`. No branch sees another's steps; later steps see all of them."""
     return {"branches": Field(partial(_branches, reading), "branches", required=True)}
 
 
@@ -194,7 +198,7 @@ def _branch(document: Json, path: str, reading: Reading) -> Branch | None:
 
 
 def rounds(reading: Reading) -> Fields:
-    """The steps of a `loop`, and what the item is called in them."""
+    """The steps of a `loop`, and the name of the item inside them."""
     variable: list[str] = []
     return {
         "as": Field(partial(_item_name, reading, variable), "variable", required=True),
@@ -226,7 +230,7 @@ def _rounds(
 
 
 def items(document: Json, path: str, findings: Findings) -> Any:
-    """One template that gives the items, or the items themselves, which may hold templates."""
+    """One template that yields the items, or the items themselves, which may contain templates."""
     if isinstance(document, str):
         return whole_template(document, path, findings)
     if not isinstance(document, list | tuple):

@@ -1,4 +1,4 @@
-"""What a definition says of its starts: `triggers` and `concurrency`. Contract §4, §10."""
+"""What a definition says about its starts: `triggers` and `concurrency`. Contract §4, §10."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -64,7 +64,7 @@ _KINDS: Mapping[str, _TriggerKind] = {
 
 
 def triggers(schedule_problems: ScheduleProblems) -> Check:
-    """A check for the list of triggers; none may stand there twice. SH-5."""
+    """A check for the list of triggers, which must differ. SH-5."""
 
     def check(document: Json, path: str, findings: Findings) -> Any:
         one = partial(_trigger, schedule_problems)
@@ -105,7 +105,9 @@ def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | No
 
 
 def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
-    """Two chains behind one workflow, or one schedule twice, would start twice for one cause."""
+    """
+    Two chains behind one workflow, or the same schedule twice, would start twice for one cause.
+    """
     seen: dict[object, int] = {}
     for at, spec in enumerate(found):
         if spec is not None and seen.setdefault(identity(spec), at) != at:
@@ -114,7 +116,7 @@ def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Find
 
 
 def identity(spec: TriggerSpec) -> tuple[str, ...]:
-    """By what a trigger is the same one when its definition changes."""
+    """What identifies a trigger across changes of its definition."""
     if isinstance(spec, Schedule):
         return spec.cron, spec.timezone
     return (spec.workflow,)
@@ -139,7 +141,7 @@ def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
 
 
 def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:
-    """What starts by itself has nobody to give a required variable a value. SH-6."""
+    """A workflow that starts by itself has nobody to give a required variable a value. SH-6."""
     declared: Mapping[str, Variable | None] = values.get("variables") or {}
     if not values.get("triggers"):
         return

@@ -1,8 +1,8 @@
 """
 How a document is checked: small checks of one value each, and tables of fields made of them.
 
-A check takes a value, its path and the `Findings`, reports every mistake there, and gives the
-value back as the model wants it. What it gives back after a mistake is never used.
+A check takes a value, its path and the `Findings`, reports every mistake there, and returns the
+value as the model needs it. What it returns after a mistake is never used.
 """
 
 import math
@@ -27,8 +27,8 @@ _QUOTED = re.compile(r"""(["'])(?:\\.?|(?!\1)[^\\])*+(?:\1|\Z)""", re.DOTALL)
 @define
 class Findings:
     """
-    The mistakes so far, the templates met whose names are still to be checked, and the JSON
-    Schemas that a library is still to look at.
+    The mistakes so far, the templates whose names must still be checked, and the JSON Schemas that
+    a library must still check.
     """
 
     problems: list[Problem] = field(factory=list)
@@ -72,7 +72,7 @@ class Field:
 
 
 def known_or(word: str, known: Collection[str]) -> str:
-    """What may have been meant by an unknown *word*, and what there is."""
+    """A suggestion for an unknown *word*, and the known ones."""
     close = get_close_matches(word, known)
     meant = f"did you mean {close[0]}? " if close else ""
     return f"{meant}known: {', '.join(known)}"
@@ -81,7 +81,7 @@ def known_or(word: str, known: Collection[str]) -> str:
 def read_object(
     document: Json, path: str, fields: Mapping[str, Field], findings: Findings
 ) -> dict[str, Any]:
-    """The fields that are there, by attribute; unknown and missing ones are reported."""
+    """The given fields, by attribute; unknown and missing fields are reported."""
     if not isinstance(document, Mapping):
         findings.wrong(path, "an object", document)
         return {}
@@ -110,7 +110,7 @@ def record(build: Callable[..., Any], fields: Mapping[str, Field]) -> Check:
 
 
 def list_of(check: Check, least: int = 0, most: int | None = None, unique: str = "") -> Check:
-    """A check for a list; *unique* names the field (of items that are objects) without repeats."""
+    """A check for a list; *unique* names a field of its objects that must not repeat."""
 
     def check_list(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, list | tuple):
@@ -137,7 +137,7 @@ def _report_repeats(items: Collection[Json], path: str, key: str, findings: Find
 
 
 def text(least: int = 0, most: int | None = None, pattern: str = "", wanted: str = "") -> Check:
-    """A check for text, maybe of a length, maybe of a form that *wanted* puts in words."""
+    """A check for text, with optional length and form; *wanted* puts the form in words."""
 
     def check(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, str):
@@ -194,7 +194,7 @@ def boolean(document: Json, path: str, findings: Findings) -> Any:
 
 
 def duration(document: Json, path: str, findings: Findings) -> Any:
-    """A length of time, as `parse_duration` reads it."""
+    """A duration, read by `parse_duration`."""
     if isinstance(document, bool) or not isinstance(document, int | str):
         return findings.wrong(path, "a duration like 30s", document)
     try:
@@ -204,7 +204,7 @@ def duration(document: Json, path: str, findings: Findings) -> Any:
 
 
 def template(document: Json, path: str, findings: Findings) -> Any:
-    """Text with templates in it."""
+    """Text that may contain templates."""
     if not isinstance(document, str):
         return findings.wrong(path, "text", document)
     findings.templates.append((path, document))
@@ -222,7 +222,7 @@ def whole_template(document: Json, path: str, findings: Findings) -> Any:
 
 
 def _is_one_template(written: str) -> bool:
-    """Whether the braces that open *written* are closed at its very end, not before."""
+    """Whether the braces that open *written* close at its very end and not before."""
     if not (written.startswith("{{") and written.endswith("}}")):
         return False
     depth = 0
@@ -234,7 +234,7 @@ def _is_one_template(written: str) -> bool:
 
 
 def templates_within(document: Json, path: str, findings: Findings, depth: int = 0) -> Any:
-    """Any JSON; the texts in it may be templates."""
+    """Any JSON value, whose texts may contain templates."""
     if depth > JSON_DEPTH:
         return findings.add(path, f"is nested deeper than {JSON_DEPTH}")
     if isinstance(document, str):
@@ -251,7 +251,7 @@ def templates_within(document: Json, path: str, findings: Findings, depth: int =
 
 
 def any_object(document: Json, path: str, findings: Findings) -> Any:
-    """An object with templates anywhere in it."""
+    """An object that may contain templates anywhere."""
     if not isinstance(document, Mapping):
         return findings.wrong(path, "an object", document)
     row: JsonObject = document

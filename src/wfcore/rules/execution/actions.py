@@ -1,4 +1,7 @@
-"""What the planner says: moves at places, and what is waited for. See `rules.execution.plan`."""
+"""
+What the planner asks for: actions on steps, and what the execution waits for. See
+`rules.execution.plan`.
+"""
 
 from typing import TypeAlias
 
@@ -11,7 +14,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class Node:
-    """A step in one run: keys of its frame begin with `prefix`."""
+    """A step of the definition within one run. The keys of its frame begin with `prefix`."""
 
     step: Step
     prefix: str = ""
@@ -23,7 +26,7 @@ class Node:
 
 @frozen
 class Failure:
-    """A step that failed for good; `through`: what it is in fails with it, innermost first."""
+    """A step that failed for good. `through`: the containers that fail with it, innermost first."""
 
     key: str
     error: str
@@ -33,21 +36,21 @@ class Failure:
 
 @frozen
 class Begin:
-    """Start this step now (again, where it has a result)."""
+    """Begin this step now, or begin it again if it has a result."""
 
     at: Node
 
 
 @frozen
 class Skip:
-    """Its `when` is false."""
+    """The step's `when` is false."""
 
     at: Node
 
 
 @frozen
 class Refuse:
-    """The step cannot begin: its `when` failed."""
+    """The step cannot begin because its `when` could not be evaluated."""
 
     at: Node
     error: str
@@ -55,7 +58,7 @@ class Refuse:
 
 @frozen
 class Complete:
-    """Everything in it has ended, or its time has come."""
+    """Every step in the container has ended, or the delay is over."""
 
     at: Node
     output: Json
@@ -63,7 +66,9 @@ class Complete:
 
 @frozen
 class Judge:
-    """An attempt that no worker reports has failed: another one, or (`permanent`) the end."""
+    """
+    An attempt failed in a way that no worker reports. Retry it, or (`permanent`) fail the step.
+    """
 
     at: Node
     error: str
@@ -73,7 +78,9 @@ class Judge:
 
 @frozen
 class Fail:
-    """What this one holds failed; with `continueOnError` no more than that ends."""
+    """
+    A step inside this container failed for good. With `continueOnError` the failure ends here.
+    """
 
     at: Node
     cause: Failure
@@ -81,7 +88,7 @@ class Fail:
 
 @frozen
 class Break:
-    """With this failure the execution ends."""
+    """This failure ends the execution."""
 
     cause: Failure
 
@@ -92,10 +99,10 @@ Action: TypeAlias = Begin | Skip | Refuse | Complete | Judge | Fail | Break
 @frozen
 class Plan:
     """
-    What to do now, and what is waited for after it.
+    The actions to take now, and what the execution waits for once they are taken.
 
-    `until`: when something goes on by itself. `deadline`: when the time of something is up that
-    waits. `question`: the first step that asks people, and its approval. `done`: every step has
+    `until`: when something continues by itself. `deadline`: when something that waits times out.
+    `question`: the first step that waits for a decision, and its approval. `done`: every step has
     ended.
     """
 

@@ -1,9 +1,9 @@
 """
-Budgets: may the next AI call of an execution be made, given what was spent so far. BU-1 to BU-3.
+Budgets: whether an execution may make its next AI call, given what it has spent. BU-1 to BU-3.
 
-Looked at before each call with what is on record then. A call in flight is not known yet, so
-calls of parallel branches, and the last call itself, can go beyond the limits; no call begins
-beyond them.
+The budget is checked before each call against what is on record at that moment. A call in flight is
+not on record yet, so calls in parallel branches, and the last call itself, may exceed the limits;
+no call begins beyond them.
 """
 
 from decimal import Decimal
@@ -18,26 +18,26 @@ from wfcore.rules.execution.usage import NOTHING, added, total, without
 
 @frozen
 class Allowance:
-    """A budget, and what was spent of it since the start or since people last extended it."""
+    """A budget, and what has been spent of it since the start or since it was last extended."""
 
     budget: Budget
     spent: Usage = NOTHING
 
     def after(self, usage: Usage) -> "Allowance":
-        """The same, when *usage* has been spent, too."""
+        """The allowance with *usage* spent as well."""
         return evolve(self, spent=added(self.spent, usage))
 
 
 @frozen
 class Overrun:
-    """Why the next call may not be made. `extendable`: an approval could change it."""
+    """Why the next call may not be made. `extendable`: an approval could extend the budget."""
 
     why: str
     extendable: bool = True
 
 
 def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
-    """What *run* may still use; None where there is no budget."""
+    """What *run* may still spend; None if it has no budget."""
     if budget is None:
         return None
     spent = total(run.step_results.values())
@@ -46,9 +46,9 @@ def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
 
 def overrun(held: Allowance | None) -> Overrun | None:
     """
-    Why no further call may be made; None: it may. BU-1.
+    Why no further call may be made; None if one may. BU-1.
 
-    A cost that is unknown cannot be held against a limit, and no approval makes it known. BU-3.
+    An unknown cost cannot be compared with a limit, and no approval makes it known. BU-3.
     """
     if held is None:
         return None
@@ -72,7 +72,7 @@ def _money_gone(budget: Budget, spent: Usage) -> bool:
 
 
 def described(usage: Usage) -> str:
-    """What was spent, in words."""
+    """What has been spent, in words."""
     cost = "at an unknown price" if usage.cost_usd is None else f"for {usage.cost_usd} USD"
     return f"{usage.input_tokens + usage.output_tokens} tokens {cost}"
 

@@ -1,4 +1,4 @@
-"""Executions that start one another: what one's end means for the other. FL-6, FL-9."""
+"""Child executions: what the end of a child means for its parent. FL-6, FL-9."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from wfcore.rules.variables import compact
 
 
 def waits_for(parent: Execution, child_id: str, step_name: str | None) -> bool:
-    """Whether a step of *parent* still waits for that execution."""
+    """Whether a step of *parent* is still waiting for that execution."""
     result = parent.step_results.get(step_name or "")
     open = EXECUTION.allows(parent.status, ChildEnded)
     return open and result is not None and result.open_child == child_id
@@ -23,9 +23,9 @@ def waits_for(parent: Execution, child_id: str, step_name: str | None) -> bool:
 
 def child_end(child: Execution) -> ChildCompleted | ChildFailed:
     """
-    What an ended execution is for the step that started it. FL-6.
+    The fact that the end of a child is for the step that started it. FL-6.
 
-    Its secrets stay with it: nobody knows them as secrets in the parent.
+    Secrets of the child are masked: the parent does not know them as secrets.
     """
     step = child.parent_step or ""
     if child.status is ExecutionStatus.COMPLETED:
@@ -37,9 +37,9 @@ def child_end(child: Execution) -> ChildCompleted | ChildFailed:
 
 def was_interrupted(run: Execution) -> bool:
     """
-    Whether *run* failed because a worker died with a step in flight, its own or one of the
-    executions that it started. A parent's `retry` would begin that step again, so the reason
-    is handed up, and nobody tries again. EX-26.
+    Whether *run* failed because a worker died with a step in flight, either its own step or one of
+    an execution that it started. A `retry` in the parent would begin that step again, so the reason
+    is passed up and no ancestor retries. EX-26.
     """
     match run.status_reason:
         case StatusReason(code=ReasonCode.INTERRUPTED):
@@ -51,8 +51,8 @@ def was_interrupted(run: Execution) -> bool:
 
 def given_up(child: Execution) -> ChildFailed:
     """
-    What the time of a step means that is up while the execution it started, or one further down,
-    is interrupted: `retry` would begin that work again by another way. EX-26.
+    The fact for a step that times out while its child, or an execution below it, is interrupted. It
+    is never retried: `retry` would begin the interrupted work again by another way. EX-26.
     """
     error = f"execution {child.id} was interrupted and has not ended in time"
     step = child.parent_step or ""
@@ -60,7 +60,7 @@ def given_up(child: Execution) -> ChildFailed:
 
 
 def _usage(child: Execution) -> Usage | None:
-    """What it consumed, those that it started included; None: nothing did."""
+    """What the execution consumed, including the executions that it started; None for nothing."""
     spent = total(child.step_results.values())
     return None if spent == NOTHING else spent
 
@@ -78,7 +78,9 @@ def _fate(child: Execution) -> str:
 
 
 def told_secrets(parent: Execution, inputs: JsonObject) -> frozenset[str]:
-    """Names of the inputs in which a secret of *parent* is passed on: secrets there, too. SC-1."""
+    """
+    Names of the inputs that receive a secret of *parent*; they are secret in the child too. SC-1.
+    """
     secrets = secret_values(parent)
     return frozenset(
         name for name, value in inputs.items() if compact(mask(value, secrets)) != compact(value)
@@ -87,10 +89,10 @@ def told_secrets(parent: Execution, inputs: JsonObject) -> frozenset[str]:
 
 def require_finite(workflow: Workflow, ancestors: Sequence[Execution]) -> None:
     """
-    A workflow that starts itself, by whichever way, would do so without end. FL-9.
+    Refuse a workflow that would start itself, directly or through others, without end. FL-9.
 
-    *ancestors* are the execution that wants to start it, and those that started that one.
-    Raises `Conflict`.
+    *ancestors*: the execution that wants to start it, and all executions above that one. Raises
+    `Conflict`.
     """
     if any(one.workflow_id == workflow.id for one in ancestors):
         names = [*(one.workflow_name for one in reversed(ancestors)), workflow.name]

@@ -1,8 +1,8 @@
 """
-Limits on how many executions of a workflow run at once: which lane an execution is in. CC-1.
+Concurrency groups: how many executions of a workflow may run at once. CC-1.
 
-Executions of one lane share the workflow's limit. Without a key all of a workflow are in one
-lane; with one, those for which it has the same value.
+Executions of one group share the workflow's limit. Without a concurrency key all executions of a
+workflow are one group; with one, those for which the key has the same value.
 """
 
 from hashlib import sha256
@@ -24,9 +24,9 @@ def in_lane(
     outcome: Outcome[Execution], concurrency: Concurrency | None, render: Render
 ) -> Outcome[Execution]:
     """
-    The accepted execution in its lane; its key is evaluated over its variables, now.
+    The accepted execution with its concurrency group; the key is evaluated over its variables, now.
 
-    Of the key's value only a digest is kept. Raises `InvalidInput` where it has none. CC-3.
+    Only a digest of the key's value is stored. Raises `InvalidInput` if the key has no value. CC-3.
     """
     if concurrency is None:
         return outcome
@@ -47,7 +47,7 @@ def _lane(run: Execution, key: str | None, render: Render) -> str:
 
 
 def require_room(run: Execution, concurrency: Concurrency, unfinished: int) -> None:
-    """With `onLimit: skip` nothing starts while the lane is full. Raises `LimitReached`. CC-4."""
+    """With `onLimit: skip` nothing starts while the group is full. Raises `LimitReached`. CC-4."""
     if unfinished >= concurrency.limit:
         raise LimitReached(_full(concurrency), run.workflow_id, concurrency.limit)
 

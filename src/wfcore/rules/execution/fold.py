@@ -92,13 +92,18 @@ def announce(run: Execution, events: Sequence[NewEvent], now: EpochMs) -> Outcom
 
 
 def _withdrawn(run: Execution, fact: Fact) -> Mapping[str, str]:
-    """The approvals that the end of an execution withdraws, each with its first step. AP-5."""
+    """
+    The approvals that the end of an execution withdraws, each with the first step that waits for
+    it. AP-5.
+    """
     decided = fact.approval_id if isinstance(fact, facts.Rejected) else None
     return {id: name for id, name in open_questions(run.step_results).items() if id != decided}
 
 
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
-    """What an end means for others: approvals, processes, children, the parent, the caller."""
+    """
+    What the end of an execution means for its approvals, processes, children, parent and caller.
+    """
     if withdrawn := _withdrawn(run, fact):
         yield WithdrawApprovals(tuple(withdrawn))
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
@@ -158,7 +163,10 @@ def _parent_ended(run: Execution, fact: facts.ParentEnded, now: EpochMs) -> Chan
 
 
 def _failed(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
-    """The step that it names fails, unless it has failed already; the others are aborted."""
+    """
+    The step that the fact names fails, unless it has failed already; all other open steps are
+    aborted.
+    """
     name, error = fact.step_name, fact.error
     change = Change({"step_results": run.step_results})
     if name is not None:
@@ -173,7 +181,9 @@ def _failed(run: Execution, fact: facts.Failed, now: EpochMs) -> Change:
 
 
 def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:
-    """Of what was in flight nobody knows how far it came; the rest waits as before."""
+    """
+    What was in flight is interrupted, since nobody knows how far it came; the rest keeps waiting.
+    """
     results = close_all(run.step_results, type(fact), now, "The worker stopped")
     reason = StatusReason(ReasonCode.INTERRUPTED, next(iter(run.in_flight), None))
     change = _because(reason, results)
@@ -194,7 +204,9 @@ def _grace_over(run: Execution, fact: facts.GraceOver, now: EpochMs) -> Change:
 
 
 def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
-    """The steps that asked are REJECTED; for the others, even if they ask too, it is an abort."""
+    """
+    The steps that asked are REJECTED; other open steps are aborted, even if they await an approval.
+    """
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
     change = reject_steps(run, fact, now)
@@ -211,7 +223,7 @@ def _because(
 
 
 def _about_end(reason: StatusReason) -> JsonObject:
-    """What the event of an end says of its reason."""
+    """What the event of an end says about its reason."""
     return {
         "reason": reason.code.value,
         **({"step": reason.step_name} if reason.step_name else {}),

@@ -1,9 +1,9 @@
 """
-How decisions of people change the steps that wait for them: a part of `rules.execution.fold`.
+How decisions change the steps that wait for them: a part of `rules.execution.fold`.
 
-An approval belongs to the step that opened it, except one for more budget: that is the execution's,
-and every step that reaches the spent budget waits for the same one. So a decision is folded into
-all steps that wait for that approval, whichever step opened it. BU-4.
+An approval belongs to the step that opened it, except an approval for more budget: that one belongs
+to the execution, and every step that reaches the exceeded budget waits for it. So a decision is
+folded into all steps that wait for the approval, whichever step opened it. BU-4.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ Decided: TypeAlias = facts.Approved | facts.BudgetExtended | facts.Rejected
 
 
 def reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
-    """The steps that wait for the approval are REJECTED."""
+    """The steps that wait for the approval become REJECTED."""
     why = "Nobody decided in time" if fact.timed_out else "Rejected"
     rejected = close_all(_waiting(run, fact), type(fact), now, why)
     events = _about(fact, EventKind.APPROVAL_REJECTED)
@@ -35,8 +35,8 @@ def reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
 
 def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Change:
     """
-    What is known of earlier attempts stays; the next one has not begun. BU-2. An approval that
-    other steps wait for already is no new one. BU-4.
+    The step waits for a decision on the budget. Earlier attempts stay on record, and the next one
+    has not begun. BU-2. An approval that other steps already wait for is not opened again. BU-4.
     """
     before = known(run, fact.step_name, fact) or StepResult(StepStatus.RUNNING, now, attempts=0)
     waiting = evolve(
@@ -63,8 +63,8 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
 
 def _budget_extended(run: Execution, fact: facts.BudgetExtended, now: EpochMs) -> Change:
     """
-    The budget counts from here on again, and the next attempt of every step that waits is
-    due. BU-2, BU-4.
+    The budget is granted anew, and the next attempt of every step that waits for it is due. BU-2,
+    BU-4.
     """
     next_attempts = {
         name: evolve(one, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)
@@ -84,7 +84,7 @@ def _going_on(
 
 
 def _waiting(run: Execution, fact: Decided) -> Results:
-    """The steps that wait for that very approval. Raises `IllegalMove` if there are none."""
+    """The steps that wait for exactly that approval. Raises `IllegalMove` if there are none."""
     found = {
         name: result
         for name, result in run.step_results.items()

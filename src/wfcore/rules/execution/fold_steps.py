@@ -1,9 +1,9 @@
 """
-How facts about steps change their results: a part of the fold of `rules.execution.fold`.
+How facts about steps change their results: a part of `rules.execution.fold`.
 
-Whether a fact is possible in the state of its step is for the table to say (`STEP`), and it is
-asked in one place, `known`. The folds below therefore take for granted what the table guarantees:
-what ends has begun, what begins has not. They check no more than identity. EX-3.
+Whether a fact is possible is answered by the table `STEP`, which is asked in one place, `known`.
+The folds below rely on what the table guarantees: a step that ends has begun, and a step that
+begins has not. They check identity only. EX-3.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,9 +38,9 @@ NewEvents: TypeAlias = tuple[NewEvent, ...]
 @frozen
 class Change:
     """
-    What a fact changes in an execution, by field; its events and effects.
+    What a fact changes in an execution, by field, with its events and effects.
 
-    `status_data`: the data of the event of the new status, if that is another one.
+    `status_data`: data for the event about the new status, if the status changes.
     """
 
     changes: Mapping[str, object] = field(factory=dict)
@@ -56,7 +56,7 @@ class Change:
 
 @frozen
 class StepChange:
-    """The new result of one step; its events and effects."""
+    """The new result of one step, with its events and effects."""
 
     result: StepResult
     events: NewEvents = ()
@@ -67,7 +67,7 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
     """
     Fold a fact about one step into its result.
 
-    Raises `IllegalMove` where the table has no row, or another child is meant.
+    Raises `IllegalMove` if the table has no row, or if the fact is about another child.
     """
     change = STEP_FOLDS[type(fact)](known(run, fact.step_name, fact), fact, now)
     results = {**run.step_results, fact.step_name: change.result}
@@ -77,7 +77,7 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
 
 
 def known(run: Execution, name: str, fact: object) -> StepResult | None:
-    """What is known of the step. Raises `IllegalMove` where its state has no row for *fact*."""
+    """The step's result. Raises `IllegalMove` if its state has no row for *fact*."""
     result = run.step_results.get(name)
     STEP.target(state_of(result), type(fact), f"step '{name}'")
     return result
@@ -85,8 +85,8 @@ def known(run: Execution, name: str, fact: object) -> StepResult | None:
 
 def due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effect, ...]]:
     """
-    The execution can go on: with the worker that holds it, or with any other. An interrupted one
-    goes on when it is resumed. FL-10.
+    The execution can continue, with the worker that holds it or with any other. An interrupted
+    execution continues only when it is resumed. FL-10.
     """
     if run.status is ExecutionStatus.INTERRUPTED:
         return {}, ()
@@ -95,8 +95,8 @@ def due(run: Execution, now: EpochMs) -> tuple[Mapping[str, object], tuple[Effec
 
 def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | None) -> StepResult:
     """
-    *result* ended in *status*: nothing of the step waits or runs any more. The items of a loop
-    stay, since a redrive goes on with them.
+    *result* with the final *status*: nothing of the step waits or runs any more. A loop keeps its
+    items, because a redrive continues with them.
     """
     return evolve(
         result,
@@ -113,7 +113,7 @@ def closed(result: StepResult, status: StepStatus, now: EpochMs, error: str | No
 def close_all(
     results: Mapping[str, StepResult], fact: type, now: EpochMs, why: str
 ) -> Mapping[str, StepResult]:
-    """The results after a fact that reaches every step: those that have a row for it are closed."""
+    """The results after a fact that reaches every step: those with a row for it are closed."""
     after = dict(results)
     for name, result in results.items():
         row = STEP.row(state_of(result), fact)
@@ -123,7 +123,7 @@ def close_all(
 
 
 def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Change:
-    """The steps end, and with them their children, and the approvals that only they wait for."""
+    """End these steps, their children, and the approvals that only they wait for."""
     for name in fact.step_names:
         known(run, name, fact)
     before = {name: run.step_results[name] for name in fact.step_names}
@@ -141,7 +141,7 @@ def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Ch
 
 
 def completed(name: str, before: StepResult, now: EpochMs) -> StepChange:
-    """The step ended well."""
+    """The step completed."""
     result = closed(before, StepStatus.COMPLETED, now, None)
     data: JsonObject = {"step": name, "duration": result.duration_ms}
     return StepChange(result, ((EventKind.STEP_COMPLETED, data),))
@@ -174,7 +174,7 @@ def _child_completed(before: StepResult, fact: facts.ChildCompleted, now: EpochM
 
 
 def _child_failed(before: StepResult, fact: facts.ChildFailed, now: EpochMs) -> StepChange:
-    """What follows is for the planner to say: it knows the step's `retry`."""
+    """The planner decides what follows, because it knows the step's `retry`."""
     _require_child(before, fact)
     reason = ReasonCode.INTERRUPTED if fact.interrupted else None
     return StepChange(evolve(_with_usage(before, fact.usage), error=fact.error, reason=reason))
@@ -207,7 +207,9 @@ def _retrying(before: StepResult, fact: facts.StepRetrying, now: EpochMs) -> Ste
 
 
 def _postponed(before: StepResult, fact: facts.StepPostponed, now: EpochMs) -> StepChange:
-    """The attempt is taken back: it has not begun, and what begins next is the same one. EX-27."""
+    """
+    The attempt is taken back, since it never began. The same attempt begins again later. EX-27.
+    """
     result = evolve(
         before,
         error=fact.why,
@@ -243,7 +245,7 @@ def _approval_opened(before: None, fact: facts.ApprovalOpened, now: EpochMs) -> 
 
 
 def _attempt(before: StepResult | None, now: EpochMs) -> StepResult:
-    """The step's result with one attempt more: its first, after a failed one, or resumed."""
+    """The step's result with one more attempt: the first, a retry, or one after a resumption."""
     if before is None:
         return StepResult(StepStatus.RUNNING, now)
     return evolve(
@@ -277,7 +279,7 @@ def _with_usage(before: StepResult, usage: Usage | None) -> StepResult:
 
 
 def _cancel_child(before: StepResult) -> tuple[Effect, ...]:
-    """A step that no longer waits for its child ends it."""
+    """A step that no longer waits for its child ends the child."""
     return (CancelChildren((before.open_child,)),) if before.open_child else ()
 
 

@@ -1,11 +1,11 @@
 """
-What follows when a worker dies: which executions the service takes up again. EX-11 to EX-15.
+What follows when a worker dies: which executions the service resumes. EX-11 to EX-15.
 
-A step that was in flight may have done half of its work, and nobody knows which half. Beginning
-it again is the service's to decide only where nobody outside is there to decide it: for what
-was started by hand, by a schedule or by a chain. The promise reaches as far as the work does,
-so a child asks what started the *root* of its family, not that its parent started it. Whatever
-the root says, an author may refuse for a step with `onInterrupt: fail`. Decision 63.
+A step that was in flight may have done half of its work, and nobody knows which half. The service
+may begin it again only if nobody outside can decide to: for executions started by hand, by a
+schedule or by a chain. The promise covers all the work, so a child follows the trigger of the
+*root* of its family rather than that of its parent. Whatever the root allows, an author may forbid
+it for a step with `onInterrupt: fail`. Decision 63.
 """
 
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, TriggerSource
@@ -23,8 +23,8 @@ MAX_RESUMES = 3
 
 def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) -> facts.Fact:
     """
-    What the loss of its worker means: with nothing in flight it simply goes on (EX-15), else
-    it is interrupted, and looked at again at once or after the grace. EX-11.
+    What the loss of its worker means for *run*. With no step in flight it simply continues (EX-15);
+    otherwise it is interrupted, and looked at again at once or after the grace period. EX-11.
     """
     if not run.in_flight:
         return facts.LeaseReturned()
@@ -33,14 +33,14 @@ def loss(run: Execution, definition: Definition, now: EpochMs, grace_ms: int) ->
 
 
 def may_resume(run: Execution, definition: Definition) -> bool:
-    """Whether the service itself takes up an interrupted execution again. EX-12, EX-14, EX-24."""
+    """Whether the service itself resumes this interrupted execution. EX-12, EX-14, EX-24."""
     return run.status is ExecutionStatus.INTERRUPTED and obstacle(run, definition) is None
 
 
 def obstacle(run: Execution, definition: Definition | None) -> str | None:
     """
-    Why the service does not resume *run* after a worker's death, in words; None: it does.
-    *definition* None: what it says is not known here, as to somebody who only asks.
+    Why the service does not resume *run* after the death of its worker, in words; None if it does.
+    *definition* is None if the caller does not know it.
     """
     if (root := run.root_trigger) is TriggerSource.WORKFLOW:
         return "what started the first of the executions above it is not on record"
@@ -53,7 +53,10 @@ def obstacle(run: Execution, definition: Definition | None) -> str | None:
 
 
 def _refused(run: Execution, definition: Definition) -> str | None:
-    """The first step that was in flight and must not begin again. The step's word wins. EX-25."""
+    """
+    The first step that was in flight and must not begin again. The step's setting overrides the
+    definition's. EX-25.
+    """
     for key, result in run.step_results.items():
         if result.in_flight or result.status is StepStatus.INTERRUPTED:
             own = getattr(definition.step(name_of(key)), "on_interrupt", None)

@@ -27,12 +27,12 @@ def open_approval(
     fill_rows: Callable[[Json], Json] | None = None,
 ) -> Approval:
     """
-    A PENDING approval for *step*, its message rendered now by *fill*, its rows by *fill_rows*
-    (None: by *fill* too), and both masked: what goes on after the review is what the reviewer
-    saw, so it holds no secret either. SC-1.
+    A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
+    *fill* renders these too). Both are masked: the execution continues with the rows that the
+    reviewer saw, so these hold no secret either. SC-1.
 
-    Raises `TemplateFailed`, also where rows are no list of objects or a row key is missing
-    or repeated: a reviewer could not point at such rows.
+    Raises `TemplateFailed`, also if the rows are not a list of objects or a row key is missing or
+    repeated, since a reviewer could not refer to such rows.
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
     return Approval(
@@ -57,13 +57,16 @@ def open_approval(
 
 
 def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
-    """When to remind people of it, in order; never before it is there. AP-20."""
+    """When to send reminders, in order; none before the approval is open. AP-20."""
     before = sorted(set(step.reminders), reverse=True)
     return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
 
 
 def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
-    """By the approval that is waited for: the first step that does. Of a budget several may."""
+    """
+    For each open approval, the first step that waits for it. Several may wait for one about the
+    budget.
+    """
     found: dict[str, str] = {}
     for name, result in results.items():
         if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id is not None:
@@ -77,7 +80,7 @@ BUDGET_TIMEOUT = DAY
 def ask_for_budget(
     run: Execution, step_name: str, why: str, approval_id: str, now: EpochMs
 ) -> Approval:
-    """A PENDING approval that lets *run* spend its budget once more. BU-2."""
+    """A PENDING approval that grants *run* its budget once more. BU-2."""
     message = f"{step_name}: {why}. Approving allows as much again; rejecting cancels."
     return Approval(
         id=approval_id,
@@ -97,7 +100,7 @@ def ask_for_budget(
 
 
 def as_text(value: Json) -> str:
-    """A rendered text; where a whole-string template gave something else, that as JSON."""
+    """A rendered text. If a template that is the whole string gave another type, its JSON."""
     return value if isinstance(value, str) else compact(value)
 
 
@@ -123,9 +126,9 @@ def _group(spec: GroupSpec, rows: Json) -> Group:
 
 def by_the_calendar(outcome: Outcome[Execution], by_ms: int) -> Outcome[Execution]:
     """
-    The outcome with the approvals that it opens moved by *by_ms*: from the time of work, which
-    may be ahead after the wall clock was set back, to the one that deadlines are held against.
-    AP-1, EX-30.
+    The outcome with the times of the approvals that it opens moved by *by_ms*: from the work clock,
+    which may be ahead after the wall clock was set back, to the clock that deadlines are compared
+    with. AP-1, EX-30.
     """
     if not by_ms:
         return outcome

@@ -65,7 +65,7 @@ from wfcore.time import EpochMs
 
 
 class Render(Protocol):
-    """`Templates.render`: a deterministic function, so the planner stays one."""
+    """`Templates.render`: a deterministic function, so that the planner stays one."""
 
     def __call__(
         self, value: Json, names: Mapping[str, Json], limit: int = TEXT_RESULT, /
@@ -74,8 +74,8 @@ class Render(Protocol):
 
 def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -> Plan:
     """
-    The next actions of *run*, or what it waits for. Same arguments, same answer; it depends on what
-    has ended, not on the order in which it did. EX-3, DF-8, FL-1 to FL-8, FL-11.
+    The next actions of *run*, or what it waits for. The same arguments give the same answer, which
+    depends on the steps that have ended but not on their order. EX-3, DF-8, FL-1 to FL-8, FL-11.
     """
     walk = _Walk(definition, run, now, render)
     way = walk.sequence(definition.steps, "")
@@ -92,7 +92,7 @@ def plan(definition: Definition, run: Execution, now: EpochMs, render: Render) -
 
 
 def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, ...]:
-    """Without the processes that no slot is free for; they are planned again later. FL-3."""
+    """Without the processes for which no slot is free; they are planned again later. FL-3."""
     kept: list[Action] = []
     for action in actions:
         starts = isinstance(action, Begin) and needs_worker(action.at.step)
@@ -103,7 +103,7 @@ def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, .
 
 
 class _Way(Enum):
-    """Where a walk through some steps has ended."""
+    """Where a walk through a sequence stopped."""
 
     ENDED = 1
     OPEN = 2
@@ -134,7 +134,7 @@ class _Walk:
         self.question: tuple[str, str] | None = None
 
     def sequence(self, steps: tuple[Step, ...], prefix: str) -> _To:
-        """One after another; nothing behind the first open step is looked at."""
+        """Walk through steps one after another, as far as the first open one."""
         for step in steps:
             result = self._results.get(prefix + step.name)
             if result is not None and result.status in _PAST:
@@ -161,7 +161,7 @@ class _Walk:
         return _Way.OPEN
 
     def _enter(self, at: Node) -> _To:
-        """Begin, unless `when` says otherwise. A failing `when` fails the step. DF-8."""
+        """Begin the step unless its `when` is false. A `when` that fails, fails the step. DF-8."""
         if at.step.when is None:
             return self._move(Begin(at))
         try:
@@ -203,7 +203,9 @@ class _Walk:
         return _Way.OPEN
 
     def _container(self, at: Node, result: StepResult) -> _To:
-        """What it contains; if one of that fails for good, the rest of it stands still. FL-4."""
+        """
+        Walk through what it contains. If a step in it fails for good, the rest stands still. FL-4.
+        """
         before = len(self.actions)
         if self._is_over(result):
             way: _To = Failure(at.key, timed_out(at.step), timed_out=True)
@@ -218,7 +220,7 @@ class _Walk:
         return way
 
     def _inside(self, at: Node, result: StepResult) -> _To:
-        """Go on with the branches that have begun, and begin as many more as may run. FL-3."""
+        """Continue the open branches, and begin as many more as may run. FL-3."""
         branches = self._open_branches(at, result)
         free = most_at_once(at.step) - sum(begun for *_, begun in branches)
         for steps, prefix, begun in branches:
@@ -236,7 +238,7 @@ class _Walk:
         The branches or rounds that have not ended, and whether each has begun.
 
         They begin in order, so those behind the last one that may begin now are left out; after a
-        redrive there may be begun ones anywhere.
+        redrive any of them may have begun.
         """
         most, waiting = most_at_once(at.step), 0
         found: list[_Branch] = []
@@ -251,7 +253,9 @@ class _Walk:
         return found
 
     def _has_ended(self, steps: tuple[Step, ...], prefix: str) -> bool:
-        """Its last step has ended, so the ones before have: found without walking them."""
+        """
+        Whether its last step has ended; then all steps before it have, without looking at them.
+        """
         last = self._results.get(prefix + steps[-1].name)
         if last is None:
             return False
@@ -274,7 +278,7 @@ class _Walk:
 
 
 def branches_of(at: Node, result: StepResult) -> Iterator[tuple[tuple[Step, ...], str]]:
-    """The sequences of a container that has begun, and what their keys begin with."""
+    """The sequences of a container that has begun, with the prefix of their keys."""
     match at.step:
         case ParallelStep(branches=branches):
             for branch in branches:
@@ -285,14 +289,14 @@ def branches_of(at: Node, result: StepResult) -> Iterator[tuple[tuple[Step, ...]
 
 
 def most_at_once(step: Step) -> int:
-    """How many branches or rounds may have begun and not ended. FL-3."""
+    """How many branches or rounds may be open at once. FL-3."""
     if isinstance(step, ParallelStep):
         return step.max_parallel or len(step.branches)
     return step.max_parallel if isinstance(step, LoopStep) else 1
 
 
 def unfinished(at: Node, results: Mapping[str, StepResult]) -> Iterator[str]:
-    """Keys of everything in a container that has begun and not ended."""
+    """Keys of all steps in a container that have begun and not ended."""
     for steps, prefix in branches_of(at, results[at.key]):
         for step in steps:
             inner = Node(step, prefix)
@@ -303,7 +307,7 @@ def unfinished(at: Node, results: Mapping[str, StepResult]) -> Iterator[str]:
 
 
 def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, StepResult]) -> Json:
-    """The output of the last step that completed; null where none has."""
+    """The output of the last step that completed; null if none has."""
     for step in reversed(steps):
         result = results.get(prefix + step.name)
         if result is not None and result.status is StepStatus.COMPLETED:
@@ -313,7 +317,8 @@ def last_output(steps: tuple[Step, ...], prefix: str, results: Mapping[str, Step
 
 def output_of(definition: Definition, run: Execution, render: Render) -> Json:
     """
-    The execution's output: the definition's, else the last completed step's. Contract §2.
+    The execution's output: what the definition says, otherwise the output of the last completed
+    step. Contract §2.
 
     Raises `TemplateFailed`.
     """
@@ -323,18 +328,18 @@ def output_of(definition: Definition, run: Execution, render: Render) -> Json:
 
 
 def truthy(value: Json) -> bool:
-    """What counts as yes in `when`: everything but false, null, 0, and what is empty."""
+    """Whether a value counts as true in `when`: everything but false, null, 0 and what is empty."""
     return bool(value)
 
 
 def timed_out(step: Step) -> str:
-    """The error of a step whose own time is up, as a code step says it. FL-7."""
+    """The error of a step that timed out, worded as for a code step. FL-7."""
     length = 0 if isinstance(step, DelayStep) else (step.timeout_ms or 0) / 1_000
     return f"ran into its timeout of {length:g} s"
 
 
 def earliest(one: EpochMs | None, other: EpochMs | None) -> EpochMs | None:
-    """The earlier of two instants, of which either may be missing."""
+    """The earlier of two instants, either of which may be missing."""
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)

@@ -90,9 +90,9 @@ def proceed(
     *first: Fact,
 ) -> Outcome[Execution]:
     """
-    Fold *first*, then everything that follows from it right now.
+    Fold *first*, then everything that follows from it at once.
 
-    Raises `IllegalMove` where *first* is not possible.
+    Raises `IllegalMove` if *first* is not possible.
     """
     progress = _Progress(run, definition, now, render, new_id)
     for fact in first:
@@ -134,10 +134,10 @@ class _Progress:
 
     def execute(self, actions: tuple[Action, ...]) -> bool:
         """
-        Execute the most urgent ones; whether to plan again.
+        Execute the most urgent actions; True if a new plan is needed.
 
-        What ends goes before what begins, and processes begin last, so that nothing is begun
-        beside something that fails in the same moment.
+        Steps end before others begin, and processes begin last, so that no process begins beside a
+        step that fails in the same moment.
         """
         ranked = [(self._rank(action), action) for action in actions]
         first = min((rank for rank, _ in ranked), default=_PROCESS)
@@ -147,7 +147,7 @@ class _Progress:
         return first != _PROCESS
 
     def _rank(self, action: Action) -> int:
-        """How urgent it is: ends, then containers, then what waits, then processes."""
+        """How urgent an action is: ends first, then containers, then waits, then processes."""
         if not isinstance(action, Begin):
             return 0
         step = action.at.step
@@ -157,7 +157,7 @@ class _Progress:
         return 2 if waits else _PROCESS
 
     def _overrun(self) -> Overrun | None:
-        """Why the next call of a model is over the budget. BU-1."""
+        """Why the next AI call would exceed the budget. BU-1."""
         return overrun(allowance(self.definition.budget, self.run))
 
     def _execute(self, action: Action) -> None:
@@ -202,7 +202,7 @@ class _Progress:
                 self.effects.append(StartStep(key, begun.attempts, begun.postponed))
 
     def _ask_for_budget(self, at: Node, over: Overrun) -> None:
-        """The budget is spent: the step fails, or people are asked. BU-1, BU-2."""
+        """The budget is exceeded: the step fails, or an approval asks for more. BU-1, BU-2."""
         budget = self.definition.budget
         if budget is None or not over.extendable or budget.on_exceeded is OnExceeded.FAIL:
             self._refuse(at, over.why)
@@ -216,7 +216,10 @@ class _Progress:
         self.effects.append(OpenApproval(approval))
 
     def _open_budget_question(self) -> str | None:
-        """The approval that another step has opened: the budget is the execution's. BU-4."""
+        """
+        The open approval for more budget, if another step opened one: the budget is the
+        execution's. BU-4.
+        """
         for key, result in self.run.step_results.items():
             waits = result.status is StepStatus.AWAITING_APPROVAL
             if waits and isinstance(self.definition.step(name_of(key)), AiStep):
@@ -235,7 +238,7 @@ class _Progress:
         self.effects.append(OpenApproval(approval))
 
     def _enter_loop(self, at: Node, step: LoopStep) -> None:
-        """The items are what they are now, in every round. FL-2."""
+        """The loop keeps its items as they are now, for all rounds. FL-2."""
         try:
             items = self._fill(at)(step.items)
         except TemplateFailed as failed:
@@ -259,7 +262,7 @@ class _Progress:
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
     def _fill(self, at: Node, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
-        """Rendering with the names that are visible to that step."""
+        """Render with the names that are visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
         return lambda value: self.render(value, names, limit)
 
@@ -268,7 +271,9 @@ class _Progress:
         self.apply(facts.StepFailed(at.key, error, steps=steps))
 
     def _fail(self, at: Node, cause: Failure) -> None:
-        """The container fails with a step inside; what else runs in it is stopped. FL-4, FL-7."""
+        """
+        The container fails with a step inside it; what still runs in it is stopped. FL-4, FL-7.
+        """
         error, steps = cause.error, self._done_with(at)
         failed = {cause.key, *(node.key for node in cause.through)}
         rest = [key for key in unfinished(at, self.run.step_results) if key not in failed]
@@ -280,7 +285,7 @@ class _Progress:
         self.apply(facts.StepFailed(at.key, error, cause.timed_out, steps))
 
     def _fail_with(self, cause: Failure, through: tuple[Node, ...]) -> None:
-        """A step that failed for good and its containers, from the inside outwards."""
+        """Fail a step for good, and its containers from the inside outwards."""
         if self.run.step_results[cause.key].status is StepStatus.RUNNING:
             self.apply(facts.StepFailed(cause.key, cause.error, cause.timed_out, steps=0))
         error = f"Step '{cause.key}' failed: {cause.error}"
@@ -288,7 +293,7 @@ class _Progress:
             self.apply(facts.StepFailed(node.key, error, cause.timed_out, steps=0))
 
     def _is_too_much(self, at: Node) -> bool:
-        """Too many results are the end, whatever the definition tolerates. FL-9."""
+        """Too many step results end the execution, whatever the definition tolerates. FL-9."""
         results = self.run.step_results
         if len(results) < MAX_STEP_RESULTS or at.key in results:
             return False
@@ -297,7 +302,9 @@ class _Progress:
         return True
 
     def _done_with(self, at: Node) -> int:
-        """How many steps its end accounts for: itself, and those inside not counted yet."""
+        """
+        How many steps its end accounts for: the step, and those inside that were not counted yet.
+        """
         if at.prefix:
             return 1
         results = self.run.step_results
@@ -308,7 +315,7 @@ class _Progress:
         return None if timeout is None else later(self.now, timeout)
 
     def finish(self) -> None:
-        """Every step has ended: the output is computed now. EX-8."""
+        """Every step has ended: compute the output now. EX-8."""
         try:
             output: Json = output_of(self.definition, self.run, self.render)
         except TemplateFailed as failed:
@@ -337,12 +344,14 @@ _PROCESS = 3
 
 
 def _size(step: Step) -> int:
-    """How many steps it is, with all that it holds."""
+    """The number of steps in it, itself included."""
     return sum(1 for _ in walk((step,)))
 
 
 def _held(step: Step) -> tuple[str, ...]:
-    """Names of the steps in it that have results of their own: not those in loops."""
+    """
+    Names of the steps inside it that have a result of their own, which steps in loops have not.
+    """
     if isinstance(step, LoopStep):
         return ()
     inside = (one for _, steps in lists_of(step) for one in steps)

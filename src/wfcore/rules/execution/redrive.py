@@ -1,4 +1,7 @@
-"""Starting again where an execution stopped: which results are kept. EX-17, contract §2."""
+"""
+Redrive: a new execution that begins where an earlier one stopped. Which results it keeps. EX-17,
+contract §2.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,11 +19,11 @@ Results = Mapping[str, StepResult]
 
 def kept_results(run: Execution, definition: Definition, now: EpochMs) -> Results:
     """
-    The results of the finished steps before the first unfinished one; where that one holds
-    others, in each branch and round. What holds unfinished steps begins *now*, and goes on with
-    what is kept; a loop with the items that it had.
+    The results of the finished steps before the first unfinished one. If that one is a container,
+    also the finished steps in each of its branches and rounds; the container itself begins *now*
+    and continues with them, and a loop keeps its items.
 
-    Raises `NotFound` where *run* is in a state that cannot be redriven.
+    Raises `NotFound` if *run* is in a state that cannot be redriven.
     """
     if run.status not in FROM:
         raise NotFound("Execution")
@@ -52,7 +55,7 @@ def _finished(result: StepResult, tolerated: bool) -> bool:
 def _entered(
     at: Node, result: StepResult, results: Results, now: EpochMs
 ) -> Iterator[tuple[str, StepResult]]:
-    """What is kept of a step that has not finished: what has, of the steps that it holds."""
+    """Of an unfinished container, what is kept: its finished steps."""
     step = at.step
     if not isinstance(step, ParallelStep | LoopStep) or not result.attempts:
         return
@@ -64,7 +67,7 @@ def _entered(
 
 
 def _inside(at: Node, results: Results) -> Iterator[str]:
-    """Keys of everything that a step holds."""
+    """Keys of all steps inside a step."""
     if isinstance(at.step, LoopStep):
         yield from (key for key in results if key.startswith(f"{at.key}."))
         return

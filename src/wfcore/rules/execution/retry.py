@@ -1,4 +1,4 @@
-"""After an attempt that failed, or could not even begin: what follows. DF-9, EX-10, EX-27."""
+"""What follows an attempt that failed or could not begin. DF-9, EX-10, EX-27."""
 
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Retry, Step
@@ -13,7 +13,7 @@ POSTPONEMENT = Backoff(SECOND / 4, 30 * SECOND)
 
 
 def end_badly(step: Step, key: str, error: str, timed_out: bool) -> Fact:
-    """The step's final failure; with `continueOnError` it is done with. EX-10."""
+    """The step's final failure; with `continueOnError` the step counts as ended. EX-10."""
     return facts.StepFailed(key, error, timed_out, steps=1 if step.continue_on_error else 0)
 
 
@@ -27,7 +27,7 @@ def after_failure(
     permanent: bool = False,
     timed_out: bool = False,
 ) -> Fact:
-    """Another attempt while the step's `retry` has any left, else its final failure. DF-9."""
+    """Another attempt if the step's `retry` has any left, otherwise its final failure. DF-9."""
     retry = getattr(step, "retry", _ONCE)
     attempts = run.step_results[key].attempts
     if permanent or attempts >= retry.attempts:
@@ -39,8 +39,8 @@ def after_failure(
 
 def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
     """
-    The attempt in flight, of which nothing has run, begins again: after a quarter of a second, and
-    each time after twice as long, up to 30 s, as often as it takes. EX-27.
+    The attempt in flight, of which nothing has run, begins again after a quarter of a second. The
+    delay doubles each time up to 30 s, without a limit on the number of times. EX-27.
     """
     result = run.step_results[key]
     drawn = draw(f"{run.id}/{key}+{result.postponed}/{result.attempts}")
@@ -49,13 +49,13 @@ def postponement(run: Execution, key: str, why: str, now: EpochMs) -> Fact:
 
 
 MOST_TRIES = 16
-"""Of what time alone does not cure: about five minutes."""
+"""For shortages that do not go away by themselves: about five minutes in all."""
 
 
 def lasting_postponement(run: Execution, step: Step, key: str, why: str, now: EpochMs) -> Fact:
     """
-    The same where time alone does not cure what is missing: after `MOST_TRIES` the step has failed
-    for good, as another attempt would meet it, too. EX-27.
+    As `postponement`, for a shortage that does not go away by itself: after `MOST_TRIES` the step
+    fails for good, because another attempt would meet the same shortage. EX-27.
     """
     tries = run.step_results[key].postponed + 1
     if tries >= MOST_TRIES:

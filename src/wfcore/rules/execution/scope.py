@@ -1,8 +1,8 @@
 """
-Which names templates and code see at a place in a definition. Contract §4, §5, §10.
+Which names are visible to templates and code at a point in a definition. Contract §4, §5, §10.
 
-A step sees the results of its own frame and of those around it: a round of a loop is a frame
-inside the one that the loop stands in. The key of a step tells its frame.
+A step sees the results of its own frame and of the frames around it: a round of a loop is a frame
+inside the frame of the loop. The key of a step tells which frame it is in.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,26 @@ Names = Mapping[str, Json]
 
 
 def round_prefix(loop_key: str, index: int) -> str:
-    """What the keys of all steps in one round of a loop begin with. FL-2."""
+    """The prefix of the keys of all steps in one round of a loop. FL-2."""
     return f"{loop_key}.{index}."
 
 
 def prefix_of(key: str) -> str:
-    """What the keys in the frame of that step begin with; empty outside of loops."""
+    """The prefix of the keys in the frame of that step; empty outside of loops."""
     return key[: key.rfind(".") + 1]
 
 
 def name_of(key: str) -> str:
-    """The name of the step in the definition."""
+    """The step's name in the definition."""
     return key[key.rfind(".") + 1 :]
 
 
 def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     """
-    The names that templates see where keys begin with *prefix*. FL-2.
+    The names visible to templates where keys begin with *prefix*. FL-2.
 
-    A step that has not begun is unknown, except where what holds it has ended without it.
+    A step that has not begun is not visible, unless the container that holds it has ended without
+    it.
     """
     steps: dict[str, Json] = {}
     _see(steps, definition.frames[""], run, "")
@@ -76,7 +77,7 @@ def _see(steps: dict[str, Json], frame: tuple[Named, ...], run: Execution, prefi
 
 
 def _over(steps: dict[str, Json], results: Mapping[str, StepResult], container: str) -> bool:
-    """Whether a container has ended, or was never begun because one around it has."""
+    """Whether a container has ended, or never began because one around it has ended."""
     result = results.get(container)
     if result is not None:
         return result.status in ENDED

@@ -17,8 +17,8 @@ from wfcore.time import EpochMs
 @frozen
 class Start:
     """
-    Who starts what, how. `told`: what else the first event says of it. `secrets`: inputs that
-    are, beside the variables that say so. `root_source`: for a child, what started the first of
+    Who starts what, and how. `told`: further data of the first event. `secrets`: inputs that are
+    secret in addition to those declared so. `root_source`: for a child, the trigger of the root of
     its family. EX-24.
     """
 
@@ -44,9 +44,9 @@ def accept(
     workflow: Workflow, definition: Definition, start: Start, id: str, now: EpochMs
 ) -> Outcome[Execution]:
     """
-    A PENDING execution, due at once, holding the definition as it is now by its revision.
+    A PENDING execution that is due at once and is bound to the definition's current revision.
 
-    Raises `InvalidInput` for inputs that break the declarations.
+    Raises `InvalidInput` for inputs that violate the declarations.
     """
     variables = bind(definition, start.inputs)
     run = Execution(

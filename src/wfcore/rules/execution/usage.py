@@ -1,8 +1,8 @@
 """
 What AI calls consumed, added up exactly. AI-7, contract §2.
 
-Costs are decimal numbers as text, and their sums are exact: no digit is ever rounded away. A
-cost that is unknown makes every sum that it is part of unknown.
+Costs are decimal numbers in text form, and their sums are exact: no digit is rounded away. An
+unknown cost makes every sum that includes it unknown.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ EXACT = Context(prec=1_000, traps=[Inexact])
 
 
 def as_text(cost: Decimal) -> str:
-    """A cost as the wire has it: plain digits, no exponent, no zeros at the end."""
+    """A cost in the wire's form: plain digits, no exponent, no trailing zeros."""
     text = f"{cost:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def added(one: Usage, other: Usage) -> Usage:
-    """Both together."""
+    """The sum of both."""
     return Usage(
         one.input_tokens + other.input_tokens,
         one.output_tokens + other.output_tokens,
@@ -33,7 +33,7 @@ def added(one: Usage, other: Usage) -> Usage:
 
 
 def without(whole: Usage, part: Usage) -> Usage:
-    """What is left of *whole* without *part*, which went into it."""
+    """What is left of *whole* without *part*, which was added to it."""
     return Usage(
         whole.input_tokens - part.input_tokens,
         whole.output_tokens - part.output_tokens,
@@ -48,6 +48,6 @@ def _both(one: str | None, other: str | None, sign: int) -> str | None:
 
 
 def total(results: Iterable[StepResult]) -> Usage:
-    """The sum over steps; those that asked no model count nothing."""
+    """The sum over all steps; steps that called no model count as nothing."""
     used = (result.usage for result in results if result.usage is not None)
     return reduce(added, used, NOTHING)

@@ -1,4 +1,4 @@
-"""Why nothing is happening, what happens next, or why it ended. XP-1, XP-2."""
+"""Why nothing is happening, what happens next, or why an execution ended. XP-1, XP-2."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,10 +19,10 @@ from wfcore.time import EpochMs
 @frozen
 class Around:
     """
-    What beside the execution bears on it. What is not known is left at its default.
+    What else bears on the execution. Anything unknown is left at its default.
 
-    `approvals`: its own. `children`: those executions that it started and that the asker sees.
-    `serving`: whether a server is there that would do the work.
+    `approvals`: its own. `children`: the executions that it started and that the caller sees.
+    `serving`: whether a server is running that would do the work.
     """
 
     definition: Definition | None = None
@@ -34,14 +34,14 @@ class Around:
 
 
 def explain(run: Execution, around: Around, now: EpochMs) -> tuple[Line, ...]:
-    """What there is to say of *run*; at least one line. XP-1."""
+    """What there is to say about *run*; at least one line. XP-1."""
     if run.status in EXECUTION.final:
         return tuple(ended(run, around.approvals))
     return (*_server(around), *_open(run, around, now))
 
 
 def is_due(run: Execution, now: EpochMs) -> bool:
-    """Whether a worker could take it now. Only then does the queue matter."""
+    """Whether a worker could claim it now. Only then does the queue matter."""
     takes = run.status not in EXECUTION.final and run.status is not ExecutionStatus.INTERRUPTED
     return takes and run.worker is None and run.due_at is not None and run.due_at <= now
 
@@ -65,7 +65,7 @@ def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
 
 
 def _interrupted(run: Execution, definition: Definition | None) -> Iterator[Line]:
-    """EX-11 to EX-14, EX-24 and EX-25, told to whoever wonders."""
+    """EX-11 to EX-14, EX-24 and EX-25, in the words of an answer."""
     step = run.status_reason.step_name if run.status_reason else None
     what = f"step '{step}'" if step else "a step"
     text = f"The worker stopped while {what} was running; how much of it was done is unknown."
@@ -93,7 +93,7 @@ def _next(run: Execution, definition: Definition | None) -> Iterator[Line]:
 
 
 def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
-    """The reason; for what did not complete, that it can be started again."""
+    """The reason, and for an execution that did not complete, that it can be redriven."""
     if run.status is ExecutionStatus.COMPLETED:
         yield Line(Why.COMPLETED, "Every step has ended; the result is there.")
         return
@@ -108,7 +108,7 @@ def ended(run: Execution, approvals: Sequence[Approval]) -> Iterator[Line]:
 
 
 def redrive() -> Line:
-    """What helps after any end but completion. EX-17."""
+    """What helps after any end other than completion. EX-17."""
     text = "A redrive makes a new execution that begins at the first unfinished step."
     return Line(Why.CAN_REDRIVE, text)
 

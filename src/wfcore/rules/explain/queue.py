@@ -1,4 +1,4 @@
-"""Why an execution that is due has not been taken: who holds the places. XP-1, XP-2."""
+"""Why an execution that is due has not been claimed: what holds the slots. XP-1, XP-2."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ _NAMED = 5
 @frozen
 class Queue:
     """
-    The executions that workers hold now, each worker with so many `places`.
+    The executions that workers hold now; each worker has so many slots (`places`).
 
-    `asker` is the account that wants to know (None: the operator, who sees everything).
+    `asker`: the account that asks (None: the operator, who sees everything).
     """
 
     held: Sequence[Execution]
@@ -28,7 +28,7 @@ class Queue:
 @frozen
 class LaneAhead:
     """
-    What holds the lane of an execution that nobody has taken yet: so many, of so many.
+    What fills the concurrency group of an execution that is not claimed yet: so many, of so many.
 
     `holders`: some of them. `asker`: as in `Queue`.
     """
@@ -40,7 +40,7 @@ class LaneAhead:
 
 
 def in_the_lane(run: Execution, ahead: LaneAhead | None) -> Iterator[Line]:
-    """That *run* waits for others of its workflow to end, where it does. CC-2."""
+    """Says that *run* waits for others of its concurrency group to end, if it does. CC-2."""
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return
     runs = "1 execution runs" if ahead.limit == 1 else f"{ahead.limit} executions run"
@@ -57,7 +57,7 @@ def in_the_lane(run: Execution, ahead: LaneAhead | None) -> Iterator[Line]:
 
 
 def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
-    """What keeps *run*, which is due, from being taken. Names only what the asker sees. XP-2."""
+    """What keeps *run*, which is due, from being claimed. Names only what the caller sees. XP-2."""
     workers = Counter(one.worker for one in queue.held) if queue else Counter[str | None]()
     if queue is None or not workers:
         yield _DUE
@@ -84,7 +84,10 @@ _DUE = Line(Why.DUE, "It is due: a worker takes it at once.")
 
 
 def _is_kept(run: Execution, queue: Queue, worker: str | None, free: int) -> bool:
-    """Whether the worker has no free place, or one that is kept for others. See `ports.Slots`."""
+    """
+    Whether the worker has no free slot, or only one that is kept for other accounts. See
+    `ports.Slots`.
+    """
     held = sum((one.worker, one.owner_id) == (worker, run.owner_id) for one in queue.held)
     return free <= 0 or (held > 0 and free == 1)
 
@@ -94,7 +97,7 @@ def _visible(runs: Sequence[Execution], asker: str | None) -> list[Execution]:
 
 
 def _takers(queue: Queue) -> str:
-    """How many are whose, without saying more of other accounts than their number."""
+    """How many slots each account holds; of other accounts only the number is told."""
     own = len(_visible(queue.held, queue.asker))
     others = len(queue.held) - own
     parts = {f"{own} by executions that you see": own}
@@ -103,7 +106,7 @@ def _takers(queue: Queue) -> str:
 
 
 def _each(queue: Queue, owner_id: str | None = None) -> Iterator[Line]:
-    """Some of those that hold a place, so that one of them can be looked at or cancelled."""
+    """Some of the holders, so that the caller can look at one or cancel it."""
     shown = [one for one in _visible(queue.held, queue.asker) if owner_id in (None, one.owner_id)]
     for one in shown[:_NAMED]:
         text = f"A place is taken by {one.id} of '{one.workflow_name}'."

@@ -1,4 +1,6 @@
-"""What an open execution's steps do or wait for, one line for each that has not ended. XP-1."""
+"""
+What the steps of an open execution are doing or waiting for, one line for each that is open. XP-1.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ from wfcore.time import EpochMs, later
 
 @frozen
 class Known:
-    """What is known of an execution's surroundings, and may be shown to the asker. XP-2."""
+    """What is known around an execution and may be shown to the caller. XP-2."""
 
     definition: Definition | None = None
     approvals: Sequence[Approval] = ()
@@ -35,7 +37,7 @@ def steps(run: Execution, known: Known) -> Iterator[Line]:
 
 
 def _running(run: Execution, name: str, result: StepResult, known: Known) -> Iterator[Line]:
-    """What runs, or what is waited for instead."""
+    """What is running, or what the step waits for."""
     match result.awaits:
         case None:
             yield _working(name, result, known)
@@ -61,7 +63,9 @@ def _waiting_for_child(name: str, result: StepResult, known: Known) -> Line:
 
 
 def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:
-    """Of what holds steps, what they do not tell themselves: its rounds, and its timeout. FL-7."""
+    """
+    What the steps inside a container do not say themselves: its rounds, and its timeout. FL-7.
+    """
     if isinstance(result.items, list | tuple):
         begun = {key.removeprefix(f"{name}.").partition(".")[0] for key in _inside(run, name)}
         many = f"has begun {len(begun)} of {len(result.items)} rounds"
@@ -128,7 +132,7 @@ def _approvers(approval: Approval) -> str:
 
 
 def _so_far(approval: Approval) -> str:
-    """How many approvals are there, where several are needed. AP-15, AP-18."""
+    """How many have approved, if several are required. AP-15, AP-18."""
     words = "" if approval.allow_self_approval else ", but not by who started it"
     if approval.required_approvals == 1:
         return words

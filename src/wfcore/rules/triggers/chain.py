@@ -1,8 +1,8 @@
 """
-Chains: a workflow that starts some time after each completion of another. Contract §4.
+Chains: a workflow that starts some time after each completion of another one. Contract §4.
 
-What a chain waits for is a key: of a workflow's id, or of a name among an owner's workflows, so
-that a workflow that was deleted and applied anew is still the one that was meant.
+A chain waits for a key, made from a workflow's id or from an owner and a workflow name. By name, a
+workflow that was deleted and applied again is still the one that the chain waits for.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ MAX_DELAY_SECONDS = 365 * 86_400
 
 
 def key_of_id(workflow_id: str) -> str:
-    """What a chain waits for that names its workflow by id."""
+    """The key of a chain that names its workflow by id."""
     return f"id:{workflow_id}"
 
 
 def key_of_name(owner_id: str, name: str) -> str:
-    """What a chain waits for that names a workflow of its owner."""
+    """The key of a chain that names a workflow of the same owner."""
     return f"name:{owner_id}:{name}"
 
 
@@ -32,15 +32,15 @@ def keys_of(run: Execution) -> tuple[str, str]:
 
 
 def exhausted(trigger: Trigger) -> bool:
-    """Whether a chain has started as often as it may. CH-3."""
+    """Whether a chain has started as many executions as it may. CH-3."""
     spec = trigger.spec
     return isinstance(spec, Chain) and spec.max_runs is not None and trigger.runs >= spec.max_runs
 
 
 def timers_after(run: Execution, triggers: Iterable[Trigger]) -> tuple[Timer, ...]:
     """
-    A timer for each chain that waits for the completed *run*; its id is the completion's own,
-    so there is never a second one. CH-1.
+    A timer for each chain that waits for the completed *run*. The timer's id is derived from the
+    completion, so there is never a second one. CH-1.
     """
     return tuple(
         Timer(

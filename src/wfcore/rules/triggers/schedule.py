@@ -1,8 +1,8 @@
 """
-When a schedule fires: local times, daylight saving, and what was missed. Contract §4.
+When a schedule fires: local times, daylight saving, missed instants. Contract §4.
 
-A cron expression names local times. Which ones, the caller's function knows; here stands what
-instants they are, and which of them still count.
+A cron expression names local times, which a function of the caller computes. This module turns them
+into instants and decides which of them still count.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def following(local_times: LocalTimes, zone: tzinfo, after: EpochMs) -> EpochMs 
 
 
 def _reached(local: datetime, zone: tzinfo) -> datetime:
-    """The moment (UTC) at which clocks in *zone* first show *local*, or jump over it."""
+    """The moment (UTC) when clocks in *zone* first show *local*, or jump over it."""
     # Only where clocks jump over it does the second reading lie before the first.
     return _jump(_read(local, zone, fold=1), _read(local, zone, fold=0), zone)
 
@@ -50,7 +50,7 @@ def _read(local: datetime, zone: tzinfo, fold: int) -> datetime:
 
 
 def _jump(before: datetime, after: datetime, zone: tzinfo) -> datetime:
-    """The moment between two at which the clocks of *zone* jump; else *after*."""
+    """The moment between the two at which the clocks of *zone* jump; *after* if they do not."""
     old = before.astimezone(zone).utcoffset()
     while after - before > timedelta.resolution:
         middle = before + (after - before) // 2
@@ -68,8 +68,8 @@ def _instant(moment: datetime) -> EpochMs:
 @frozen
 class Due:
     """
-    What comes of a schedule that is due: the instant to start for (None: everything due was
-    missed), and the next one (None: never again).
+    What a due schedule does: the instant to start for (None: all due instants were missed), and the
+    next instant (None: there is none).
     """
 
     start_for: EpochMs | None
@@ -78,10 +78,11 @@ class Due:
 
 def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Following) -> Due:
     """
-    What a schedule does that was due at *at*. At most one start, whatever piled up. SH-3, SH-4.
+    What a schedule does that was due at *at*. It starts at most once, however many instants are
+    due. SH-3, SH-4.
 
-    An instant that lies back no more than *grace_ms* is on time; of several the latest counts
-    for all. Where all of them lie back further, they were missed.
+    An instant at most *grace_ms* in the past is on time; the latest of them stands for all. Earlier
+    ones were missed.
     """
     latest = at if now - at <= grace_ms else following(later(now, -grace_ms - 1))
     if latest is None or latest > now:
@@ -93,15 +94,15 @@ def due(at: EpochMs, now: EpochMs, grace_ms: int, missed: Missed, following: Fol
 
 
 def timer_at(trigger: Trigger, at: EpochMs) -> Timer:
-    """The row that stands for one instant of a schedule. SH-1."""
+    """The timer row of one instant of a schedule. SH-1."""
     return Timer(f"{trigger.id}@{at}", trigger.id, at)
 
 
 def planned_ahead(trigger: Trigger, now: EpochMs) -> bool:
     """
-    Whether the next instant of a schedule was found under a clock that was far ahead: what is
-    told of the trigger lies more than an hour in the future. A clock that was set back by less
-    was corrected, and no local time fires twice. SH-9.
+    Whether the next instant of a schedule was planned while the clock was far ahead: the trigger
+    then has an entry more than an hour in the future. After a smaller step back the plan stays, so
+    that no local time fires twice. SH-9.
     """
     known = (trigger.created_at, trigger.last_run_at or 0, trigger.refused_at or 0)
     return max(known) > later(now, HOUR)

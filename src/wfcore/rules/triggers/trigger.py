@@ -1,8 +1,8 @@
 """
-Triggers: what becomes of them when a definition is applied, and whether one may start now.
+Triggers: what applying a definition does to them, and whether one may start its workflow now.
 
-A trigger is the same one as long as it waits for the same: the same workflow, the same local
-times. Then its number of runs and its pending timers stay.
+A trigger keeps its identity as long as it waits for the same thing: the same workflow, or the same
+local times. Then it keeps its number of runs and its pending timers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,9 @@ class Wanted:
 
 @frozen
 class TriggerChange:
-    """What applying a definition does to triggers: `begun` and `kept` are put, `gone` deleted."""
+    """
+    What applying a definition does to triggers: `begun` and `kept` are stored, `gone` deleted.
+    """
 
     begun: tuple[Trigger, ...] = ()
     kept: tuple[Trigger, ...] = ()
@@ -51,10 +53,10 @@ def applied(
     now: EpochMs,
 ) -> TriggerChange:
     """
-    From the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
+    The change from the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
 
-    What waits for the same as before keeps its number of runs; what is not wanted any more goes,
-    and its pending timers with it.
+    A trigger that waits for the same thing as before keeps its number of runs. One that is no
+    longer wanted is deleted with its pending timers.
     """
     known = {_identity(one.spec, one.watches): one for one in stored}
     begun: list[Trigger] = []
@@ -80,9 +82,9 @@ def needs_plan(spec: TriggerSpec, plan: Plan) -> bool:
 
 def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -> Refusal | None:
     """
-    Why *trigger* starts nothing although *timer* is due; None: it may start.
+    Why *trigger* starts nothing although *timer* is due; None if it may start.
 
-    *sees*: whether its owner can (still) see the workflow that it waits for. SH-7, CH-3 to CH-5.
+    *sees*: whether its owner can still see the workflow that it waits for. SH-7, CH-3 to CH-5.
     """
     if blocked := blocked_by(trigger.spec, owner):
         return blocked
@@ -94,7 +96,7 @@ def refusal(trigger: Trigger, timer: Timer, owner: Account | None, sees: bool) -
 
 
 def blocked_by(spec: TriggerSpec, owner: Account | None) -> Refusal | None:
-    """What about its owner keeps a trigger from starting anything."""
+    """The condition of its owner that keeps a trigger from starting anything."""
     if owner is None or owner.status is not AccountStatus.ACTIVE:
         return Refusal.ACCOUNT_BLOCKED
     return Refusal.PLAN_LIMIT if needs_plan(spec, owner.plan) else None
@@ -104,8 +106,8 @@ def standing(
     trigger: Trigger, owner: Account | None, watched: bool, next_at: EpochMs | None
 ) -> Standing:
     """
-    How *trigger* stands now. *watched*: whether the workflow that it waits for is there, and
-    its owner sees it.
+    The present state of *trigger*. *watched*: whether the workflow that it waits for exists and is
+    visible to its owner.
     """
     if blocked := blocked_by(trigger.spec, owner):
         return Standing(TriggerState.BLOCKED, SAYS[blocked], next_at)
@@ -134,12 +136,12 @@ SAYS: Mapping[Refusal, str] = {
 
 
 def ran(trigger: Trigger, now: EpochMs) -> Trigger:
-    """One more start. CH-3."""
+    """The trigger after one more start. CH-3."""
     return evolve(trigger, runs=trigger.runs + 1, last_run_at=now)
 
 
 def refused(trigger: Trigger, why: Refusal, now: EpochMs) -> Trigger:
-    """It was due and started nothing."""
+    """The trigger after it was due and started nothing."""
     return evolve(trigger, refusal=why, refused_at=now)
 
 
@@ -148,8 +150,8 @@ _STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNRE
 
 def is_news(trigger: Trigger, why: Refusal) -> bool:
     """
-    Whether the audit log should tell of this refusal: what lasts is told once, not each minute,
-    until the trigger has started something again.
+    Whether to write this refusal to the audit log: a lasting reason is recorded once, and again
+    only after the trigger has started something.
     """
     since = trigger.last_run_at or 0
     told = trigger.refusal is why and (trigger.refused_at or 0) >= since

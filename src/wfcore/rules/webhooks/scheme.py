@@ -38,12 +38,15 @@ _STAMP_DIGITS = 12
 
 
 class _Refused(Exception):
-    """The request does not carry what the scheme asks for; the text is for the owner."""
+    """The request lacks what the scheme requires; the text is for the owner."""
 
 
 @frozen
 class _Signed:
-    """What a request claims: these bytes, signed with one of these, at a Unix time in seconds."""
+    """
+    What a request claims: that these bytes were signed with one of these signatures, at a Unix time
+    in seconds.
+    """
 
     message: bytes
     signatures: Sequence[str]
@@ -52,7 +55,9 @@ class _Signed:
 
 @frozen
 class _Scheme:
-    """`read`: a request's claim. `encode`: the signature of a message, as the header has it."""
+    """
+    `read`: the claim of a request. `encode`: the signature of a message as written in the header.
+    """
 
     read: Callable[[Headers, bytes], _Signed]
     encode: Callable[[str, bytes], str]
@@ -62,9 +67,9 @@ def require_signed(
     scheme: Scheme, secrets: Sequence[str], headers: Headers, body: bytes, now: EpochMs
 ) -> None:
     """
-    The one door of every scheme: *body* is signed with one of *secrets*, and now. SG-4, SG-5.
+    The one check for every scheme: *body* was signed with one of *secrets*, recently. SG-4, SG-5.
 
-    Raises `Unauthenticated`, whose `detail` says what did not fit.
+    Raises `Unauthenticated`, whose `detail` says what did not match.
     """
     try:
         if scheme is Scheme.WFCORE:
@@ -85,7 +90,7 @@ def _require_wfcore(secrets: Sequence[str], headers: Headers, body: bytes) -> No
 
 
 def _require_match(rule: _Scheme, secrets: Sequence[str], signed: _Signed) -> None:
-    """Every secret is compared with every signature that the header carries."""
+    """Compares every secret with every signature in the header."""
     wanted = [rule.encode(secret, signed.message).encode() for secret in secrets if secret]
     given = [one.encode("latin-1", "replace") for one in signed.signatures]
     if not any(same_bytes(a, b) for a in wanted for b in given):
@@ -93,7 +98,7 @@ def _require_match(rule: _Scheme, secrets: Sequence[str], signed: _Signed) -> No
 
 
 def _require_recent(stamp: str | None, now: EpochMs) -> None:
-    """Checked after the signature: the distance is then the sender's own."""
+    """Checked after the signature, so that the time is known to be the sender's own."""
     if stamp is None:
         return
     late = now // SECOND - int(stamp)
@@ -103,7 +108,7 @@ def _require_recent(stamp: str | None, now: EpochMs) -> None:
 
 
 def _one(headers: Headers, name: str) -> str:
-    """The value of a header; of two different ones none counts."""
+    """The value of a header; None if there are two different ones."""
     found = set(headers.get(name, ()))
     if len(found) != 1:
         raise _Refused(f"the header {name} {'stands there twice' if found else 'is missing'}")
@@ -208,9 +213,9 @@ def sender_id(
     """
     The id under which a delivery starts at most one execution. SG-6.
 
-    Standard Webhooks and GitHub send it as a header, Stripe and Slack in the signed body; what
-    Stripe and Slack send without one is its own signed message. None: the scheme has no id, or
-    GitHub's header is not there. Raises `InvalidInput`.
+    Standard Webhooks and GitHub send it as a header, Stripe and Slack in the signed body; a Stripe
+    or Slack message without one is identified by its own content. None: the scheme has no id, or
+    GitHub's header is missing. Raises `InvalidInput`.
     """
     header, name = _ID_HEADER.get(scheme), _ID_FIELD.get(scheme)
     if header is not None:
@@ -233,7 +238,7 @@ def sender_id(
 
 
 def slack_challenge(scheme: Scheme, payload: JsonObject) -> str | None:
-    """The text that Slack wants back when the URL is registered. SG-8."""
+    """The text that Slack expects back when the URL is registered. SG-8."""
     if scheme is not Scheme.SLACK or payload.get("type") != "url_verification":
         return None
     challenge = payload.get("challenge")
@@ -242,7 +247,7 @@ def slack_challenge(scheme: Scheme, payload: JsonObject) -> str | None:
 
 def check_secret(scheme: Scheme, secret: str) -> str:
     """
-    A secret as *scheme* needs it. SG-7.
+    The secret in the form that *scheme* requires. SG-7.
 
     Raises `InvalidInput`, which does not repeat it.
     """

@@ -23,7 +23,7 @@ class Day:
 
 @frozen
 class Stats:
-    """What a webhook answered so far. `rejected` maps a status to its number."""
+    """The answers of a webhook so far. `rejected`: counts by HTTP status."""
 
     total: int
     accepted: int
@@ -33,7 +33,7 @@ class Stats:
 
 
 def stats(tallies: Sequence[Tally]) -> Stats:
-    """Sum up the tallies of one webhook; days in order. WH-9."""
+    """The sum of one webhook's tallies; days in order. WH-9."""
     rejected: dict[str, int] = {}
     days: dict[str, Day] = {}
     for tally in sorted(tallies, key=lambda one: (one.date, one.status)):

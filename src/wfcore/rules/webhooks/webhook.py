@@ -1,4 +1,6 @@
-"""Webhooks: their machine, who may trigger one, how it changes, how many there may be."""
+"""
+Webhooks: their state machine, who may trigger one, how one changes, how many an account may have.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -32,17 +34,19 @@ from wfcore.time import DurationMs, EpochMs, later
 
 @frozen
 class Disabled:
-    """Its owner, or the operator, switched it off."""
+    """Its owner or the operator disabled it."""
 
 
 @frozen
 class PlanExceeded:
-    """A downgrade left the account with more webhooks than its plan allows; this is a newer one."""
+    """
+    After a downgrade the account has more webhooks than its plan allows; this is one of the newest.
+    """
 
 
 @frozen
 class WorkflowDeleted:
-    """There is nothing left to start."""
+    """The workflow that it started is gone."""
 
 
 @frozen
@@ -52,7 +56,7 @@ class AccessLost:
 
 @frozen
 class Enabled:
-    """Its owner, the operator or an upgrade switched it on; plan and access allow it."""
+    """Its owner, the operator or an upgrade enabled it; plan and access allow it."""
 
 
 Fact: TypeAlias = Disabled | PlanExceeded | WorkflowDeleted | AccessLost | Enabled
@@ -107,8 +111,8 @@ _KEY_WORDS: Mapping[AuthReason, str] = {
 
 def require_bound_key(webhook: Webhook, who: Principal) -> None:
     """
-    In key mode exactly the bound key, of the webhook's own account, opens the door; the
-    webhook's secret does not. WH-1, WH-11.
+    In key mode only the bound key, of the webhook's own account, is accepted; the webhook's secret
+    is not. WH-1, WH-11.
 
     Raises `Unauthenticated`.
     """
@@ -120,7 +124,7 @@ def require_bound_key(webhook: Webhook, who: Principal) -> None:
 
 
 def require_triggerable(webhook: Webhook) -> None:
-    """Raises `Conflict` where the webhook is disabled. WH-2."""
+    """Raises `Conflict` if the webhook is disabled. WH-2."""
     if webhook.status is WebhookStatus.DISABLED:
         raise Conflict("The webhook is disabled")
 
@@ -133,8 +137,8 @@ def require_plan(plan: Plan) -> None:
 
 def require_room(plan: Plan, older: Sequence[Webhook]) -> None:
     """
-    A webhook must be one of the first of its account, as many as the plan allows, active or
-    not. *older*: the account's webhooks that were made before it. WH-4.
+    The plan limits how many webhooks an account may have, active or not. *older*: the account's
+    webhooks created before this one. WH-4.
 
     Raises `Conflict`.
     """
@@ -146,20 +150,22 @@ def require_room(plan: Plan, older: Sequence[Webhook]) -> None:
 
 
 def older_than(webhook_id: str, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
-    """Those of an account that were made before that one; all of them before a new one."""
+    """The account's webhooks that were created before that one; all of them for a new one."""
     by_age = _by_age(webhooks)
     return tuple(takewhile(lambda webhook: webhook.id != webhook_id, by_age))
 
 
 def over_limit(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
-    """The active ones of the newest above the plan's number: a downgrade disables them. WH-5."""
+    """The newest active webhooks above the plan's limit, which a downgrade disables. WH-5."""
     limit = WEBHOOKS_PER_ACCOUNT[plan]
     over = _by_age(webhooks)[limit:] if limit is not None else ()
     return tuple(webhook for webhook in over if webhook.status is WebhookStatus.ACTIVE)
 
 
 def back_within(plan: Plan, webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
-    """Those that a downgrade disabled and for which *plan* has room: they come back. WH-16."""
+    """
+    The webhooks disabled by a downgrade that *plan* has room for: they are enabled again. WH-16.
+    """
     within = _by_age(webhooks)[: WEBHOOKS_PER_ACCOUNT[plan]]
     return tuple(one for one in within if one.disabled_reason is DisabledReason.PLAN_LIMIT)
 
@@ -170,10 +176,10 @@ def _by_age(webhooks: Sequence[Webhook]) -> tuple[Webhook, ...]:
 
 def moved(webhook: Webhook, fact: Fact, now: EpochMs) -> Webhook:
     """
-    Fold one fact into a webhook. What disables a disabled one changes nothing: its first
-    reason stays. WH-14, WH-15.
+    Fold one fact into a webhook. Disabling a disabled webhook changes nothing: the first reason
+    stays. WH-14, WH-15.
 
-    Raises `IllegalMove` where the table has no row: an active one cannot be enabled.
+    Raises `IllegalMove` if the table has no row: an active webhook cannot be enabled.
     """
     status = WEBHOOK.target(webhook.status, type(fact))
     if status is webhook.status:
@@ -188,7 +194,7 @@ def disabled(webhook: Webhook, reason: DisabledReason, now: EpochMs) -> Webhook:
 
 
 def enabled(webhook: Webhook, now: EpochMs) -> Webhook:
-    """The webhook, active again. The caller has checked plan and access."""
+    """The webhook, active again. The caller has checked its plan and access."""
     return moved(webhook, Enabled(), now)
 
 
@@ -203,9 +209,9 @@ def require_own_key(key: ApiKey | None, owner: Account, now: EpochMs) -> ApiKey:
 
 def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
     """
-    The webhook with its key changed. The move to key mode is one-way. WH-7.
+    The webhook with another key. The change to key mode cannot be reversed. WH-7.
 
-    Raises `Conflict` where a key would be taken away.
+    Raises `Conflict` if a key would be removed.
     """
     if api_key_id is None:
         if webhook.auth_mode is AuthMode.API_KEY:
@@ -215,7 +221,7 @@ def bound(webhook: Webhook, api_key_id: str | None) -> Webhook:
 
 
 def current_secrets(webhook: Webhook, now: EpochMs) -> tuple[str, ...]:
-    """The secrets that are good at *now*: the one before too, as long as both are. WH-19."""
+    """The secrets valid at *now*: during an overlap also the previous one. WH-19."""
     new, old, until = webhook.secret_key, webhook.old_secret, webhook.old_secret_until
     overlaps = old is not None and until is not None and now < until
     return tuple(secret for secret in (new, old if overlaps else None) if secret)
@@ -225,8 +231,8 @@ def rekeyed(
     webhook: Webhook, scheme: Scheme, secret: str | None, overlap: DurationMs, now: EpochMs
 ) -> Webhook:
     """
-    The webhook signed by *scheme* with *secret* (None: the one it has). The secret before stays
-    good for *overlap* beside a new one of the same scheme. WH-17 to WH-19.
+    The webhook with another *scheme* or *secret* (None: the present one). With a new secret of the
+    same scheme, the previous one stays valid for *overlap*. WH-17 to WH-19.
 
     Raises `Conflict` in key mode, `InvalidInput`.
     """
@@ -247,21 +253,24 @@ def rekeyed(
 
 
 def refusal_in_words(error: Unauthenticated) -> str:
-    """Why the credentials of a delivery were not good, for the webhook's owner alone. WH-20."""
+    """Why the credentials of a delivery were refused; only the webhook's owner is told. WH-20."""
     return error.detail or _KEY_WORDS[error.reason]
 
 
 def keeps_payload(definition: Definition, size: int) -> bool:
     """
-    Whether what a refused delivery of *size* bytes carried is kept to be replayed: not where the
-    workflow takes secrets, as one may be in it. WH-21.
+    Whether the payload of a refused delivery of *size* bytes is stored for a replay. Not if the
+    workflow takes secrets, because the payload may contain one. WH-21.
     """
     takes_secrets = any(one.secret for one in definition.variables.values())
     return size <= DELIVERY_PAYLOAD and not takes_secrets
 
 
 def may_be_replayed(delivery: Delivery) -> bool:
-    """Whether something of it was kept: its payload, or the execution that it started. WH-22."""
+    """
+    Whether anything of the delivery was stored: its payload, or the execution that it started.
+    WH-22.
+    """
     return delivery.execution_id is not None or delivery.payload is not None
 
 
