@@ -50,8 +50,9 @@ class NamedSecret:
 @frozen
 class Account:
     """
-    Somebody who owns workflows and keys. `email` is unique, lower case. `session_epoch` counts how
-    often all sessions were ended: those of an earlier one are over. SE-4. `secrets`: by name.
+    Somebody who owns workflows and keys. `email` is unique and lower case. `session_epoch` counts
+    how often all sessions were ended: sessions of an earlier epoch are over. SE-4. `secrets`: by
+    name.
     """
 
     id: str
@@ -67,7 +68,7 @@ class Account:
 
 @frozen
 class Share:
-    """*account_id* may do *permission* (and less) with one workflow."""
+    """Grants *account_id* a permission, and all lower ones, on one workflow."""
 
     workflow_id: str
     account_id: str
@@ -79,10 +80,10 @@ class Share:
 @frozen
 class ApiKey:
     """
-    A credential. Only a SHA-256 of the secret is kept (it is random, so that is enough).
+    A credential. Only a SHA-256 of the secret is stored, which is enough for random text.
 
-    After a rotation `previous_hash` stays good until `previous_until`. `callback_secret` signs
-    callbacks of what the key started; it stays the same.
+    After a rotation `previous_hash` stays valid until `previous_until`. `callback_secret` signs the
+    callbacks of executions that the key started; a rotation does not change it.
     """
 
     id: str
@@ -103,8 +104,8 @@ class ApiKey:
 @frozen
 class Session:
     """
-    A console login; the id is a SHA-256 of the cookie's token, `epoch` the account's
-    `session_epoch` when the password was looked at.
+    A console login. The id is a SHA-256 of the cookie's token, `epoch` the account's
+    `session_epoch` when the password was checked.
     """
 
     id: str
@@ -118,10 +119,10 @@ class Session:
 @frozen
 class Login:
     """
-    What went wrong lately for one login name, known or not; the id is a SHA-256 of it.
+    Recent failures for one login name, known or not; the id is a SHA-256 of the name.
 
-    `failures` are the instants of failures that still count; while `locked_until` lies ahead
-    nobody gets in under that name.
+    `failures`: the instants of the failures that still count. Until `locked_until` nobody can sign
+    in under that name.
     """
 
     id: str
@@ -134,8 +135,8 @@ class Login:
 @frozen
 class Visitor:
     """
-    Whom an application around this one vouches for: the id or email of an account, and what
-    the visitor may do in its name.
+    A user that the surrounding application vouches for: the id or email of an account, and what the
+    visitor may do on its behalf.
     """
 
     account: str
@@ -145,7 +146,7 @@ class Visitor:
 @frozen
 class Principal:
     """
-    Who is asking: an account, and the key it came with.
+    Who makes a request: an account, and the key it came with.
 
     Without a key it is a console session, which has no scopes, or a visitor with `scopes`.
     """
@@ -156,5 +157,5 @@ class Principal:
 
     @property
     def granted(self) -> frozenset[Scope]:
-        """What it may do: exactly what the key says where there is one."""
+        """The scopes: those of the key if there is one."""
         return self.key.scopes if self.key is not None else self.scopes

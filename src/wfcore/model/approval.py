@@ -18,7 +18,7 @@ class ApprovalStatus(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What is asked: the question of a `manual_approval` step, or for more budget."""
+    """What is being asked: the question of a `manual_approval` step, or more budget."""
 
     STEP = "step"
     BUDGET = "budget"
@@ -39,7 +39,7 @@ class DecisionSource(StrEnum):
 
 @frozen
 class Group:
-    """Rows that a reviewer can view and edit, and add to where `allow_add` says so."""
+    """Rows that a reviewer can view and edit, and add to if `allow_add` is set."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ Rows = Mapping[str, tuple[JsonObject, ...]]
 
 @frozen
 class HistoryEntry:
-    """Who did what when; rows before and after where they were edited."""
+    """Who did what and when, with the rows before and after an edit."""
 
     at: EpochMs
     action: str
@@ -68,7 +68,7 @@ class HistoryEntry:
 
 @frozen
 class Assent:
-    """One approver's yes to the rows as they stand. `account`: who it was, by id."""
+    """One approver's approval of the rows as they stand. `account`: the approver's id."""
 
     by: str
     account: str
@@ -80,9 +80,9 @@ class Approval:
     """
     A question to people. `expires_at` is `created_at + timeout_ms`.
 
-    `approvers` (emails or account ids) is empty where the default rule holds. `assents`: those
-    of the `required_approvals` that are there. `reminders`: instants in their order, of which
-    the first `reminded` have been told.
+    `approvers` (emails or account ids) is empty if the default rule applies. `assents`: the
+    approvals given so far, of `required_approvals`. `reminders`: instants in order, of which the
+    first `reminded` were sent.
     """
 
     id: str
@@ -113,7 +113,7 @@ class Approval:
 
     @property
     def remind_at(self) -> EpochMs | None:
-        """When the next reminder is due; None: there is none, or nobody is asked any more."""
+        """When the next reminder is due; None if there is none or the approval is closed."""
         if self.status is not ApprovalStatus.PENDING or self.reminded >= len(self.reminders):
             return None
         return self.reminders[self.reminded]

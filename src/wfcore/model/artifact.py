@@ -1,4 +1,4 @@
-"""Files that steps left behind. Contract §6."""
+"""Files that steps produced. Contract §6."""
 
 from attrs import frozen
 
@@ -7,7 +7,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class RefusedFile:
-    """Something that a step left and that is no artifact; the name is a label only."""
+    """Something a step left that does not qualify as an artifact; the name is only a label."""
 
     name: str
     reason: str
@@ -15,7 +15,7 @@ class RefusedFile:
 
 @frozen
 class Artifact:
-    """A stored file. `name` is a label only; `storage_key` finds the content."""
+    """A stored file. `name` is only a label; `storage_key` locates the content."""
 
     id: str
     execution_id: str

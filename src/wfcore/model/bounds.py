@@ -1,4 +1,4 @@
-"""What bounds a workflow: what it may spend, how many run at once, what is not begun again."""
+"""What limits a workflow: its budget, how many executions run at once, what may begin again."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from attrs import frozen
 
 
 class OnExceeded(StrEnum):
-    """What a budget that is spent means for the next call."""
+    """What an exceeded budget means for the next call."""
 
     FAIL = "fail"
     APPROVE = "approve"
@@ -22,7 +22,7 @@ class Budget:
 
 
 class OnLimit(StrEnum):
-    """What becomes of a start when as many executions run as may."""
+    """What happens to a start when the concurrency group is full."""
 
     QUEUE = "queue"
     SKIP = "skip"

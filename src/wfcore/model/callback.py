@@ -16,10 +16,10 @@ class CallbackStatus(StrEnum):
 @frozen
 class Callback:
     """
-    One message that is owed to a caller; the id is the execution's, since each ends once.
+    One message owed to a caller. The id is the execution's, because an execution ends once.
 
-    `due_at` is when the next attempt may begin, whatever became of the last one; None: it is
-    settled. `key_id` names the key whose secret signs it.
+    `due_at`: when the next attempt may begin, whatever the outcome of the last one; None if it is
+    completed or given up. `key_id`: the key whose secret signs it.
     """
 
     id: str

@@ -51,10 +51,10 @@ class AuditOutcome(StrEnum):
 @frozen
 class AuditEntry:
     """
-    One line of the audit log. Never holds a key, a secret or a password. `details`: what else is
-    worth knowing years later, of a decision its `itemsHash`, comment and definition version.
-    `execution_id`: the execution that it concerns. `record_hash`: the SHA-256 of the record that is
-    kept with it, of a decision its rows before and after. AL-3.
+    One line of the audit log. It never contains a key, a secret or a password. `details`: what else
+    is worth knowing years later; for a decision its `itemsHash`, comment and definition version.
+    `execution_id`: the execution that it concerns. `record_hash`: the SHA-256 of the record stored
+    with it; for a decision its rows before and after. AL-3.
     """
 
     id: str
@@ -75,7 +75,9 @@ class AuditEntry:
 
 @frozen
 class ChainPoint:
-    """A place in the chain of audit entries: the number and hash of one; 0: before the first."""
+    """
+    A position in the chain of audit entries: the number and hash of an entry; 0: before the first.
+    """
 
     number: int
     hash: str
@@ -84,8 +86,8 @@ class ChainPoint:
 @frozen
 class AuditChain:
     """
-    The chain of one store's audit entries. `start`: the last entry that retention has deleted;
-    `end`: the newest one.
+    The chain of one store's audit entries. `start`: the last entry that retention deleted; `end`:
+    the newest entry.
     """
 
     id: str
@@ -96,8 +98,8 @@ class AuditChain:
 @frozen
 class ChainedEntry:
     """
-    An audit entry as it is stored. `text` is the entry as canonical JSON, `record` that of the
-    record kept with it. `previous` is the hash of the entry *number* - 1. AL-1.
+    An audit entry as it is stored. `text` is the entry as canonical JSON, `record` the record
+    stored with it. `previous` is the hash of the entry *number* - 1. AL-1.
     """
 
     number: int
@@ -108,13 +110,13 @@ class ChainedEntry:
 
     @property
     def point(self) -> ChainPoint:
-        """Where it stands."""
+        """Its position."""
         return ChainPoint(self.number, self.hash)
 
 
 @frozen
 class Anchor:
-    """A point of a chain, kept elsewhere. `at`: when its entry was written, by that entry."""
+    """A point of a chain, stored elsewhere. `at`: the time in its entry."""
 
     chain: str
     number: int

@@ -53,7 +53,7 @@ class ReasonCode(StrEnum):
 
 @frozen
 class StatusReason:
-    """Why an execution is where it is, for programs."""
+    """Why an execution has its status, for programs."""
 
     code: ReasonCode
     step_name: str | None = None
@@ -61,7 +61,7 @@ class StatusReason:
 
 
 class Awaits(StrEnum):
-    """What a step waits for that has begun without a process of its own."""
+    """What a begun step without a process waits for."""
 
     STEPS = "steps"
     """The steps that it holds."""
@@ -74,19 +74,19 @@ class Awaits(StrEnum):
 @frozen(slots=False)
 class StepResult:
     """
-    What is known of one step. Only steps that started or were skipped have one.
+    The state of one step. Only steps that began or were skipped have one.
 
-    `started_at` is the first attempt's start. `retry_at`: the last attempt failed, nothing
-    of the step runs, and the next attempt starts then. `approval_id`: whom it waits for.
-    `refused`: what the last attempt left and what is no artifact. `reason`: why it failed, for
-    programs.
+    `started_at`: the start of the first attempt. `retry_at`: the last attempt failed, nothing of
+    the step is running, and the next attempt begins then. `approval_id`: the approval that it waits
+    for. `refused`: files of the last attempt that do not qualify as artifacts. `reason`: why it
+    failed, for programs.
 
-    `awaits`: what a RUNNING step waits for instead of a process, until `until` at most (a
-    delay: exactly). `child_id` is the execution that it started; with an `error` that one has
-    ended badly, and what follows is still to be decided. `items` are those of a loop that has
-    not completed. `steps`: how many steps of the definition are done with when this one has
-    ended. `postponed`: how often the machine could not start the next attempt, of which nothing
-    has run then and which is not counted in `attempts`; `error` says what it lacked. EX-27.
+    `awaits`: what a RUNNING step waits for instead of a process, at most until `until` (a delay:
+    exactly). `child_id`: the execution that it started; with an `error`, that execution ended badly
+    and what follows is not decided yet. `items`: those of a loop that has not completed. `steps`:
+    how many steps of the definition the end of this one accounts for. `postponed`: how often the
+    machine could not start the next attempt; nothing of it ran, it is not counted in `attempts`,
+    and `error` says what was lacking. EX-27.
     """
 
     status: StepStatus
@@ -110,8 +110,8 @@ class StepResult:
     @property
     def duration_ms(self) -> DurationMs | None:
         """
-        From first start to end; None while it has not ended. Never negative, though two
-        processes whose clocks differ a little began and ended it.
+        From the first start to the end; None while it has not ended. Never negative, even if two
+        processes with slightly different clocks recorded them.
         """
         if self.completed_at is None:
             return None
@@ -119,7 +119,7 @@ class StepResult:
 
     @property
     def in_flight(self) -> bool:
-        """Whether a process may be running for it right now."""
+        """Whether a process may be running for it now."""
         return self.status is StepStatus.RUNNING and self.retry_at is None and self.awaits is None
 
     @property
@@ -138,20 +138,18 @@ class Execution:
     """
     One run of one workflow definition.
 
-    `variables` are the inputs merged over the defaults. `step_results` are by the step's key:
-    its name, in a loop `loop.<index>.<name>`. `due_at` is the instant from which
-    a worker may take it (while one holds it: at which that one looks again; when INTERRUPTED:
-    from which the grace is over); None: nothing to do until somebody says something. `worker`
-    holds the lease, `fence` its number: a write with an older number is refused. `events` is
-    the number of its last event. `parent_id` and `parent_step`: whose step it is.
-    `callback_url` is told of its end. `secrets`: names of variables to be masked wherever a
-    view would show their values. `granted`: what does not count against its budget: what had
-    been spent when people last let it go on beyond the budget, or before it was redriven.
-    `lane`: it runs at once with so many others of that lane only, see
-    `rules.execution.concurrency`. `trigger_id`: the schedule or chain that started it.
-    `chain_depth`: how many chained starts lie between it and what somebody started. `root_source`:
-    of what has a parent, what started the first of its family; None where an older release stored
-    it.
+    `variables`: the inputs merged over the defaults. `step_results`: by the step's key, which is
+    its name, in a loop `loop.<index>.<name>`. `due_at`: when a worker may claim it; while a worker
+    holds it, when that worker looks at it again; while it is INTERRUPTED, the end of the grace
+    period; None if nothing happens by itself. `worker` holds the lease and `fence` is its number: a
+    write with an older number is refused. `events`: the number of its last event. `parent_id` and
+    `parent_step`: the step that started it. `callback_url` is told of its end. `secrets`: variables
+    whose values are masked wherever they would be shown. `granted`: usage that does not count
+    against the budget: what was spent when an approval last extended it, or before a redrive.
+    `lane`: its concurrency group, see `rules.execution.concurrency`. `trigger_id`: the schedule or
+    chain that started it. `chain_depth`: the number of chained starts since somebody started an
+    execution. `root_source`: for a child, the trigger of the root of its family; None if an older
+    release stored it.
     """
 
     id: str
@@ -193,27 +191,25 @@ class Execution:
     @property
     def root_trigger(self) -> TriggerSource:
         """
-        What started the first execution of its family: its own trigger, or the one that its
-        parents handed down. WORKFLOW: unknown, because an older release did not record it. EX-24.
+        What started the root of its family: its own trigger, or the one that its parents passed
+        down. WORKFLOW means unknown, because an older release did not record it. EX-24.
         """
         return self.root_source or self.trigger_source
 
     @property
     def in_flight(self) -> tuple[str, ...]:
-        """Keys of the steps of which a process may be running right now."""
+        """Keys of the steps for which a process may be running now."""
         return tuple(name for name, result in self.step_results.items() if result.in_flight)
 
     @property
     def asks(self) -> bool:
-        """Whether an approval of it is open: so may it be while other steps run."""
+        """Whether one of its approvals is open, which is possible while other steps run."""
         waiting = StepStatus.AWAITING_APPROVAL
         return any(result.status is waiting for result in self.step_results.values())
 
     @property
     def completed_steps(self) -> int:
-        """
-        How many steps of the definition are done with; what a loop holds counts with it. FL-8.
-        """
+        """The number of finished steps of the definition, including those in containers. FL-8."""
         return sum(
             result.steps
             for key, result in self.step_results.items()

@@ -1,4 +1,4 @@
-"""Why an execution is where it is: lines for people, with codes for programs."""
+"""Why an execution has its status: sentences for people, with codes for programs."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from wfcore.time import EpochMs
 
 
 class Why(StrEnum):
-    """What one line of an explanation is about."""
+    """What a line of an explanation is about."""
 
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -46,9 +46,9 @@ class Why(StrEnum):
 @frozen
 class Line:
     """
-    One thing that is so, as a sentence. `until`: when it changes by itself.
+    One fact as a sentence. `until`: when it changes by itself.
 
-    `execution_id` is another execution that has to do with it.
+    `execution_id`: another execution that it concerns.
     """
 
     code: Why

@@ -10,8 +10,8 @@ R = TypeVar("R")
 @frozen
 class PageCursor:
     """
-    Where a row stands in its list: `key` is what the list is ordered by, an instant or a name;
-    rows that are alike there are ordered by `id`.
+    The position of a row in its list: `key` is the instant or name that orders the list; rows with
+    the same key are ordered by `id`.
     """
 
     key: int | str
@@ -21,8 +21,8 @@ class PageCursor:
 @frozen
 class PageRequest:
     """
-    Page *page* (from 1) of *size* rows; or, *after* a row, the *size* rows behind it, whatever
-    was added before it meanwhile. PG-5.
+    Page *page* (from 1) of *size* rows; or with *after*, the *size* rows behind that row, whatever
+    was added before it in the meantime. PG-5.
     """
 
     page: int = 1
@@ -37,9 +37,8 @@ class PageRequest:
 @frozen
 class Page(Generic[R]):
     """
-    One page of rows. `total`: how many there are in all (exact); None where the request was for
-    the rows after a cursor, so that nobody counts. `next`: where its last row stands; None: there
-    are no rows behind it.
+    One page of rows. `total`: the exact number of rows; None for a request with a cursor, which
+    counts nothing. `next`: the position of its last row; None if no rows follow.
     """
 
     rows: tuple[R, ...]
@@ -50,5 +49,5 @@ class Page(Generic[R]):
 
     @property
     def rest(self) -> PageRequest | None:
-        """The request for the rows behind these."""
+        """The request for the following rows."""
         return PageRequest(size=self.size, after=self.next) if self.next else None

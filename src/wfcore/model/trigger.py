@@ -14,7 +14,7 @@ class TriggerKind(StrEnum):
 
 
 class Missed(StrEnum):
-    """What becomes of instants that passed while no server ran."""
+    """What happens to instants that passed while no server was running."""
 
     SKIP = "skip"
     ONCE = "once"
@@ -22,7 +22,9 @@ class Missed(StrEnum):
 
 @frozen
 class Schedule:
-    """Local times of a zone, as a cron expression. `missed` None: what the server is set to."""
+    """
+    Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
+    """
 
     cron: str
     timezone: str = "UTC"
@@ -95,7 +97,7 @@ class Trigger:
 
 @frozen
 class Standing:
-    """How a trigger stands: its state, in words why it is not ACTIVE, and when it fires next."""
+    """The present state of a trigger, why it is not ACTIVE, and when it fires next."""
 
     state: TriggerState
     why: str | None = None
@@ -104,7 +106,7 @@ class Standing:
 
 @frozen
 class Shown:
-    """A trigger, and how it stands."""
+    """A trigger with its present state."""
 
     trigger: Trigger
     standing: Standing
@@ -113,11 +115,11 @@ class Shown:
 @frozen
 class Timer:
     """
-    A due row: at `due_at` its trigger fires once, and the row is gone.
+    A due row: at `due_at` its trigger fires once, and the row is deleted.
 
-    The id is made of the trigger and of what the row stands for (an instant, a completed
-    execution), so that no two rows can stand for the same thing. `cause` is that execution,
-    `depth` the length of the chain that the start would belong to.
+    The id is derived from the trigger and from the cause (an instant, a completed execution), so
+    that no two rows can stand for the same one. `cause`: that execution; `depth`: the length of the
+    chain that the start would belong to.
     """
 
     id: str

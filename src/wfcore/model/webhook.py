@@ -1,4 +1,4 @@
-"""Webhooks, what is counted of them, and their last deliveries. Contract §6, §11."""
+"""Webhooks, their statistics, and their last deliveries. Contract §6, §11."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -28,7 +28,7 @@ class AuthMode(StrEnum):
 
 
 class Scheme(StrEnum):
-    """Whose headers sign a webhook's requests. WH-17."""
+    """The sender whose headers sign a webhook's requests. WH-17."""
 
     WFCORE = "wfcore"
     STANDARD = "standard"
@@ -40,8 +40,8 @@ class Scheme(StrEnum):
 @frozen
 class Webhook:
     """
-    A trigger URL for one workflow. `secret_key` counts only without a bound key; `old_secret`,
-    which it replaced, beside it until `old_secret_until`. WH-19.
+    A trigger URL for one workflow. `secret_key` is used only without a bound key; `old_secret`, its
+    predecessor, is valid until `old_secret_until`. WH-19.
     """
 
     id: str
@@ -62,7 +62,10 @@ class Webhook:
 
     @property
     def auth_mode(self) -> AuthMode:
-        """A bound key wins over a secret, for good; with neither the URL is the credential."""
+        """
+        A bound key takes precedence over a secret, permanently; with neither, the URL is the
+        credential.
+        """
         if self.api_key_id is not None:
             return AuthMode.API_KEY
         return AuthMode.SIGNATURE if self.secret_key else AuthMode.NONE
@@ -94,9 +97,9 @@ class Delivery:
     """
     One answered request to a webhook's URL. WH-20 to WH-22.
 
-    `status`: what was answered; `reason`: why it was refused, in words for the owner.
-    `authenticated`: its credentials were good. `payload`: what it carried, kept only of an
-    authenticated delivery that was refused. `replay_of`: the delivery that this one repeats.
+    `status`: the answer; `reason`: why it was refused, in words for the owner. `authenticated`: its
+    credentials were valid. `payload`: its content, stored only for an authenticated delivery that
+    was refused. `replay_of`: the delivery that it repeats.
     """
 
     id: str

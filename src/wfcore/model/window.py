@@ -8,9 +8,9 @@ from wfcore.time import EpochMs
 @frozen
 class Window:
     """
-    One window of a quota: `kind` is "minute" or "day", [`start`, `end`) in epoch ms.
+    One quota window: `kind` is "minute" or "day", [`start`, `end`) in epoch ms.
 
-    `limit` None: unlimited (counted all the same).
+    `limit` None: unlimited, but counted.
     """
 
     kind: str
@@ -22,8 +22,8 @@ class Window:
 @frozen
 class Taken:
     """
-    What came of one attempt. `full` holds the kinds of the windows that were full
-    (empty: admitted), `counts` what each window had admitted, this one included, in order.
+    The result of one attempt. `full`: the kinds of the windows that were full (empty: admitted);
+    `counts`: what each window has admitted, including this one, in order.
     """
 
     full: tuple[str, ...]

@@ -55,7 +55,7 @@ class ColumnType(StrEnum):
 
 @frozen
 class Variable:
-    """A declared variable. `default` counts only where `has_default`."""
+    """A declared variable. `default` applies only if `has_default`."""
 
     name: str
     type: VariableType = VariableType.STRING
@@ -101,11 +101,11 @@ class GroupSpec:
 @frozen
 class Needs:
     """
-    Packages that a step imports, beside what its language brings: sorted, each once, pinned.
+    Packages that a step imports beyond those of its language: sorted, without duplicates, pinned.
 
-    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs are served by
-    one environment. `lock`: everything that is installed for them, at every depth, with hashes,
-    as the installer wrote it; None: not resolved yet, or applied before there were locks. PK-9.
+    TypeScript runs as JavaScript, so its needs are JavaScript's. Equal needs share one environment.
+    `lock`: everything that is installed for them, at every depth, with hashes, as the installer
+    wrote it; None if not resolved yet, or applied before locks existed. PK-9.
     """
 
     language: Language
@@ -116,12 +116,12 @@ class Needs:
 @frozen
 class CodeStep:
     """
-    Code in one of seven languages. `command` is an argument vector of templates.
+    Code in one of seven languages. `command` is a list of arguments, each a template.
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `javascript` is TypeScript without its types, where it was made beforehand.
-    `lock`: what these were resolved to when the definition was applied; see `Needs`. `secrets`:
-    names of those that it is given, of the account that owns the workflow. SC-6.
+    `name@1.2.3`. `javascript`: TypeScript compiled in advance, if it was. `lock`: what the packages
+    were resolved to when the definition was applied; see `Needs`. `secrets`: the names of the
+    secrets that it receives, of the account that owns the workflow. SC-6.
     """
 
     name: str
@@ -142,7 +142,7 @@ class CodeStep:
 
     @property
     def needs(self) -> Needs | None:
-        """What must be installed for it; None: nothing."""
+        """What must be installed for it; None for nothing."""
         if self.requirements:
             return Needs(Language.PYTHON, tuple(sorted(set(self.requirements))), self.lock)
         if self.packages:
@@ -155,7 +155,8 @@ class AiStep:
     """
     A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
 
-    With `schema` (JSON Schema) the output is JSON of that shape, else it is the answer's text.
+    With `schema` (JSON Schema) the output is JSON that matches it, otherwise the text of the
+    answer.
     """
 
     name: str
@@ -182,7 +183,7 @@ class ApprovalStep:
     """
     A pause until enough people have decided. `message` is a template.
 
-    `reminders` are lengths of time before the expiry.
+    `reminders` are durations before the expiry.
     """
 
     name: str
@@ -199,7 +200,7 @@ class ApprovalStep:
 
 @frozen
 class DelayStep:
-    """A pause of that length. FL-5."""
+    """A pause of the given length. FL-5."""
 
     name: str
     duration_ms: DurationMs
@@ -210,9 +211,9 @@ class DelayStep:
 @frozen
 class ChildStep:
     """
-    An execution of another workflow, by name or id; `inputs` hold templates.
+    An execution of another workflow, given by name or id; `inputs` contain templates.
 
-    `timeout_ms` is that of one attempt. None: as long as it takes.
+    `timeout_ms` limits one attempt. None: no limit.
     """
 
     name: str
@@ -234,7 +235,7 @@ class Branch:
 
 @frozen
 class ParallelStep:
-    """Sequences that run beside one another, `max_parallel` (None: all) at a time."""
+    """Sequences that run concurrently, at most `max_parallel` (None: all) at a time."""
 
     name: str
     branches: tuple[Branch, ...]
@@ -247,9 +248,9 @@ class ParallelStep:
 @frozen
 class LoopStep:
     """
-    A sequence once for each item, `max_parallel` rounds at a time.
+    A sequence for each item, at most `max_parallel` rounds at a time.
 
-    `items` is a template or a list; `variable` is what the item is called inside.
+    `items` is a template or a list; `variable` is the name of the item inside.
     """
 
     name: str
@@ -266,12 +267,12 @@ Step: TypeAlias = CodeStep | AiStep | ApprovalStep | DelayStep | ChildStep | Par
 
 
 def needs_worker(step: Step) -> bool:
-    """Whether something runs for the step, so that a worker must be there all the time."""
+    """Whether something runs for the step, so that a worker must be present throughout."""
     return isinstance(step, CodeStep | AiStep)
 
 
 def lists_of(step: Step) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """The lists of steps that *step* holds, each with its path below the step."""
+    """The lists of steps inside *step*, each with its path below the step."""
     match step:
         case ParallelStep():
             for at, branch in enumerate(step.branches):
@@ -291,7 +292,7 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
 
 @frozen
 class Named:
-    """A step that templates can name in a frame. `inside`: the container that holds it there."""
+    """A step that templates can name in a frame. `inside`: the container that it is in."""
 
     name: str
     inside: str | None = None
@@ -300,8 +301,8 @@ class Named:
 @frozen
 class Definition:
     """
-    A checked workflow definition. `steps_as_written` is what the wire shows. `on_interrupt` is
-    for steps that do not say it themselves.
+    A checked workflow definition. `steps_as_written` is what the API shows. `on_interrupt` applies
+    to steps that do not set it.
     """
 
     name: str
@@ -317,16 +318,16 @@ class Definition:
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
 
     def walk(self) -> Iterator[Step]:
-        """Every step once, in the order of the text; nested ones after what holds them."""
+        """Every step once, in the order of the text; nested ones after their container."""
         return (step for _, step in walk(self.steps))
 
     def step(self, name: str) -> Step:
-        """The step of that name, wherever it stands. Raises `KeyError`."""
+        """The step of that name, at any depth. Raises `KeyError`."""
         return self._by_name[name]
 
     @property
     def total_steps(self) -> int:
-        """How many steps there are; what holds others counts as one, too."""
+        """The number of steps; containers count as well."""
         return len(self._by_name)
 
     @cached_property
@@ -336,7 +337,7 @@ class Definition:
     @cached_property
     def frames(self) -> Mapping[str, tuple[Named, ...]]:
         """
-        Which steps see one another, by the name of the loop they are in (`""`: in none).
+        Which steps see one another, by the name of the loop around them (`""`: none).
 
         A round of a loop is a frame of its own: its steps have results for each round.
         """
@@ -378,7 +379,7 @@ class Workflow:
 
 @frozen
 class DefinitionSnapshot:
-    """A definition as it was applied. Immutable: executions keep pointing at theirs."""
+    """A definition as it was applied. Immutable: executions keep referring to it."""
 
     workflow_id: str
     revision: int

@@ -92,7 +92,7 @@ async def rotate_key(
     origin: Origin = UNKNOWN,
 ) -> IssuedKey:
     """
-    A new secret under the same id; the old one stays good for *overlap*. AU-5.
+    A new secret under the same id; the old one stays valid for *overlap*. AU-7.
 
     Raises `NotFound`, `Conflict` (revoked).
     """
