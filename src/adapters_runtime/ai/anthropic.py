@@ -1,7 +1,7 @@
 """
 Messages: Anthropic's protocol.
 
-Structured output is `output_config.format`, which the provider enforces. The older way, a tool
+Structured output uses `output_config.format`, which the provider enforces. The older way, a tool
 that the model is forced to call, is refused by models that always think.
 """
 
@@ -70,7 +70,7 @@ class Anthropic:
 
 
 def _form(question: Question, manner: Manner) -> tuple[JsonObject, str]:
-    """What asks for the schema in the protocol's own way, and in words."""
+    """The request for the schema, both in the protocol's own form and in words."""
     schema = question.schema
     if schema is None:
         return {}, ""

@@ -1,4 +1,4 @@
-"""What a wire protocol is: how a question is written, and how an answer is read."""
+"""A wire protocol: how a question is written and an answer is read."""
 
 import json
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from wfcore.rules.limits import MAX_PROMPT_TOKENS
 @frozen
 class Manner:
     """
-    How this model wants to be asked. What it will not have is learnt from its refusals.
+    How this model expects its requests. What it does not accept is learnt from its refusals.
 
-    `completion_tokens`: the newer name of the limit. `own_schema`: the provider's own way of
-    structured output; else the schema is given in words.
+    `completion_tokens`: the newer name of the limit. `own_schema`: the provider's own structured
+    output; otherwise the schema is given in words.
     """
 
     completion_tokens: bool = False
@@ -34,20 +34,20 @@ class Dialect(Protocol):
         """Below the base URL."""
 
     def headers(self, provider: Provider) -> Mapping[str, str]:
-        """With the key, where there is one."""
+        """With the key if there is one."""
 
     def body(self, question: Question, name: str, manner: Manner) -> JsonObject:
-        """The request; *name* is the model's at its provider."""
+        """The request; *name* is the model's name at its provider."""
 
     def answer(self, document: Json) -> Answer:
-        """The answer in a response. Raises `AnswerLost`: it has not the form it should have."""
+        """The answer in a response. Raises `AnswerLost` if it does not have the expected form."""
 
 
 _ABOUT_SCHEMAS = ("response_format", "json_schema", "output_config", "schema", "structured")
 
 
 def adapted(manner: Manner, refusal: str) -> Manner | None:
-    """The manner that a refusal (400, 422) asks for; None: it is about something else."""
+    """The manner that a refusal (400, 422) calls for; None if it is about something else."""
     said = refusal.lower()
     if not manner.completion_tokens and "max_completion_tokens" in said:
         return evolve(manner, completion_tokens=True)
@@ -57,7 +57,7 @@ def adapted(manner: Manner, refusal: str) -> Manner | None:
 
 
 def in_words(schema: JsonObject) -> str:
-    """How a model is asked for JSON where its provider has no way of its own, or a partial one."""
+    """How a model is asked for JSON if its provider has no structured output, or a partial one."""
     return (
         "\n\nAnswer with JSON only, without any other text around it. "
         f"It must fit this JSON Schema:\n{json_text(schema)}"
@@ -65,7 +65,7 @@ def in_words(schema: JsonObject) -> str:
 
 
 def count(holder: Json, name: str) -> int:
-    """A count of tokens. Raises `AnswerLost` where it is missing or cannot be true."""
+    """A count of tokens. Raises `AnswerLost` if it is missing or impossible."""
     value = holder.get(name) if isinstance(holder, dict) else None
     if value is None:
         raise AnswerLost(f"the answer does not say how many tokens were used ({name})")
@@ -83,7 +83,7 @@ def count_or_0(holder: Json, name: str) -> int:
 
 
 def json_text(value: Json) -> str:
-    """Compact JSON; what is no character (a lone surrogate) becomes U+FFFD."""
+    """Compact JSON; an invalid character (a lone surrogate) becomes U+FFFD."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

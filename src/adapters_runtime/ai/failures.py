@@ -1,8 +1,8 @@
 """
-What a provider's refusal means: ask again, never, or nobody knows. AI-3, AI-5.
+What a provider's refusal means: retry, never, or unknown. AI-3, AI-5.
 
-Asked again is only where the provider says that it did nothing. A gateway that gave up waiting
-(504, 524) says nothing of the kind: behind it the model may have worked to the end.
+A request is retried only if the provider says that it did nothing. A gateway that stopped waiting
+(504, 524) does not say so: behind it the model may have worked to the end.
 """
 
 import re
@@ -27,7 +27,7 @@ _USED_UP = ("insufficient_quota", "billing", "credit balance")
 
 
 def failure_of(provider: Provider, model: str, reply: Reply) -> ModelFailed:
-    """The failure that an answer other than 200 stands for."""
+    """The failure for an answer other than 200."""
     status, said = reply.status, message_in(reply)
     told = f": {said}" if said and not shows(provider.api_key, said) else ""
     told = mask_text(told, secrets_of([provider.api_key]))
@@ -50,7 +50,7 @@ def failure_of(provider: Provider, model: str, reply: Reply) -> ModelFailed:
 
 
 def message_in(reply: Reply) -> str:
-    """What the provider says about its refusal, on one line; empty where it says nothing."""
+    """What the provider says about its refusal, on one line; empty if nothing."""
     try:
         document = parse(reply.body)
     except ValueError:
@@ -76,14 +76,14 @@ def _said(document: Json) -> str:
 
 
 def shows(key: str, text: str) -> bool:
-    """Whether *text* shows a secret *key* or a telling piece of it."""
+    """Whether *text* contains a secret *key* or a significant part of it."""
     if len(key) < SECRET_LENGTH:
         return False
     return any(key[at : at + _WINDOW] in text for at in range(len(key) - _WINDOW + 1))
 
 
 def retry_after(reply: Reply, now: datetime | None = None) -> float | None:
-    """The seconds that `Retry-After` asks for, as a number or as a date."""
+    """The seconds in `Retry-After`, given as a number or as a date."""
     text = reply.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
         return float(text)

@@ -50,8 +50,8 @@ class WireModels:
     """
     `Models` over the wire protocols of *providers*.
 
-    Which addresses an operator points to is the operator's business, loopback and private ones too:
-    that is where local models are. Never meant are those that are no host: `is_host`.
+    The operator decides which addresses are used, including loopback and private ones, where local
+    models are. Addresses that cannot be a host are refused: `is_host`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class WireModels:
         self._manners: dict[str, Manner] = {}
 
     async def ask(self, question: Question) -> Answer:
-        """Ask once; a refusal of the form of the request is answered in another form."""
+        """Ask once; if the form of the request is refused, ask in another form."""
         provider, name = self._found(question.model)
         manner = self._manners.get(question.model, first_manner(provider))
         while True:
@@ -83,7 +83,7 @@ class WireModels:
 
     async def look(self, provider: Provider) -> str:
         """
-        What a provider says to a question that costs nothing: which models there are.
+        A provider's answer to a free question: which models it has.
 
         Raises `ModelFailed`.
         """
@@ -129,7 +129,7 @@ def _hosts(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _meaning(failure: ExchangeFailed) -> ModelFailed:
-    """Asked again is what provably was not sent; what may have arrived is lost. Decision 31."""
+    """What was certainly not sent is retried; what may have arrived is lost. Decision 31."""
     match failure:
         case HostShort():
             return NotAsked(str(failure))
@@ -158,7 +158,7 @@ def _read(provider: Provider, reply: Reply) -> Answer:
 
 
 def _without(key: str, answer: Answer) -> Answer:
-    """A provider that gives the key back does not get it into an output. AI-6."""
+    """A provider that returns the key does not get it into an output. AI-6."""
     if len(key) < SECRET_LENGTH:
         return answer
     return evolve(answer, text=mask_text(answer.text, secrets_of([key])))

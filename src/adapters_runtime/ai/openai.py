@@ -1,9 +1,9 @@
 """
 Chat completions: the protocol of OpenAI, and of Ollama, vLLM, llama.cpp and many more.
 
-The limit of tokens has two names. Newer models of OpenAI know `max_completion_tokens` only,
-many other servers `max_tokens` only and pass over what they do not know; so the host decides,
-and a refusal that names the other one is heeded.
+The token limit has two names. Newer models of OpenAI accept only `max_completion_tokens`, many
+other servers only `max_tokens` and ignore what they do not know. So the host decides, and a refusal
+that names the other one is followed.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ class OpenAi:
 
 
 def _form(question: Question, manner: Manner) -> tuple[JsonObject, str]:
-    """What asks for the schema in the protocol's own way, and in words."""
+    """The request for the schema, both in the protocol's own form and in words."""
     schema = question.schema
     if schema is None:
         return {}, ""

@@ -1,8 +1,8 @@
 """
 What models cost: the operator's own prices first, then the table of genai-prices. AI-7.
 
-Nothing is asked of anybody: the library's table is the one that came with it. It is imported,
-by a thread, when a price is first looked for that the operator has not given.
+No network is used: the table is the one installed with the library. It is imported in a thread when
+a price is first looked up that the operator has not given.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Calculate = Callable[[Answer, str, str], Decimal | None]
 
 @frozen
 class Price:
-    """USD for a million tokens. `cached` None: cached input costs what input costs."""
+    """USD per million tokens. `cached` None: cached input costs as much as input."""
 
     input: Decimal
     output: Decimal
@@ -45,7 +45,7 @@ class Price:
 
 
 class PriceList:
-    """`Prices`. *own* are the operator's, by `provider:model` or `provider:*`."""
+    """`Prices`. *own*: the operator's, by `provider:model` or `provider:*`."""
 
     def __init__(self, own: Mapping[str, Price], providers: Mapping[str, Provider]) -> None:
         self._own = own
@@ -54,10 +54,10 @@ class PriceList:
 
     async def cost(self, model: str, answer: Answer) -> Decimal | None:
         """
-        The exact price of an answer in USD; None where the model's price is unknown.
+        The exact price of an answer in USD; None if the model's price is unknown.
 
-        In the library's table a provider is known by where it is, not by its name here: a
-        gateway or a local server has other prices.
+        The library's table identifies a provider by its address rather than by its name here,
+        because a gateway or a local server has other prices.
         """
         name, _, at_provider = model.partition(":")
         own = self._own.get(model) or self._own.get(f"{name}:*")

@@ -1,8 +1,8 @@
 """
-Providers of models, as the operator names them in the environment. AI-6, AI-8, contract §10.
+Providers of models, configured by the operator in the environment. AI-6, AI-8, contract §10.
 
-`openai` and `anthropic` by the variables that their own tools use, any other by
-`WFCORE_AI_<NAME>_BASE_URL`, `_API_KEY` and `_KIND`; in definitions its name is in small letters.
+`openai` and `anthropic` use the variables of their own tools, any other provider
+`WFCORE_AI_<NAME>_BASE_URL`, `_API_KEY` and `_KIND`; definitions write its name in lower case.
 """
 
 import re
@@ -26,7 +26,7 @@ class ProviderKind(StrEnum):
 
 @frozen
 class Provider:
-    """One provider. `setting` is the name of the variable that its key comes from."""
+    """One provider. `setting`: the variable that its key comes from."""
 
     name: str
     kind: ProviderKind
@@ -64,25 +64,25 @@ def providers_from(environment: Mapping[str, str]) -> Mapping[str, Provider]:
 
 
 def is_of_a_provider(variable: str) -> bool:
-    """Whether a variable of that name is read as a provider's."""
+    """Whether a variable of that name configures a provider."""
     return _OURS.fullmatch(variable) is not None
 
 
 def settings_like(variable: str) -> list[str]:
-    """What may have been meant by *variable*: the settings of the provider that it names."""
+    """Suggestions for *variable*: the settings of the provider that it names."""
     name = variable.removeprefix(_PREFIX).split("_")[0]
     return [f"{_PREFIX}{name}_{what}" for what in ("KIND", "BASE_URL", "API_KEY")]
 
 
 def setting_of(name: str) -> str:
-    """What to set so that there is a provider of that name."""
+    """The variable to set for a provider of that name."""
     if name in DEFAULTS:
         return f"{name.upper()}_API_KEY"
     return f"{_PREFIX}{name.upper()}_BASE_URL"
 
 
 def forget_keys(environment: MutableMapping[str, str]) -> None:
-    """Take every key out of *environment*, so that nothing started later inherits it."""
+    """Remove every key from *environment*, so that no later process inherits it."""
     for variable in list(environment):
         match = _OURS.fullmatch(variable)
         own = variable in {f"{name.upper()}_API_KEY" for name in DEFAULTS}
@@ -109,7 +109,7 @@ def _provider(environment: Mapping[str, str], name: str) -> Provider:
 
 
 def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str]:
-    """The variable that counts, and its value; ours win over the provider's own."""
+    """The variable that applies, and its value; ours take precedence over the provider's own."""
     ours, own = f"{_PREFIX}{name.upper()}_{what}", f"{name.upper()}_{what}"
     value = environment.get(ours, "").strip()
     if value or name not in DEFAULTS or what == "KIND":
@@ -118,7 +118,7 @@ def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str
 
 
 def _checked_url(setting: str, text: str) -> str:
-    """Raises `InvalidInput`; the text is not shown, it may hold a password."""
+    """Raises `InvalidInput`; the URL is not shown, because it may contain a password."""
     try:
         url = urlsplit(text)
         fine = url.scheme in ("http", "https") and bool(url.hostname) and text.isascii()

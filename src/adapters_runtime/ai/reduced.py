@@ -1,9 +1,9 @@
 """
-A schema as constrained decoding takes it.
+A schema as constrained decoding accepts it.
 
-Providers enforce the structure of an answer only for simple schemas whose objects are closed.
-So an object is closed where it does not say, which only narrows what may come back, and what
-limits values is left out: it stands in the prompt, and every answer is checked here anyway.
+Providers enforce the structure of an answer only for simple schemas whose objects are closed. So an
+object is closed if it does not say otherwise, which only narrows the possible answers, and limits
+on values are left out: they are in the prompt, and every answer is checked here anyway.
 """
 
 from collections.abc import Mapping
@@ -40,12 +40,12 @@ class Reduced:
 
 
 def is_object(schema: JsonObject) -> bool:
-    """Whether answers are objects at the top, as every provider demands."""
+    """Whether answers are objects at the top level, as every provider requires."""
     return schema.get("type") == "object"
 
 
 def reduced(schema: JsonObject) -> Reduced | None:
-    """*schema* as providers enforce it; None: it is not of the simple kind."""
+    """*schema* as providers enforce it; None if it is not simple enough."""
     if not is_object(schema) or not _simple(schema):
         return None
     closed = _closed(schema)

@@ -1,10 +1,10 @@
 """
-Runs AI steps: asks, checks the answer, asks once more where it does not fit, and counts. AI-1 to
-AI-4, AI-7.
+Runs AI steps: asks, checks the answer, asks once more if it does not match, and counts usage. AI-1
+to AI-4, AI-7.
 
-A step that was begun when its worker died is INTERRUPTED like any other, and asked again only if
-the service resumes its execution: the provider may have answered. Within an attempt only what
-says that nothing was done is asked again.
+A step in flight when its worker died is INTERRUPTED like any other, and asked again only if the
+service resumes its execution: the provider may have answered. Within an attempt a call is retried
+only if the provider did nothing.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ _REPEATED = 20_000
 
 
 def pause_s(backoff: Backoff, asked: int, retry_after_s: float | None, seed: str) -> float:
-    """The wait after *asked* tries, never shorter than the provider asked for. AI-3."""
+    """The wait after *asked* tries, at least as long as the provider demands. AI-3."""
     drawn = draw(f"{seed}/{asked}")
     return max(backoff.wait(asked, drawn), lengthened(retry_after_s or 0.0, drawn))
 
 
 class AiStepRunner:
-    """Runs AI steps over *models*, no more than *at_once* calls at a time."""
+    """Runs AI steps over *models*, at most *at_once* calls at a time."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AiStepRunner:
         self.places = asyncio.Semaphore(at_once)
 
     async def run(self, job: AiJob, say: Say) -> StepEnd:
-        """Run one attempt to its end. Cancelled or not, no call goes on afterwards."""
+        """Run one attempt to its end. Cancelled or not, no call continues afterwards."""
         timeout_s = job.step.timeout_ms / 1_000
         talk = _Talk(self, job, say)
         try:
@@ -81,7 +81,7 @@ class AiStepRunner:
 
 @define
 class _Talk:
-    """One attempt: up to two answers, and what they used together."""
+    """One attempt: up to two answers, and their usage together."""
 
     runner: AiStepRunner
     job: AiJob
@@ -110,7 +110,7 @@ class _Talk:
             return await self._repaired(question, text, str(misfit))
 
     async def _require_price(self) -> None:
-        """A limit on money holds only where the price is known. BU-3."""
+        """A limit on cost can be enforced only if the price is known. BU-3."""
         held = self.job.allowance
         if held is None or held.budget.max_cost_usd is None:
             return
@@ -138,7 +138,7 @@ class _Talk:
             raise AnswerLost(f"the answer does not fit the schema, twice: {misfit}") from None
 
     async def _text(self, question: Question) -> str:
-        """The text of one answer, counted. Raises `ModelFailed`, also where it is not whole."""
+        """The text of one answer, counted. Raises `ModelFailed`, also if it was cut off."""
         answer = await self._answer(question)
         await self._count(answer)
         if answer.finish is Finish.DECLINED:
@@ -151,8 +151,8 @@ class _Talk:
 
     async def _answer(self, question: Question) -> Answer:
         """
-        Ask until there is an answer, patience or time is over. AI-3. What this machine lacks is not
-        waited for here while nothing was used: then the whole attempt begins later. EX-27.
+        Ask until there is an answer, or tries or time are used up. AI-3. A shortage of this machine
+        is not waited out here while nothing was used: the whole attempt begins later. EX-27.
         """
         for asked in range(1, self.runner.backoff.tries):
             try:
@@ -179,7 +179,10 @@ class _Talk:
         await asyncio.sleep(pause)
 
     async def _count(self, answer: Answer) -> None:
-        """Tokens first, at an unknown cost: no timeout while the price is looked up loses them."""
+        """
+        Tokens first, at an unknown cost, so that a timeout during the price lookup does not lose
+        them.
+        """
         model, before = self.job.step.model, self.usage or NOTHING
         used = Usage(answer.input_tokens, answer.output_tokens, None)
         self.usage = added(before, used)

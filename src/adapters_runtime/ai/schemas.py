@@ -1,8 +1,8 @@
 """
-Answers held against their JSON Schema, by a library that is told to reach nothing. AI-2, AI-9.
+Answers checked against their JSON Schema, by a library that may load nothing. AI-2, AI-9.
 
-`wfcore.rules.definition.json_schema` has looked at a schema before: its references stay within it.
-Patterns are matched in linear time, so without look-around and back-references.
+`wfcore.rules.definition.json_schema` has checked the schema: its references stay within it.
+Patterns are matched in linear time, hence without look-around and back-references.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ _FENCE = "```"
 
 
 class Misfit(Exception):
-    """The answer is not what the schema asks for; the text says why, for the author."""
+    """The answer does not match the schema; the message tells the author why."""
 
 
 def problems(schema: JsonObject) -> Sequence[str]:
-    """What is wrong in a schema as such. `wfcore.rules.definition.check.SchemaProblems`."""
+    """What is wrong with a schema itself. `wfcore.rules.definition.check.SchemaProblems`."""
     import jsonschema_rs
 
     try:
@@ -36,7 +36,9 @@ def problems(schema: JsonObject) -> Sequence[str]:
 
 
 def fitting(schema: JsonObject, text: str) -> Json:
-    """The JSON in an answer's *text*. Raises `Misfit` where it is none, or not of *schema*."""
+    """
+    The JSON in an answer's *text*. Raises `Misfit` if it is not JSON or does not match *schema*.
+    """
     try:
         value = parse(_bare(text).encode("utf-8", "replace"))
     except ValueError as problem:
@@ -59,7 +61,7 @@ def _validator(schema: JsonObject) -> Any:
 
 
 def _bare(text: str) -> str:
-    """Without the fence that models like to put around JSON."""
+    """Without the code fence that models like to add around JSON."""
     stripped = text.strip()
     if stripped.startswith(_FENCE) and stripped.endswith(_FENCE) and "\n" in stripped:
         return stripped.partition("\n")[2].removesuffix(_FENCE)

@@ -54,15 +54,15 @@ Parts = tuple[str, ...]
 
 
 class UnusableArtifact(Exception):
-    """A file cannot be had; the text says why, for the author."""
+    """A file cannot be used; the message tells the author why."""
 
 
 @define
 class Found:
     """
-    What a step left: the `files` that count, sorted, and what does not, by name.
+    What a step left: the `files` that qualify, sorted, and what does not, by name.
 
-    `fault`: a limit is broken, which fails the step.
+    `fault`: a limit was exceeded, which fails the step.
     """
 
     files: list[Parts] = field(factory=list)
@@ -71,23 +71,23 @@ class Found:
     unnamed: int = 0
 
     def refuse(self, path: Parts, reason: str) -> None:
-        """Name what does not count; of very many only the number."""
+        """Name what does not qualify; beyond a limit only count it."""
         if len(self.refused) < MOST_NAMED:
             self.refused.append(RefusedFile(label(path), reason))
         else:
             self.unnamed += 1
 
     def all_refused(self) -> tuple[RefusedFile, ...]:
-        """What does not count, at most `MOST_NAMED` of it by name."""
+        """What does not qualify, at most `MOST_NAMED` by name."""
         rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
         return (*self.refused, *rest)
 
 
 def find(folder: int, most_files: int, most_bytes: int) -> Found:
     """
-    What lies below *folder*: regular files with one name count, and nothing else. CS-10.
+    What is below *folder*: regular files with one name qualify, and nothing else. CS-10.
 
-    A file that is too large, and one file too many, are faults: the others are kept.
+    A file that is too large, or one file too many, is a fault: the others are kept.
     """
     walk = _Walk(folder, most_bytes)
     walk.go()
@@ -101,7 +101,7 @@ def find(folder: int, most_files: int, most_bytes: int) -> Found:
 
 
 class _Walk:
-    """Through all folders, as far as anybody wants to look."""
+    """A walk through all folders, up to the limits."""
 
     def __init__(self, folder: int, most_bytes: int) -> None:
         self.found = Found()
@@ -151,7 +151,7 @@ class _Walk:
 
 
 def _reason_against(name: str, facts: os.stat_result) -> str | None:
-    """Why an entry is neither an artifact, whatever its size, nor a folder of some."""
+    """Why an entry is neither an artifact, whatever its size, nor a folder."""
     if not name.isprintable():  # control characters, changes of direction, broken UTF-8
         return "its name is no text that can be shown"
     kind = stat.S_IFMT(facts.st_mode)
@@ -180,18 +180,18 @@ async def store(
 
 
 def content_type_of(name: str) -> str:
-    """What a file of that name holds, from tables of our own: the same on every machine."""
+    """The content type for a file name, from our own tables: the same on every machine."""
     kind, encoding = _types.guess_type(name)
     return kind if kind and not encoding else _UNKNOWN
 
 
 def is_previewable(content_type: str) -> bool:
-    """Whether a browser may show it: pictures and plain documents."""
+    """Whether a browser may show it: images and plain documents."""
     return content_type in _PREVIEWED
 
 
 def label(path: Parts) -> str:
-    """A relative path as text that can be shown: no control characters, no broken UTF-8."""
+    """A relative path as printable text: no control characters, no invalid UTF-8."""
     text = "/".join(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(ch if ch.isprintable() else "\N{REPLACEMENT CHARACTER}" for ch in text)
 
@@ -225,7 +225,7 @@ def _opened(folder: int, path: Parts) -> Iterator[BinaryIO]:
 
 
 def _open_below(folder: int, parts: Parts, flags: int) -> int:
-    """Open *parts* below *folder*, each step relative to the last and through no link."""
+    """Open *parts* below *folder*, each relative to the last and without following links."""
     try:
         fd = os.dup(folder)
         for depth, name in enumerate(parts, 1):

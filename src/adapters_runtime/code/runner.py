@@ -1,8 +1,8 @@
 """
-Runs code steps: a private folder, a process tree, and what came out of it. Contract §5.
+Runs code steps: a private folder, a process tree, and the result. Contract §5.
 
-Each attempt lives in a folder of its own and in a process tree of its own. When `run` returns or
-raises, the tree is dead and the folder is gone.
+Each attempt has its own folder and its own process tree. When `run` returns or raises, the tree is
+dead and the folder is gone.
 """
 
 import asyncio
@@ -58,13 +58,13 @@ T = TypeVar("T")
 @frozen
 class StepLimits:
     """
-    What one step may use. Bytes, except for the counts.
+    What one step may use, in bytes except for the counts.
 
-    `memory` is a limit for each process and for all of them together. `processes` counts
-    threads too; where steps run as the server's own user, the operating system counts all of
-    that user's, so it is `processes_of_user` there, and root is not counted. `disk` and `inodes`
-    are the size of the step's folder where it is a file system of its own. `signals`: how many
-    may be pending, with the timers that send them, where they are counted for the step alone.
+    `memory` limits each process and all of them together. `processes` includes threads; if steps
+    run as the server's own user, the operating system counts all of that user's processes, so the
+    limit is `processes_of_user` there, and root is not counted. `disk` and `inodes`: the size of
+    the step's folder if it is a file system of its own. `signals`: how many may be pending,
+    including timers that send them, if they are counted for the step alone.
     """
 
     memory: int = 1 << 30
@@ -82,7 +82,7 @@ class StepLimits:
     artifacts: int = ARTIFACTS_PER_EXECUTION
 
     def of_process(self, level: str) -> dict[str, int]:
-        """The limits that the kernel holds, by their name in a job."""
+        """The limits that the kernel enforces, by their name in a job."""
         counted_alone = level in (NAMESPACE, UID)
         own_signals = {"signals": self.signals} if counted_alone else {}
         return {
@@ -110,10 +110,9 @@ class CodeStepRunner:
     """
     The `StepRunner` for this machine.
 
-    *root* holds the folders of steps; *environment* is where PATH, LANG and TZ come from, by
-    default the process's own. The level of isolation is found with the first step, or by `level`.
-    *environments*: where the packages of steps are.
-    *warm*: interpreters are started before there is a job for them.
+    *root* contains the folders of steps; PATH, LANG and TZ are taken from *environment*, by default
+    the process's own. The level of isolation is determined by the first step, or by `level`.
+    *environments*: the packages of steps. *warm*: start interpreters in advance.
     """
 
     def __init__(
@@ -180,7 +179,7 @@ class CodeStepRunner:
 
     async def close(self) -> None:
         """
-        End everything that still runs, then the spawner; remove this process's folders.
+        End everything that is still running, then the spawner; remove this process's folders.
 
         Safe to call twice.
         """
@@ -196,7 +195,7 @@ class CodeStepRunner:
             engine.folders.close()
 
     async def _engine(self) -> _Engine:
-        """What runs steps; what could not be had is tried again with the next step."""
+        """What runs steps; after a failure to prepare it, the next step tries again."""
         if self._starting is None or _failed(self._starting):
             self._starting = asyncio.ensure_future(self._start())
         with _before_anything_runs():
@@ -239,7 +238,7 @@ class CodeStepRunner:
                 await uninterrupted(self._in_thread(folder.remove))
 
     async def _modules(self, engine: _Engine, job: StepJob) -> str | None:
-        """Where its packages lie, as it sees them; None: it brings none. Raises `CannotRun`."""
+        """Where the step sees its packages; None if it has none. Raises `CannotRun`."""
         needs = job.step.needs
         if needs is None:
             return None
@@ -274,7 +273,7 @@ class CodeStepRunner:
         )
 
     async def _without_types(self, job: StepJob) -> StepJob:
-        """TypeScript as the JavaScript that it was made to be, on a Node that can run it."""
+        """TypeScript compiled in advance, on a Node that can run it."""
         step = job.step
         if step.javascript is None:
             return job
@@ -284,7 +283,7 @@ class CodeStepRunner:
         return evolve(job, step=evolve(step, language=Language.JAVASCRIPT, source=step.javascript))
 
     def _ahead(self, language: Language, limits: Mapping[str, int]) -> Prestart | None:
-        """How the language's interpreter is started before there is a job, where it can be."""
+        """How the language's interpreter is started in advance, if it can be."""
         state, recipe = self._interpreters.known(language), LANGUAGES.get(language)
         if recipe is None or recipe.boot is None or state is None or state.path is None:
             return None
@@ -304,7 +303,7 @@ class CodeStepRunner:
         return state
 
     async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
-        """What the end of the tree means; its artifacts are stored, or the error says why not."""
+        """What the end of the tree means: artifacts are stored, or the error says why not."""
         if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
             end = self._judge(ended, timeout_s)
         else:
@@ -319,7 +318,7 @@ class CodeStepRunner:
             await uninterrupted(self._in_thread(partial(os.close, ended.artifacts)))
 
     def _judge(self, ended: Ended, timeout_s: float) -> StepEnd:
-        """How the attempt ended, but for its artifacts."""
+        """How the attempt ended, before looking at artifacts."""
         end = outputs.fault_of(ended, timeout_s, self._limits.stdout)
         if end:
             return end
@@ -355,7 +354,7 @@ class CodeStepRunner:
 
 @contextmanager
 def _before_anything_runs() -> Iterator[None]:
-    """Trouble of the machine here is no trouble of the step. EX-27."""
+    """Here a shortage of the machine does not fail the step. EX-27."""
     try:
         yield
     except OSError as trouble:
@@ -375,5 +374,5 @@ def _refusal(level: Level, least: str) -> str:
 
 
 def _unless_failed(end: StepEnd, error: str, permanent: bool) -> StepEnd:
-    """The first error counts: *end*, if it has one already, else a new failure."""
+    """The first error counts: *end* if it already has one, otherwise a new failure."""
     return end if end.error else StepEnd(error=error, permanent=permanent)

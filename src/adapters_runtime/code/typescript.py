@@ -1,7 +1,7 @@
 """
-TypeScript becomes JavaScript once, when a workflow is applied, not at every step.
+TypeScript is compiled to JavaScript once, when a workflow is applied, not at every step.
 
-Node itself takes the types away: blanks stand in their place, so lines and columns stay.
+Node itself removes the types and leaves blanks in their place, so lines and columns stay.
 """
 
 import json
@@ -29,7 +29,7 @@ _TIMEOUT_S = 20.0
 
 @frozen
 class Stripped:
-    """A source as JavaScript, or what Node does not like about it."""
+    """A source as JavaScript, or Node's error message."""
 
     text: str | None = None
     problem: str | None = None
@@ -39,8 +39,7 @@ def without_types(sources: Sequence[str], node: str) -> Sequence[Stripped]:
     """
     Each of *sources* without its types, by one start of *node*.
 
-    Nothing can be said where that start fails: then each is left as it is, for Node to strip
-    when the step runs.
+    If that start fails, each is left as it is, and Node strips it when the step runs.
     """
     try:
         answer = subprocess.run(  # noqa: S603 - an interpreter that was found

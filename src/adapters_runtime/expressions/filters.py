@@ -1,8 +1,8 @@
 """
-What may stand behind `|`, and whether its arguments fit.
+The filters after `|`, with checks of their arguments.
 
 Each function takes the scope, the value and the arguments. The list is closed: it is what
-`docs/definitions.md` names. Whatever needs more is a code step's work.
+`docs/definitions.md` names. Anything more is work for a code step.
 """
 
 import inspect
@@ -70,7 +70,7 @@ def _texts(change: Callable[[str], Json]) -> Callable[[Scope, Json], Json]:
 
 
 def _at(value: Json, path: Json) -> Json:
-    """What a dotted path leads to. Raises `Missing`."""
+    """The value at a dotted path. Raises `Missing`."""
     for key in _text(path).split("."):
         if not isinstance(value, Mapping) or key not in value:
             raise Missing(f"{path} is not there in an item of the list", path)
@@ -153,7 +153,7 @@ def _tojson(scope: Scope, value: Json) -> Json:
 
 
 def _sort(scope: Scope, value: Json, reverse: Json = False, attribute: Json = None) -> Json:
-    """Texts without regard to capitals."""
+    """Texts are compared case-insensitively."""
 
     def rank(item: Json) -> Any:
         key = item if attribute is None else _at(item, attribute)
@@ -191,7 +191,7 @@ _NOT_GIVEN = object()
 
 
 def _map(scope: Scope, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:
-    """`attribute`, a dotted path, of each item; `default` where an item has none."""
+    """`attribute`, a dotted path, of each item; `default` for an item without it."""
 
     def pick(item: Json) -> Json:
         try:

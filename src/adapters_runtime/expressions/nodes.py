@@ -1,4 +1,4 @@
-"""The tree of an expression. Each node knows its value in a `Scope`."""
+"""The tree of an expression. Each node computes its value in a `Scope`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
@@ -46,7 +46,7 @@ class Get:
 
     @property
     def label(self) -> str:
-        """The path for messages. A key that was computed is not shown: it may be secret."""
+        """The path for messages. A computed key is not shown: it may be secret."""
         base = self.of.label if isinstance(self.of, Name | Get) else "(…)"
         if not isinstance(self.key, Literal):
             return f"{base}[…]"
@@ -162,7 +162,7 @@ class Filter:
 
 @frozen(eq=False)
 class Defined:
-    """`of is defined`: only its last name may be missing."""
+    """`of is defined`: only the last name of the path may be missing."""
 
     of: "Node"
 
@@ -178,7 +178,7 @@ class Defined:
 
 @frozen(eq=False)
 class Default:
-    """`of | default(fallback, also_when_false)`: only its last name may be missing."""
+    """`of | default(fallback, also_when_false)`: only the last name of the path may be missing."""
 
     of: "Node"
     fallback: "Node"

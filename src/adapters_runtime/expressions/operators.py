@@ -1,4 +1,4 @@
-"""What the operators do, and how tightly they bind."""
+"""What the operators do, and their precedence."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def _arithmetic(sign: str, apply: Callable[[Any, Any], Any]) -> Callable[[Json, 
 
 
 def _divide(left: Any, right: Any) -> Any:
-    """True division, whole where it comes out even."""
+    """True division; a whole result is an integer."""
     if isinstance(left, int) and isinstance(right, int) and right and left % right == 0:
         return left // right
     return left / right

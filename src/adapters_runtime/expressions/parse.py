@@ -1,8 +1,8 @@
 """
-From tokens to a tree, by precedence as in minijinja. Raises `Faulty` for what is wrong.
+From tokens to a tree, with the precedence of minijinja. Raises `Faulty` for mistakes.
 
-What minijinja has beyond this (slices, `~`, `**`, most tests behind `is`) is refused by name, with
-what can be written instead.
+Features of minijinja beyond this (slices, `~`, `**`, most tests behind `is`) are refused by name,
+with what can be written instead.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,13 +51,13 @@ class _Parser:
         return self.tokens[self.at]
 
     def take(self) -> Token:
-        """The next token. The last one, which marks the end, is never used up."""
+        """The next token. The last one, which marks the end, is never consumed."""
         token = self.now
         self.at += token.kind != "end"
         return token
 
     def takes(self, *texts: str) -> str | None:
-        """The next token's text if it is one of these operators or words; then it is taken."""
+        """Consume the next token if it is one of these operators or words, and return its text."""
         if self.now.kind in ("op", "name") and self.now.text in texts:
             return self.take().text
         return None
@@ -212,7 +212,7 @@ class _Parser:
         return key, self.deeper(self.choice)
 
     def until(self, closing: str, part: Callable[[], T]) -> list[T]:
-        """Parts with commas between them, up to *closing*."""
+        """Parts separated by commas, up to *closing*."""
         parts: list[T] = []
         while not self.takes(closing):
             parts.append(part())

@@ -1,4 +1,4 @@
-"""What an evaluation has: the data, a budget, and the two ways to fail."""
+"""The state of an evaluation: the data, a budget, and the two ways to fail."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ class Faulty(Exception):
 
 
 class Failed(Exception):
-    """The expression is right and the data do not fit it; the message says where."""
+    """The expression is correct but the data do not match it; the message says where."""
 
 
 class Missing(Failed):
@@ -45,13 +45,13 @@ class Scope:
             raise Failed("the template makes or reads too much data")
 
     def weigh(self, value: Json) -> Json:
-        """*value*, paid for by its length."""
+        """*value*, with its length taken from the budget."""
         self.spend(len(value) + 1 if isinstance(value, str | list | dict) else 1)
         return value
 
 
 def as_text(value: Json) -> str:
-    """A value inside text: texts as they are, everything else as JSON."""
+    """A value inside text: texts unchanged, everything else as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -71,7 +71,7 @@ def _plain(value: object) -> object:
 
 
 def kind(value: Json) -> str:
-    """What a value is, in the words of JSON; for messages, which never show the value."""
+    """The JSON type of a value, for messages, which never show the value."""
     match value:
         case None:
             return "null"
@@ -101,7 +101,9 @@ def number(value: object) -> int | float:
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
-    """The end of a message about an unknown *word*: what may be meant, else what there is."""
+    """
+    The end of a message about an unknown *word*: what may have been meant, otherwise what exists.
+    """
     close = get_close_matches(word, known, n=1)
     if close:
         return f"did you mean {close[0]}?"

@@ -1,10 +1,10 @@
 """
-Templates: `{{ expressions }}` over JSON, in a part of the expression language of minijinja.
+Templates: `{{ expressions }}` over JSON, in a subset of the expression language of minijinja.
 
-The expressions are evaluated here and not by the minijinja library. Its binding lets a template
-take any amount of memory outside Python's sight (`'a' * 10**12`, `list | slice(10**9)` end the
-whole process), reads `[unknown]` as `[null]`, calls methods of the data, and gives 1.0 back as 1.
-The tests hold this one against the library wherever both have an answer.
+The expressions are evaluated here and not by the minijinja library. Its binding lets a template use
+any amount of memory outside Python's view (`'a' * 10**12` or `list | slice(10**9)` end the whole
+process), reads `[unknown]` as `[null]`, calls methods of the data, and returns 1 for 1.0. The tests
+compare this implementation with the library wherever both have an answer.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class MiniJinjaTemplates:
         return result
 
     def problems(self, text: str, known: Known) -> Sequence[str]:
-        """What is wrong in *text* without data: syntax, statements, unknown names."""
+        """What is wrong with *text* regardless of data: syntax, statements, unknown names."""
         found: list[str] = []
         try:
             for piece in split(text):
@@ -107,7 +107,7 @@ def _shown(value: Json) -> str:
 
 
 def _fits(result: Json, limit: int) -> bool:
-    """Whether *result* is no larger than *limit*; stops looking as soon as it is."""
+    """Whether *result* is at most *limit* large; stops as soon as it is not."""
     left = limit
     waiting: list[Json] = [result]
     while waiting and left >= 0:
@@ -126,7 +126,7 @@ def _fits(result: Json, limit: int) -> bool:
 
 
 def _unknown(tree: Node, known: Known) -> Iterable[str]:
-    """Names in *tree* that are not known, at the first and, where it is literal, second level."""
+    """Names in *tree* that are not known, at the first and, if literal, second level."""
     for node in walk(tree):
         if isinstance(node, Name) and node.name not in known:
             yield f"unknown name {node.name}; {suggestion(node.name, known)}"

@@ -1,8 +1,8 @@
 """
-The server's side of running a process tree: orders go out, ends come back.
+The server's side of running a process tree: sends orders, receives how they ended.
 
-One spawner program serves all steps; it is started with the first order, and again when it was
-lost. Works on any event loop, with no thread and no polling per step.
+One spawner program serves all steps. It is started with the first order, and again if it was lost.
+Works on any event loop, without a thread or polling per step.
 """
 
 import asyncio
@@ -49,7 +49,9 @@ log = logging.getLogger("wfcore.steps")
 
 
 class NotStarted(Exception):
-    """The machine has no room to start anything now, so nothing has run; the text says of what."""
+    """
+    The machine lacks something to start a process now, so nothing has run; the message says what.
+    """
 
     def __init__(self, text: str, errno: int | None = None) -> None:
         super().__init__(text)
@@ -57,7 +59,7 @@ class NotStarted(Exception):
 
     @classmethod
     def because(cls, trouble: OSError) -> "NotStarted":
-        """The same of an error of the system's."""
+        """The same for an error of the operating system."""
         text = words(trouble.errno, trouble.strerror or str(trouble))
         return cls(text, trouble.errno)
 
@@ -67,11 +69,11 @@ class Order:
     """
     What to start: the program `argv[0]`, a path, with exactly this environment.
 
-    `files` are written into `folder` first, by their names, and `links` (name to target) beside
-    them; the step starts in `cwd`. `kind` is what it may see and reach. `memory` is the limit of
-    the whole tree, `limits` those of each process. `timeout_s` counts from the moment the program
-    runs. With a `look` the process tells first what it sees of that (`look.tell`). *inside*: it
-    is a Python file for the interpreter that the spawner runs on, which needs not be started anew.
+    `files` are written into `folder` before the start, by name, and `links` (name to target) beside
+    them; the step starts in `cwd`. `kind` says what it may see and reach. `memory` limits the whole
+    tree, `limits` each process. `timeout_s` counts from the start of the program. With a `look` the
+    process first reports what it sees of that (`look.tell`). *inside*: the program is a Python file
+    for the interpreter that the spawner already runs, so none has to be started.
     """
 
     argv: list[str] = field(repr=False)
@@ -99,15 +101,15 @@ class Order:
 @frozen
 class Ended:
     """
-    How a process tree ended; nothing of it is alive.
+    How a process tree ended; none of it is alive.
 
-    `exit`: the exit status, or minus a signal's number. `reason`: why it was ended from
-    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started, `unready`:
-    since the machine lacked something (`errno`), so nothing of it has run; `unconfined`: what it
-    lacked is the means to confine it. `lost`: its supervisor
-    was killed, so nothing else is known.
-    `output` is what was written to WF_OUTPUT; `artifacts` the open folder of artifacts, if
-    there are any, which is the caller's to close. The troubles say what of these is unusable.
+    `exit`: the exit status, or the negative number of a signal. `reason`: why it was ended from
+    outside (`frames.TIMED_OUT` and the like). `failure`: why it could not be started; `unready`:
+    because the machine lacked something (`errno`), so nothing of it has run; `unconfined`: what was
+    lacking is a means to confine it. `lost`: its supervisor was killed, so nothing else is known.
+
+    `output`: what was written to WF_OUTPUT; `artifacts`: the open folder of artifacts, if there are
+    any, which the caller closes. The troubles say what of these cannot be used.
     """
 
     exit: int | None = None
@@ -126,7 +128,7 @@ class Ended:
 
 
 async def uninterrupted(work: Awaitable[T]) -> T:
-    """Await *work* to its end, whoever cancels; a cancellation is raised only then."""
+    """Await *work* to its end even if cancelled; a cancellation is raised only afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -142,9 +144,9 @@ async def uninterrupted(work: Awaitable[T]) -> T:
 
 class Spawner:
     """
-    Starts process trees, all on the same *terms*, and knows when each has ended, wholly.
+    Starts process trees under the same *terms*, and knows when each has ended completely.
 
-    *environment*: what decides of an interpreter's encodings, as steps have it.
+    *environment*: the variables that decide on an interpreter's encodings, as steps have them.
     """
 
     def __init__(self, config: SandboxConfig, environment: Mapping[str, str] | None = None) -> None:
@@ -158,14 +160,14 @@ class Spawner:
 
     @property
     def pid(self) -> int | None:
-        """The spawner program's process id, while one was started."""
+        """The spawner program's process id, if one was started."""
         return self._program.pid if self._program else None
 
     async def run(self, order: Order, say: Say) -> Ended:
         """
-        Start *order*, and return how it ended; lines go to *say* where it wants them.
+        Run *order*, and return how it ended; output lines go to *say* if given.
 
-        Cancelled, or let down by *say*, it ends the tree and waits for that before it raises.
+        If it is cancelled, or *say* raises, it ends the tree and waits for that before it raises.
         Raises `NotStarted`.
         """
         if self._closed:
@@ -185,7 +187,7 @@ class Spawner:
             await self._finish(number, watch)
 
     async def close(self) -> None:
-        """End every tree, then the program."""
+        """End every tree, then the spawner program."""
         self._closed = True
         for watch in self._watches:
             watch.stop()
@@ -213,7 +215,7 @@ class Spawner:
         return watch
 
     async def _finish(self, number: int, watch: "_Watch") -> None:
-        """Have the tree ended, if it has not by itself, and wait until it is."""
+        """End the tree unless it has ended by itself, and wait until it has."""
         try:
             if not watch.gone.done():
                 watch.stop()
@@ -258,7 +260,7 @@ class Spawner:
         return ours
 
     def _discard(self) -> None:
-        """Forget a spawner that does not listen any more. Its supervisors end by themselves."""
+        """Forget a spawner that no longer responds. Its supervisors end by themselves."""
         log.warning("the spawner of steps was lost; a new one is started")
         if self._control:
             self._control.close()
@@ -268,12 +270,12 @@ class Spawner:
         self._program = self._control = None
 
     def _expect(self, number: int, watch: "_Watch", within_s: float) -> None:
-        """Use force where a supervisor has not done its duty in time."""
+        """Use force if a supervisor does not respond in time."""
         late = asyncio.get_running_loop().call_later(within_s, self._force, number, watch)
         watch.gone.add_done_callback(lambda _: late.cancel())
 
     def _force(self, number: int, watch: "_Watch") -> None:
-        """Have the supervisor killed; the spawner ends what it leaves."""
+        """Have the supervisor killed; the spawner ends what it leaves behind."""
         if self._control:
             with suppress(OSError):
                 self._control.send(spawner.END + str(number).encode())
@@ -281,13 +283,18 @@ class Spawner:
         watch.gone.add_done_callback(lambda _: late.cancel())
 
     def _give_up(self, watch: "_Watch") -> None:
-        """Not even the spawner answers (stopped from outside): go on with a new one."""
+        """
+        The spawner does not respond either (stopped from outside, say): continue with a new one.
+        """
         self._discard()
         watch.abandon()
 
 
 class _Watch:
-    """Hears what one supervisor says. `said` ends with None, `gone` is done when it is over."""
+    """
+    Receives what one supervisor reports. `said` ends with None; `gone` is done when the supervisor
+    has ended.
+    """
 
     def __init__(self, channel: socket.socket) -> None:
         self.said: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
@@ -312,7 +319,7 @@ class _Watch:
             self._unread = True
 
     def take_end(self) -> Ended:
-        """How it ended; the folder of artifacts is the caller's from now on."""
+        """How it ended; from now on the caller owns the folder of artifacts."""
         artifacts, self._artifacts = self._artifacts, None
         if self._end.get("lost") and self._unread:
             self._end = {"failure": _NEVER_READ, "unready": True}

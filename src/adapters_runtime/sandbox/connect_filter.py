@@ -1,10 +1,10 @@
 """
-The gate that connections of a step with network pass through: not to the server's own port.
+The gate for connections of a step with network access: it keeps the server's own port closed.
 
-The filter holds each `connect` of the step until the supervisor answers. The supervisor reads the
-address from the caller's memory once, and where it may be reached connects the caller's own socket
-there itself: what it judged is what is connected, whatever the caller does to its memory meanwhile.
-Nothing waits for a slow peer but the caller. Standard library only.
+The filter suspends each `connect` of the step until the supervisor answers. The supervisor reads
+the address from the caller's memory once and, if it may be reached, connects the caller's own
+socket itself: what was checked is what is connected, whatever the caller does to its memory
+meanwhile. Only the caller waits for a slow peer. Standard library only.
 """
 
 import ctypes
@@ -34,10 +34,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class Gate:
     """
-    Answers at *listener*. *closed* are (address, port); no address means any of this machine's.
+    Answers requests at *listener*. *closed* are (address, port); an empty address means any of this
+    machine's.
 
-    *listen* has a function called when there is something to do at a descriptor; *forget* ends
-    that.
+    *listen* registers a function to be called when a descriptor is ready; *forget* removes it.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Gate:
         )
 
     def answer(self, id: int, error: int) -> None:
-        """Let the call *id* return, with *error* where it is not 0."""
+        """Let the call *id* return, with *error* unless it is 0."""
         with suppress(OSError):  # nobody may wait for it any more
             fcntl.ioctl(self._listener, _ANSWER, _REPLY.pack(id, 0, -error, 0))
 
 
 class _Connecting:
-    """One socket of a caller, while it is connected for it."""
+    """One socket of a caller while it is being connected."""
 
     def __init__(self, gate: Gate, id: int, fd: int, address: bytes) -> None:
         self._gate = gate
@@ -125,7 +125,7 @@ def _read_memory(thread: int, where: int, length: int) -> bytes:
 
 
 def _borrow(thread: int, fd: int) -> int:
-    """The same open socket, as a descriptor of ours. Only of the families that the gate knows."""
+    """The same open socket as a descriptor of ours. Only of the families that the gate knows."""
     process = os.pidfd_open(_process_of(thread))
     try:
         borrowed = syscall("pidfd_getfd", process, fd, 0)
@@ -147,7 +147,7 @@ def _process_of(thread: int) -> int:
 
 
 def _host_and_port(address: bytes) -> tuple[bytes, int]:
-    """Both of an IPv4 or IPv6 address; nothing of any other, to which nothing is connected."""
+    """Host and port of an IPv4 or IPv6 address; other addresses are never connected."""
     family = int.from_bytes(address[:2], sys.byteorder) if len(address) >= 8 else 0
     port = int.from_bytes(address[2:4], "big")
     if family == socket.AF_INET:
@@ -158,7 +158,7 @@ def _host_and_port(address: bytes) -> tuple[bytes, int]:
 
 
 def _is_here(host: bytes) -> bool:
-    """Whether a packed address is one of this machine's: only such can be bound to."""
+    """Whether a packed address is this machine's own: only those can be bound to."""
     if len(host) not in _ANYWHERE:
         return False
     if host == _ANYWHERE[len(host)]:

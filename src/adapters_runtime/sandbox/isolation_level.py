@@ -1,9 +1,9 @@
 """
-Which level of isolation steps have here: the strongest that a probe step really finds.
+The level of isolation of steps here: the strongest whose probe step is confined.
 
-For each level from the top a spawner is started and a step sent through it, by the same path as
-every other; what it sees of a file, a port and a process of the server's decides. That takes some
-tens of milliseconds, once in a process.
+For each level from the top, a spawner is started and a step sent through it in the usual way; what
+the step sees of a file, a port and a process of the server decides. That takes some tens of
+milliseconds, once per process.
 """
 
 import asyncio
@@ -58,11 +58,11 @@ _UNSEEN = {
 @frozen
 class Isolation:
     """
-    What the operator says of isolation.
+    The operator's settings for isolation.
 
-    *forced*: this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
-    paths that every step may see, or change. *hidden*: what no step sees. *closed*: the ports
-    that steps with network do not reach (`SandboxConfig`).
+    *forced*: use this level and no other. *minimum*: below it no step is run. *reads*, *writes*:
+    paths that every step may see, or change. *hidden*: paths that no step sees. *closed*: ports
+    that steps with network access do not reach (`SandboxConfig`).
     """
 
     forced: str | None = None
@@ -75,10 +75,10 @@ class Isolation:
     @property
     def least(self) -> str:
         """
-        The lowest level at which steps are run. Who forces a level accepts it.
+        The lowest level at which steps are run. Forcing a level accepts it.
 
-        A server that is root runs none as root by itself: what a step does to an inode as root, a
-        set-user-ID program for instance, is more than what it does as anybody else.
+        A server that is root does not run steps as root by itself: what a step does to an inode as
+        root, such as a set-user-ID program, goes further than as any other user.
         """
         accepted = self.forced if self.forced in LADDER[2:] else None
         return self.minimum or accepted or (UID if os.geteuid() == 0 else LANDLOCK)
@@ -87,9 +87,9 @@ class Isolation:
 @frozen
 class Level:
     """
-    The level found, and why each stronger one could not be had.
+    The level found, and why each stronger one could not be used.
 
-    *uncounted*: why no control group counts what steps hold; None: one does.
+    *uncounted*: why no control group counts what steps use; None if one does.
     """
 
     name: str
@@ -105,9 +105,9 @@ _found: dict[str | None, Level] = {}
 
 async def find_level(forced: str | None, root: Path) -> Level:
     """
-    The strongest level that steps can have here; *forced*: that one, if it can be had. CS-8.
+    The strongest level that can be used here; *forced*: that one, if it can be. CS-8.
 
-    *root* is a folder of the server's own. What was found is remembered.
+    *root* is a folder of the server. The result is remembered.
     """
     if forced not in _found:
         _found[forced] = await _find(forced, root)
@@ -126,10 +126,10 @@ async def _find(forced: str | None, root: Path) -> Level:
 
 async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
     """
-    What a step sees that has that level here, or why it cannot have it.
+    What a step sees at that level here, or why it cannot be confined so.
 
-    Raises `NotStarted` or `OSError` where the machine lacks what it takes to find out: a weaker
-    level must not be kept for good because of a moment without processes.
+    Raises `NotStarted` or `OSError` if the machine lacks the means to find out: a temporary
+    shortage of processes must not lower the level for good.
     """
     folders = folders_for(name, root)
     spawner = Spawner(SandboxConfig(name, base=str(folders.own), disk=1 << 20))
@@ -188,12 +188,12 @@ def _fault(name: str, seen: Mapping[str, Any]) -> str | None:
 
 
 def folders_for(level: str, root: Path) -> Folders:
-    """Where steps of that *level* live, below *root* if they can pass there. Raises `OSError`."""
+    """Where steps of that *level* live, below *root* if they can reach it. Raises `OSError`."""
     return Folders(_common_root(root), passable=True) if level == UID else Folders(root)
 
 
 def _common_root(root: Path) -> Path:
-    """Somewhere that other users can reach."""
+    """A folder that other users can reach."""
     name = f"wfcore-steps-{os.geteuid()}-{_digest(str(root.absolute()))}"
     shared = Path(os.environ.get("TMPDIR") or "/tmp") / name  # noqa: S108 - checked below
     shared.mkdir(0o711, exist_ok=True)
@@ -215,5 +215,5 @@ async def _silent(stream: str, lines: str) -> None:
 
 
 def find_level_now(forced: str | None, root: Path) -> Level:
-    """The same where no event loop runs."""
+    """As `find_level`, without a running event loop."""
     return asyncio.run(find_level(forced, root))

@@ -1,11 +1,11 @@
 """
-Starting one step's own process: everything between fork and exec.
+Starting a step's own process: everything between fork and exec.
 
-The process is forked and confined before its job is known and waits for it, so that a step does
-not; some interpreters are even started before it (`Prestart`), and a Python step needs no other
-program at all (`inside`). It gets exactly the environment, folder and limits of the job, a session
-of its own, no standard input, and no way to more privileges. How it is confined,
-`sandbox.isolation.levels` knows.
+The process is forked and confined before its job is known and waits for it, so that no step waits
+for this; some interpreters are even started in advance (`Prestart`), and a Python step needs no
+other program at all (`inside`). It gets exactly the environment, folder and limits of the job, a
+session of its own, no standard input, and no way to more privileges. `sandbox.isolation.levels`
+knows how it is confined.
 
 Standard library only.
 """
@@ -47,13 +47,13 @@ _NUMBER = b"\3"  # said before an error's number, where it has one; its text fol
 
 
 class LaunchFailed(Exception):
-    """The step's process could not become the program; the text says why, `errno` in numbers."""
+    """The step's process could not become the program; the message says why, `errno` in numbers."""
 
     errno: int | None = None
 
     @classmethod
     def of(cls, said: bytes) -> "LaunchFailed":
-        """What was *said* by a process that did not become the program."""
+        """From what was *said* by a process that did not become the program."""
         before, numbered, rest = said.partition(_NUMBER)
         number, _, text = rest.partition(b" ") if numbered else (b"", b"", before)
         words = text.removeprefix(_RUNS).decode("utf-8", "replace")
@@ -63,7 +63,7 @@ class LaunchFailed(Exception):
 
 
 class Launch:
-    """A forked and confined process, ready to become a program with these two outputs."""
+    """A forked and confined process, ready to become a program with these two output streams."""
 
     def __init__(self, level: Process, stdout: int, stderr: int, folder: str) -> None:
         self._level = level
@@ -143,7 +143,7 @@ def _go_ahead(program: Prestart, line: socket.socket) -> NoReturn:
 
 
 def require_room(env: Mapping[str, str]) -> None:
-    """Raise the `OSError` that starting a program with this environment would, where it would."""
+    """Raise the `OSError` that starting a program with this environment would raise, if any."""
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
     room = _LARGEST_START if stack == resource.RLIM_INFINITY else min(stack // 4, _LARGEST_START)
     if sum(len(name) + len(value) + 10 for name, value in env.items()) > room:

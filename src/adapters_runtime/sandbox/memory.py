@@ -1,9 +1,9 @@
 """
-How much memory a whole process tree holds, looked at from beside it.
+How much memory a process tree uses, measured from outside.
 
-A limit per process says nothing about a hundred of them. The kernel counts trees in control
-groups (`sandbox.isolation.cgroups`), exactly, but not every server may make those; so the
-supervisor looks, the more often the nearer the tree is to its limit. Standard library only.
+A limit per process does not limit a hundred processes. Control groups (`sandbox.isolation.cgroups`)
+count trees exactly, but not every server may create them; otherwise the supervisor measures, more
+often the nearer the tree is to its limit. Standard library only.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,8 @@ _SOONEST_S, _LATEST_S = 0.05, 0.5
 
 def held(pids: Iterable[int], limit: int) -> int:
     """
-    The bytes that *pids* hold: first counted roughly, with what they share counted often; exactly
-    only where that is over *limit*.
+    The bytes that *pids* use: a rough sum first, which counts shared pages several times; an exact
+    one only if that is over *limit*.
     """
     pids = list(pids)
     rough = sum(map(_rough, pids))
@@ -25,17 +25,19 @@ def held(pids: Iterable[int], limit: int) -> int:
 
 
 def next_look_s(held_bytes: int, limit: int) -> float:
-    """How long a tree that holds so much cannot be over its limit."""
+    """How long a tree of that size cannot exceed its limit."""
     return min(_LATEST_S, max(_SOONEST_S, (limit - held_bytes) / _GROWTH))
 
 
 def _rough(pid: int) -> int:
-    """Memory of its own, shared memory and page tables, without files; what was swapped out too."""
+    """
+    Private memory, shared memory and page tables, without files, including what was swapped out.
+    """
     return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES))
 
 
 def _share(pid: int) -> int:
-    """The same, of shared pages its share; costs a walk of its page tables."""
+    """The same with its share of shared pages, which costs a walk of its page tables."""
     shared = _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
     return shared + _sum(_read(pid, "status"), (_TABLES,))
 

@@ -12,8 +12,8 @@ _NO_MORE = b"\n[no further lines are kept]\n"
 
 class Stream:
     """
-    What a step writes to one stream: its end, its length, and the lines not yet shown. *room*: how
-    many bytes may still be shown, of this stream and of those that share it.
+    What a step writes to one stream: its end, its length, and the lines not shown yet. *room*: how
+    many bytes may still be shown, of this stream and those that share it.
     """
 
     def __init__(self, stream: str, room: list[int]) -> None:
@@ -49,7 +49,7 @@ class Stream:
         return bool(chunk)
 
     def lines(self, last: bool) -> bytes:
-        """The whole lines not shown yet as a frame; *last*: and what follows them."""
+        """The whole lines not shown yet, as a frame; *last*: also what follows them."""
         end = len(self._unshown) if last else self._unshown.rfind(b"\n") + 1
         if not end and len(self._unshown) > CHUNK:
             end = len(self._unshown)  # a line without end is cut

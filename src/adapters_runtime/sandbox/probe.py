@@ -1,8 +1,8 @@
 """
-What a step can see and do, tried out in its own process just before it would begin.
+What a step can see and do, tried in its own process just before it would begin.
 
-The level of isolation is chosen by this and not by what the machine says it has: a probe goes
-through the same hands as every step, and then looks. Standard library only.
+The level of isolation is chosen by this, not by what the machine claims to support: a probe passes
+through the same code as every step, and then looks. Standard library only.
 """
 
 import marshal
@@ -16,9 +16,9 @@ from adapters_runtime.sandbox.isolation import syscalls
 
 def tell(canary: dict[str, Any], uncounted: str | None) -> None:
     """
-    Write what is seen of the *canary* (a file, a port and a process of the server's).
+    Report what is visible of the *canary* (a file, a port and a process of the server).
 
-    *uncounted*: why no control group counts memory, as it was found before.
+    *uncounted*: why no control group counts memory, as found before.
     """
     status = _status()
     seen = {

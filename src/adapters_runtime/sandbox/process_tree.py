@@ -27,7 +27,7 @@ Statuses = dict[int, int | None]
 
 def reap(statuses: Statuses, wait: bool = False) -> bool:
     """
-    Collect every child that has ended, with its wait status where wanted; whether any is left.
+    Reap every child that has ended, recording its wait status if wanted; whether any child is left.
 
     *wait*: until at least one has ended.
     """
@@ -44,7 +44,7 @@ def reap(statuses: Statuses, wait: bool = False) -> bool:
 
 
 def end_descendants(statuses: Statuses) -> None:
-    """Kill and reap every descendant. CS-7. Reads nothing from /proc when there is none."""
+    """Kill and reap every descendant. CS-7. Does not read /proc if there is none."""
     while reap(statuses):
         kill_families(children_of(os.getpid()))
         time.sleep(_PAUSE_S)
@@ -66,7 +66,7 @@ def kill_families(roots: Iterable[int]) -> None:
     """
     Stop *roots* and all their descendants, then kill them.
 
-    Each is stopped before its children are listed, so that a family which forks faster than
+    Each process is stopped before its children are listed, so that a tree which forks faster than
     it can be killed stops growing first.
     """
     family: set[int] = set()
@@ -78,12 +78,12 @@ def kill_families(roots: Iterable[int]) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes whose parent is *pid*, zombies too; empty when it is gone."""
+    """The processes whose parent is *pid*, including zombies; empty if it is gone."""
     return _listed_children(pid) if _children_listed else _scanned_children(pid)
 
 
 def descendants_of(pid: int) -> set[int]:
-    """All processes below *pid*, as far as they hold still while we look."""
+    """All processes below *pid*, as far as they can be listed."""
     found: set[int] = set()
     stack = children_of(pid)
     while stack:

@@ -30,7 +30,7 @@ _title = (0, 0)
 
 
 def remember_the_start(modules: frozenset[str], places: tuple[str, ...]) -> None:
-    """What a fresh interpreter has: the names of its modules, and where it looks for others."""
+    """Remember the modules and search path of a fresh interpreter."""
     global _fresh, _places, _title
     _fresh, _places = modules, places
     with open("/proc/self/stat", "rb") as stat:
@@ -59,14 +59,14 @@ def run(job: dict[str, Any]) -> NoReturn:
 
 
 def _show(*words: str) -> None:
-    """Have the process list say what runs here, over the spawner's own command line."""
+    """Show in the process list what runs here, over the spawner's own command line."""
     begin, end = _title
     text = "\0".join(words).encode("utf-8", "replace")[: end - begin - 1]
     ctypes.memmove(begin, text.ljust(end - begin, b"\0"), end - begin)
 
 
 def _open_outputs(at_once: bool) -> None:
-    """With `-u` what is printed leaves at once."""
+    """As with `-u`, what is printed is written at once."""
     if at_once:
         for name, fd in (("stdout", 1), ("stderr", 2)):
             old = getattr(sys, name)

@@ -1,9 +1,8 @@
 """
-What the machine lacks when a step cannot be started, in true words; and that it is seen.
+What the machine lacks when a step cannot be started: in accurate words, and visibly.
 
-A step of which nothing has run is begun again later (EX-27), so whoever waits must learn what it
-waits for: from `explain`, from readiness, from the metrics. Standard library only: the words are
-asked for by the spawner's side of the wire, too.
+A step of which nothing has run is begun again later (EX-27), so `explain`, readiness and metrics
+must tell what it is waiting for. Standard library only: the spawner uses it too.
 """
 
 import errno
@@ -27,23 +26,23 @@ _WORDS = {
 
 
 def is_shortage(number: int | None) -> bool:
-    """Whether this error number says that the machine lacks something, whatever was asked of it."""
+    """Whether this error number means that the machine lacks something, whatever the call."""
     return number in _WORDS
 
 
 def may_pass(number: int | None) -> bool:
-    """Whether time alone may cure it: a shortage, or a folder that is not there at the moment."""
+    """Whether it may go away by itself: a shortage, or a folder that is missing at the moment."""
     return is_shortage(number) or number == errno.ENOENT
 
 
 def words(number: int | None, said: str) -> str:
-    """What is lacking, for people; *said*: what failed, and how the system calls it."""
+    """What is lacking, for people; *said*: what failed, and the system's words for it."""
     known = _WORDS.get(number or 0)
     return f"{known} ({said})" if known else said
 
 
 class Shortages:
-    """What was lacking lately, by what asked for it, until something of that kind begins again."""
+    """Recent shortages by what met them, until something of that kind begins again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,7 +51,7 @@ class Shortages:
         """How many beginnings were postponed since the start."""
 
     def note(self, kind: str, lacking: str | None) -> None:
-        """A beginning of that kind was postponed for what was *lacking*; None: it did begin."""
+        """A start of that kind was postponed for *lacking*; None: it succeeded."""
         if lacking is None:
             self._met.pop(kind, None)
             return
@@ -61,7 +60,7 @@ class Shortages:
 
     @property
     def now(self) -> str | None:
-        """What is lacking as far as is known; None: nothing."""
+        """What is lacking as far as is known; None for nothing."""
         oldest = self._clock() - SEEN_FOR_S
         recent = [lacking for lacking, at in self._met.values() if at > oldest]
         return recent[-1] if recent else None

@@ -42,7 +42,7 @@ _QUIET_MS = 1
 
 
 class _SupervisorProcess:
-    """What the spawner knows of one: its process, the way to it, the step it was given."""
+    """What the spawner knows of one: its process, the channel to it, the step it was given."""
 
     def __init__(self, pid: int, kind: Profile, place: int, door: socket.socket) -> None:
         self.pid = pid
@@ -53,7 +53,7 @@ class _SupervisorProcess:
         self.channel: socket.socket | None = None
 
     def give(self, number: int, channel: socket.socket) -> None:
-        """Hand it its step. Raises `ConnectionError` where it is dead."""
+        """Give it its step. Raises `ConnectionError` if it is dead."""
         socket.send_fds(self.door, [START], [channel.fileno()])
         self.number, self.channel = number, channel
         self.door.close()
@@ -212,7 +212,7 @@ def main() -> None:
 
 
 def _open_level(control: socket.socket) -> Process:
-    """The level that the server asks for; one that refuses all steps where it cannot be had."""
+    """The level that the server requests; if it cannot be used, one that refuses all steps."""
     said = control.recv(LONGEST)
     if not said:
         sys.exit(0)  # the server is gone already

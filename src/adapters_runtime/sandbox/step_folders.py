@@ -1,8 +1,8 @@
 """
-The private folders of steps: made, and removed whatever is in them.
+The private folders of steps: created, and removed whatever they contain.
 
-Each server process has a folder of its own below the root and holds a lock on it. The lock goes
-with the process, so at the next start the folders of dead processes are known and removed.
+Each server process has a folder of its own below the root and holds a lock on it. The lock is
+released with the process, so the next start recognizes and removes the folders of dead processes.
 """
 
 import fcntl
@@ -27,9 +27,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 @frozen
 class StepFolder:
     """
-    Where one attempt lives, as it sees it; paths as text, since they go into environments.
+    Where one attempt lives, as it sees it; paths are text, because they go into environments.
 
-    `work` is its current folder and empty at the start. The supervisor makes it.
+    `work` is its current folder, empty at the start. The supervisor creates it.
     """
 
     path: str
@@ -42,14 +42,14 @@ class StepFolder:
 
     @classmethod
     def at(cls, path: str) -> "StepFolder":
-        """The folder at *path*, not made yet."""
+        """The folder at *path*, not created yet."""
         return cls(path, *(f"{path}/{name}" for name in (*FOLDERS, CONTEXT, OUTPUT)))
 
     def remove_if_plain(self) -> bool:
         """
-        Remove it, if there is hardly more in it than was made; whether it is gone.
+        Remove it if it contains hardly more than at the start; whether it is gone.
 
-        For the usual step this is done before a thread would have begun.
+        For most steps this is faster than starting a thread.
         """
         try:
             with os.scandir(self.path) as entries:
@@ -73,9 +73,9 @@ class StepFolder:
 
 class Folders:
     """
-    The folder of this process below *root*, and the folders of its steps in it.
+    The folder of this process below *root*, with the folders of its steps.
 
-    *passable*: other users may pass through it, to what they know the name of.
+    *passable*: other users may pass through it to names that they know.
     """
 
     def __init__(self, root: Path, passable: bool = False) -> None:
@@ -95,7 +95,7 @@ class Folders:
         return self._own
 
     def next(self) -> StepFolder:
-        """A folder that is not made yet."""
+        """A folder that is not created yet."""
         return StepFolder.at(f"{self._own}/{next(self._numbers)}")
 
     def close(self) -> None:
@@ -142,7 +142,10 @@ def _empty(top: int) -> None:
 
 
 def _empty_one(folder: int, top: int, new_names: Iterator[str]) -> list[str]:
-    """Remove what is in *folder*; its non-empty subfolders go to *top*: their names there."""
+    """
+    Remove what is in *folder*; its non-empty subfolders are moved to *top*; returns their names
+    there.
+    """
     moved: list[str] = []
     with os.scandir(folder) as entries:
         found = list(entries)

@@ -1,4 +1,4 @@
-"""A step's folder as its supervisor makes it, and what the step left in it."""
+"""A step's folder as its supervisor creates it, and what the step left in it."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _PRIVATE = 0o700
 
 
 def make(level: Process, path: str) -> int:
-    """Make the folder at *path* with its folders; its descriptor. Raises `OSError`."""
+    """Create the folder at *path* with its subfolders; returns its descriptor. Raises `OSError`."""
     if not level.has_own_files:
         os.mkdir(path, _PRIVATE)
     folder = os.open(path, _FOLDER)
@@ -28,7 +28,7 @@ def make(level: Process, path: str) -> int:
 
 
 def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
-    """Write *files* and *links*, by their names, which have no slash. Raises `OSError`."""
+    """Write *files* and *links*, whose names contain no slash. Raises `OSError`."""
     for name, target in links.items():
         os.symlink(target, name, dir_fd=folder)
     for name, content in files.items():
@@ -43,7 +43,7 @@ def fill(level: Process, folder: int, files: Mapping[str, bytes], links: Mapping
 
 
 def remove_unused(path: str) -> None:
-    """Remove the folder at *path* as `make` left it, if it is there."""
+    """Remove the folder at *path* as `make` left it, if it exists."""
     with suppress(OSError):
         for name in FOLDERS:
             os.rmdir(f"{path}/{name}")
@@ -55,11 +55,11 @@ FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Unusable(Exception):
-    """Something that the step left does not count; the text says why, for the author."""
+    """Something that the step left cannot be used; the message tells the author why."""
 
 
 def output(folder: int, most_bytes: int) -> bytes | None:
-    """What the step wrote as its output; None when it did not. Raises `Unusable`."""
+    """What the step wrote as its output; None if nothing. Raises `Unusable`."""
     try:
         fd = os.open(OUTPUT, FILE, dir_fd=folder)
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def output(folder: int, most_bytes: int) -> bytes | None:
 
 
 def artifacts(folder: int) -> int | None:
-    """The folder of artifacts, opened; None when it is empty. Raises `Unusable`."""
+    """The folder of artifacts, opened; None if it is empty. Raises `Unusable`."""
     try:
         fd = os.open("artifacts", FOLDER, dir_fd=folder)
     except OSError as problem:

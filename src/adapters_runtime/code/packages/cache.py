@@ -1,9 +1,9 @@
 """
-A folder of folders: each made once, whole or not there, removed when nobody needs it.
+A folder of folders: each is created once, complete or absent, and removed when nobody needs it.
 
-What is being made lies under a name that nobody looks for, and is renamed when it is complete
-and on the disk. A lock for each key, held on a file that goes with it, keeps makers and removers
-of one entry apart; the operating system gives a dead process's lock back.
+What is being created has a name that nobody looks up, and is renamed when it is complete and
+flushed to disk. A lock for each key, held on a file beside it, keeps creators and removers of one
+entry apart; the operating system releases the lock of a dead process.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ class Cache:
         self._root = root
 
     def path(self, key: str) -> Path:
-        """Where the entry of that key is, or would be."""
+        """Where the entry of that key is or would be."""
         return self._root / key
 
     def find(self, key: str) -> Entry | None:
-        """The entry of that key, which counts as used now; None: it is not there."""
+        """The entry of that key, which counts as used now; None if it does not exist."""
         entry = self._entry(key)
         if entry and entry.idle_s > _TOUCH_S:
             with suppress(OSError):
@@ -60,7 +60,7 @@ class Cache:
         return entry
 
     def entries(self) -> Sequence[Entry]:
-        """Everything that is there, the longest idle first."""
+        """All entries, the longest idle first."""
         found = []
         with suppress(FileNotFoundError):
             for name in os.listdir(self._root):
@@ -77,7 +77,7 @@ class Cache:
             return None
 
     def _is_whole(self, key: str) -> bool:
-        """Whether the entry is there, and all of it still what it was when it was made. PK-12."""
+        """Whether the entry exists and is unchanged since it was created. PK-12."""
         entry = self.find(key)
         try:
             return entry is not None and entry.about.get("tree") in (None, _tree(self.path(key)))
@@ -87,10 +87,10 @@ class Cache:
     @asynccontextmanager
     async def making(self, key: str) -> AsyncIterator[Path | None]:
         """
-        A new folder to be filled; None where the entry is there. One that was damaged goes first.
+        A new folder to be filled; None if the entry exists. A damaged one is removed first.
 
-        On leaving without an error it must hold `complete`; then it becomes the entry. Else
-        nothing of it is left.
+        On leaving without an error it must hold `complete`; then it becomes the entry. Otherwise
+        nothing of it remains.
         """
         self._root.mkdir(0o755, parents=True, exist_ok=True)
         async with self._locked(key):
@@ -110,14 +110,14 @@ class Cache:
                     await asyncio.to_thread(remove_tree, fresh)
 
     def complete(self, fresh: Path, about: Mapping[str, Any]) -> None:
-        """Make a filled folder fit to be an entry: counted, readable, and on the disk."""
+        """Make a filled folder ready to be an entry: counted, readable, and on disk."""
         size = _open(fresh)
         kept = {**about, "bytes": size, "tree": _tree(fresh)}
         (fresh / _ABOUT).write_text(json.dumps(kept), "utf-8")
         _sync(fresh)
 
     async def remove(self, key: str, idle_s: float) -> bool:
-        """Remove an entry, if it has still been idle for so long; whether it went."""
+        """Remove an entry if it has still been idle for so long; whether it was removed."""
         with self._try_lock(key) as locked:
             entry = self._entry(key)
             if not locked or entry is None or entry.idle_s < idle_s:
@@ -128,7 +128,7 @@ class Cache:
         return True
 
     def remove_leftovers(self) -> None:
-        """Remove what dead processes were making or removing."""
+        """Remove what dead processes were creating or removing."""
         with suppress(FileNotFoundError):
             for name in os.listdir(self._root):
                 key = name[len(_NEW) :]
@@ -171,7 +171,7 @@ def _flock(fd: int) -> bool:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether the open file is still the one at *path*: who held the lock before removed it."""
+    """Whether the open file is still the one at *path*: a previous holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:
@@ -180,10 +180,10 @@ def _is_at(fd: int, path: Path) -> bool:
 
 def _open(folder: Path) -> int:
     """
-    Let every user read what is below, and none but ours write; how many bytes there are.
+    Let every user read what is below, and nobody but us write; returns the number of bytes.
 
-    Steps cannot write there: they are confined, or another user. Without our own right to
-    write, nobody could remove a data folder.
+    Steps cannot write there: they are confined, or another user. Without our own write permission,
+    nobody could remove a data folder.
     """
     size = 0
     for path, _, names in os.walk(folder, topdown=False):
@@ -198,7 +198,7 @@ def _open(folder: Path) -> int:
 
 
 def _tree(folder: Path) -> str:
-    """A digest of all that lies in *folder* but the record of it: names, kinds, modes, content."""
+    """A digest of all that is in *folder* except its own record: names, types, modes, content."""
     whole = hashlib.sha256()
 
     def note(path: str) -> None:
@@ -220,7 +220,7 @@ def _tree(folder: Path) -> str:
 
 
 def _sync(folder: Path) -> None:
-    """Everything of the file system that *folder* is on goes to the disk."""
+    """Flush the whole file system of *folder* to disk."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(fd):

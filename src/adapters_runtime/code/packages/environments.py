@@ -1,10 +1,10 @@
 """
 Package environments on this machine: a folder for each set of packages. PK-3 to PK-6, PK-9, PK-12.
 
-The key of an environment is a digest of its lock, the interpreter's version and the platform:
-after an upgrade of the interpreter the packages are installed anew, when the workflow is applied.
-Steps of definitions that were applied before there were locks go on with the environment that was
-made for them then, and get a lock when they are applied again. Decision 81.
+The key of an environment is a digest of its lock, the interpreter's version and the platform: after
+an upgrade of the interpreter the packages are installed again when the workflow is applied.
+Definitions applied before there were locks keep the environment that was made for them then, and
+get a lock when they are applied again. Decision 81.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _BEFORE_LOCKS, _FORMAT = 1, 2
 
 @frozen
 class Usage:
-    """How many environments are kept, and the bytes of all together."""
+    """The number of environments, and their total size in bytes."""
 
     count: int
     bytes: int
@@ -45,7 +45,7 @@ class Usage:
 
 @frozen
 class Tool:
-    """An installer's name and version; None: it is not here, and `cure` says how to get it."""
+    """An installer's name and version; None: it is not installed, and `cure` says how to get it."""
 
     version: str | None
     cure: str
@@ -53,12 +53,12 @@ class Tool:
 
 class PackageEnvironments:
     """
-    Satisfies `wfcore.ports.environments.Environments` with pip and npm, below *root*.
+    Implements `wfcore.ports.environments.Environments` with pip and npm, below *root*.
 
-    *environment*: the operator's, where the installers' configuration comes from.
-    *interpreters* gives those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*:
-    whether `prune` removes anything. *isolation*: what the operator says of code steps, which
-    holds for installers, too; *work*: where their folders lie while they run.
+    *environment*: the operator's, which contains the installers' configuration. *interpreters*
+    returns those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*: whether `prune`
+    removes anything. *isolation*: the operator's settings for code steps, which apply to installers
+    too; *work*: where their folders are while they run.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class PackageEnvironments:
         }
 
     async def prepare(self, needs: Needs) -> Needs:
-        """Install what the lock says, unless it is there; the needs with their lock."""
+        """Install what the lock says unless it is installed; returns the needs with their lock."""
         state = await asyncio.to_thread(self._state, needs.language)
         if not state.available:
             raise PackagesUnavailable(f"{needs.language} cannot run here: {state.cure}")
@@ -102,7 +102,7 @@ class PackageEnvironments:
         return needs
 
     async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
-        """Needs without a lock of their own share the environment that is here already. PK-4."""
+        """Needs without a lock of their own share the environment that already exists. PK-4."""
         installer = self._installers[needs.language]
         if needs.lock is not None and installer.fits(needs.lock, state):
             return needs
@@ -135,15 +135,13 @@ class PackageEnvironments:
         return self._interpreters.find(language)
 
     def find(self, needs: Needs) -> str | None:
-        """
-        The folder in which the modules lie. May ask the interpreter for its version, once.
-        """
+        """The folder of the modules. May ask the interpreter for its version, once."""
         state = self._state(needs.language)
         entry = self._cache.find(_key(needs, state)) if state.available else None
         return str(self._cache.path(entry.key) / entry.about["modules"]) if entry else None
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
-        """Remove what nobody needs and nobody used for a week, or sooner where it is too much."""
+        """Remove what nobody needs and nobody used for a week, or sooner if there is too much."""
         if not self._pruned:
             return 0
         await asyncio.to_thread(self._cache.remove_leftovers)
@@ -155,19 +153,19 @@ class PackageEnvironments:
         return sum([await self._cache.remove(one.key, SPARE_S) for one in _may_go(unused)])
 
     def _keys(self, in_use: Collection[Needs]) -> set[str] | None:
-        """The keys of what is in use; None: an interpreter is away, so nobody can tell."""
+        """The keys in use; None if an interpreter is missing, because then they are not known."""
         states = {needs: self._state(needs.language) for needs in in_use}
         if not all(state.available for state in states.values()):
             return None
         return {_key(needs, state) for needs, state in states.items()}
 
     def usage(self) -> Usage:
-        """What is kept now."""
+        """What is stored now."""
         found = self._cache.entries()
         return Usage(len(found), sum(one.bytes for one in found))
 
     async def tools(self) -> Sequence[Tool]:
-        """Each installer, here or not."""
+        """Each installer, installed or not."""
         found = []
         for language, installer in self._installers.items():
             state = await asyncio.to_thread(self._state, language)
@@ -177,7 +175,7 @@ class PackageEnvironments:
 
 
 def _may_go(idle: Collection[Entry]) -> list[Entry]:
-    """Of unused entries, the longest idle first: those over their time or over the room."""
+    """Of unused entries, the longest idle first: those over the time or size limit."""
     going, room = [], sum(one.bytes for one in idle)
     for one in idle:
         if one.idle_s > KEEP_UNUSED_S or room > MOST_UNUSED:

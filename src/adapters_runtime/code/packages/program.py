@@ -1,9 +1,9 @@
 """
-Running an installer, and what of its words a person may read.
+Running an installer, and which of its messages people may read.
 
-An installer works with the operator's own configuration and rights, so it gets the operator's
-environment, but for this service's own secrets. Addresses in its words are cut to the host: the
-rest of them may be a password or a token. PK-8.
+An installer works with the operator's configuration and rights, so it gets the operator's
+environment without this service's own secrets. Addresses in its messages are cut to the host,
+because the rest may be a password or token. PK-8.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _SMALL_TALK = re.compile(
 
 @frozen
 class Ran:
-    """How a program ended, and all that it said."""
+    """How a program ended, and all of its output."""
 
     status: int
     said: str
@@ -54,8 +54,8 @@ async def run(
     """
     Run a program in *folder* to its end.
 
-    Cancelled or over its time, it is killed with all of its session. Raises
-    `PackagesUnavailable` where it cannot be started or takes too long.
+    When cancelled or out of time, it is killed with its whole session. Raises `PackagesUnavailable`
+    if it cannot be started or takes too long.
     """
     try:
         program = await _started(argv, folder, environment)
@@ -74,7 +74,9 @@ async def run(
 async def _started(
     argv: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
-    """The program, started. Cancelled meanwhile, it is ended: nobody else would know of it."""
+    """
+    The started program. If cancelled meanwhile, it is ended, because nobody else would know of it.
+    """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *argv,
@@ -95,7 +97,7 @@ async def _started(
 
 
 async def _end(program: asyncio.subprocess.Process) -> None:
-    """Kill it with all of its session, if it has not ended."""
+    """Kill it with its whole session unless it has ended."""
     if program.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
@@ -103,7 +105,7 @@ async def _end(program: asyncio.subprocess.Process) -> None:
 
 
 def words(said: str, folder: Path) -> str:
-    """The end of what an installer said, as one line: without small talk, paths and addresses."""
+    """The end of what an installer printed, as one line without chatter, paths and addresses."""
     lines = [_cleaned(line, folder) for line in said.splitlines()]
     errors = next((at for at, line in enumerate(lines) if _MARK.match(line)), 0)
     told = [_MARK.sub("", line).strip() for line in _last_exception(lines[errors:])]
@@ -112,7 +114,7 @@ def words(said: str, folder: Path) -> str:
 
 
 def _last_exception(lines: list[str]) -> list[str]:
-    """Where an installer broke down: the last thing that it said, and what belongs to that."""
+    """Where an installer failed: its last message with what belongs to it."""
     if not any(_MARK.sub("", line).startswith("Traceback (") for line in lines):
         return lines
     last = max(at for at, line in enumerate(lines) if line[:1].strip())

@@ -9,8 +9,8 @@ from adapters_runtime.sandbox.client import uninterrupted
 
 class Reach:
     """
-    Where steps find installed packages: where they are, or, with a folder *copies* that every
-    user can pass, there, copied at the first use.
+    Where steps find installed packages: in place, or copied at first use to the folder *copies*
+    that every user can reach.
     """
 
     def __init__(self, copies: Path | None = None) -> None:
@@ -18,7 +18,7 @@ class Reach:
         self._made: dict[str, asyncio.Future[str]] = {}
 
     async def path(self, modules: str) -> str:
-        """What a step is to be told instead of *modules*. Raises `OSError`."""
+        """What a step is told instead of *modules*. Raises `OSError`."""
         if self._copies is None:
             return modules
         if modules not in self._made:

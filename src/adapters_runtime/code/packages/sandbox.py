@@ -1,10 +1,10 @@
 """
 Where installers run: the sandbox of code steps, with the network. PK-11; decision 80.
 
-An installer is a step like any other: at the same level, found by the same ladder, with one folder
-that it may write to and that is gone afterwards. It sees its own program and the operator's
-settings for it, no data folder and no environment. What it leaves is copied out when all of it is
-dead, file by file, so nothing that it made is ever written to again by anybody but us.
+An installer is a step like any other: at the same level of isolation, with one writable folder that
+is removed afterwards. It sees its own program and the operator's settings for it, but neither data
+folder nor environment. What it leaves is copied out file by file when all of it is dead, so nobody
+but us writes to the copies.
 """
 
 import asyncio
@@ -55,10 +55,10 @@ _LIMITS = {
 @frozen
 class Program:
     """
-    An installer with all that it is given. `argv[0]` is a path; *files* lie in `HERE`; it starts
-    in an empty folder below that, of which everything is kept. *readable*: paths that it needs
-    beyond the system's folders, as its interpreter does. *brought*: folders of the operator's,
-    copied to where the installer can reach them unless it has a view of files of its own.
+    An installer with everything it is given. `argv[0]` is a path; *files* are in `HERE`; it starts
+    in an empty folder below that, of which everything is kept. *readable*: further paths that it
+    needs, like its interpreter. *brought*: folders of the operator, copied to where the installer
+    can reach them unless it has a file system view of its own.
     """
 
     name: str
@@ -72,8 +72,8 @@ class Program:
 @frozen
 class Sandbox:
     """
-    The sandbox on this machine. *isolation*: what the operator says of code steps. *root*: below
-    it the folders of installers lie, as those of steps do.
+    The sandbox on this machine. *isolation*: the operator's settings for code steps. *root*: the
+    folder for installers' folders, as for those of steps.
     """
 
     isolation: Isolation
@@ -82,7 +82,7 @@ class Sandbox:
     @asynccontextmanager
     async def ran(self, program: Program) -> AsyncIterator[int | None]:
         """
-        Run *program* to its end: the open folder of what it left; None: it left nothing.
+        Run *program* to its end; returns the open folder of what it left, or None if nothing.
 
         Raises `PackagesUnavailable` in its words, and `OSError`.
         """
@@ -165,7 +165,7 @@ class Sandbox:
 
 
 def _bring(path: str, place: Path) -> str:
-    """Copy a folder to where another user, or somebody who may not look around, finds it."""
+    """Copy a folder to where another user, or a process that may not list folders, finds it."""
     place.mkdir(0o755)
     place.chmod(0o755)
     shutil.copytree(path, place / Path(path).name, symlinks=True)
@@ -173,12 +173,12 @@ def _bring(path: str, place: Path) -> str:
 
 
 def _seen(brought: Mapping[str, str]) -> list[str]:
-    """Where it was copied, an installer may look around, as Python must to import something."""
+    """An installer may list the copy, as Python must to import something."""
     return [now if now == path else str(Path(now).parent) for path, now in brought.items()]
 
 
 def _told(content: bytes, told: Callable[[str], str]) -> bytes:
-    """Settings that are a file name places, too; other files have no such marks."""
+    """File name settings contain places too; other files have no such markers."""
     return told(content.decode()).encode() if HERE.encode() in content else content
 
 
@@ -210,7 +210,7 @@ def copy(left: int | None, target: Path) -> None:
     Copy all that an installer left to the new folder *target*: regular files with one name, and
     folders, with the times that compiled files refer to.
 
-    Raises `OSError`, and `PackagesUnavailable` for anything else, and over `LARGEST` bytes.
+    Raises `OSError`, and `PackagesUnavailable` for anything else or more than `LARGEST` bytes.
     """
     target.mkdir()
     if left is not None:

@@ -1,10 +1,10 @@
 """
-What installers are told of the operator's configuration, and nothing else. PK-8, PK-11.
+The part of the operator's configuration that installers receive, and nothing else. PK-8, PK-11.
 
-Which index or registry, through which proxy, trusted by which certificates, with which patience.
-Everything else in the environment and in the configuration files stays outside: it may be secret,
-or have an installer do what no definition asked for. Files and folders that a setting names come
-along.
+Which index or registry, through which proxy, with which trusted certificates and timeouts.
+Everything else in the environment and the configuration files is left out: it may be secret, or
+make an installer do what no definition asked for. Files and folders that a setting names are
+included.
 """
 
 import ast
@@ -53,7 +53,7 @@ class Configuration:
 
 
 def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
-    """*listed*: what `pip config list` says of the configuration files."""
+    """*listed*: the output of `pip config list`."""
     known: dict[str, str] = {}
     for section in ("global.", "install."):
         for line in listed.splitlines():
@@ -69,7 +69,7 @@ def for_pip(environment: Mapping[str, str], listed: str) -> Configuration:
 
 
 def for_npm(environment: Mapping[str, str]) -> Configuration:
-    """What the operator's `npmrc` files and environment say, as one such file."""
+    """What the operator's `npmrc` files and environment say, as one file."""
     home = environment.get("HOME", "")
     named = {name.lower(): value for name, value in environment.items()}
     rc: dict[str, str] = {}
@@ -89,7 +89,7 @@ def for_npm(environment: Mapping[str, str]) -> Configuration:
 
 
 def _npmrc(path: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of a file, with the variables that they name; none where it is not there."""
+    """The settings of a file, with variables expanded; empty if it does not exist."""
     try:
         text = Path(path).read_text("utf-8") if path else ""
     except (OSError, UnicodeDecodeError):
@@ -110,7 +110,7 @@ def _network(environment: Mapping[str, str]) -> dict[str, str]:
 def _bring(
     variables: Mapping[str, str], rc: Mapping[str, str], registries: tuple[str, ...] = ()
 ) -> Configuration:
-    """The same with files and folders of the operator's where an installer finds them."""
+    """The same with the operator's files and folders where an installer finds them."""
     files: dict[str, bytes] = {}
     brought: list[str] = []
 

@@ -1,1 +1,1 @@
-"""What keeps a code step to itself: namespaces, mounts, Landlock, seccomp, identity."""
+"""What isolates a code step: namespaces, mounts, Landlock, seccomp, identity."""

@@ -1,13 +1,13 @@
 """
-Control groups: what a whole step may hold, counted by the kernel. Standard library only.
+Control groups: limits on a whole step, enforced by the kernel. Standard library only.
 
-Whatever a step makes the kernel keep is in it: pages that nobody maps any more, page tables, pipes.
-A step's group is made below the group that the server is in, so what holds for the server holds for
-its steps too. Decision 83.
+They count whatever a step makes the kernel hold: pages that are no longer mapped, page tables,
+pipes. A step's group is created below the group of the server, so the server's limits apply to its
+steps too. Decision 83.
 
-Version 2 knows one rule more: a group that shares controllers with its children has no processes of
-its own. So the server moves into a child, `SERVER`, where its group is its own to arrange: systemd
-says so (`Delegate=`), or nobody else is in it.
+Version 2 has one more rule: a group that shares controllers with its children has no processes of
+its own. So the server moves into a child, `SERVER`, if its group is its own to arrange: systemd
+says so (`Delegate=`), or no other process is in it.
 """
 
 import errno
@@ -28,11 +28,13 @@ _OPTIONAL = ("memory.swap.max", "memory.oom.group", "memory.memsw.limit_in_bytes
 
 
 class Uncounted(Exception):
-    """No control group can be had here; the text says why."""
+    """No control group can be used here; the message says why."""
 
 
 class Hierarchy(NamedTuple):
-    """A folder below which groups are made, what each gets, and what tells of its end."""
+    """
+    A folder below which groups are made, the limits of each, and the file that reports its end.
+    """
 
     folder: str
     settings: Mapping[str, int]
@@ -40,7 +42,7 @@ class Hierarchy(NamedTuple):
 
 
 class Groups:
-    """Makes the groups of steps, one for each place. Tried when made: raises `Uncounted`."""
+    """Creates the groups of steps, one for each place. Tried out when made: raises `Uncounted`."""
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
         self._hierarchies = hierarchies
@@ -57,7 +59,7 @@ class Groups:
         return Group(self._hierarchies, f"{self._prefix}{place}")
 
     def remove(self, place: int) -> None:
-        """The group of a step whose supervisor was killed goes when the step is dead."""
+        """Remove the group of a step whose supervisor was killed, once the step is dead."""
         for hierarchy in self._hierarchies:
             with suppress(OSError):
                 os.rmdir(f"{hierarchy.folder}/{self._prefix}{place}")
@@ -75,7 +77,10 @@ class Groups:
 
 
 class Group:
-    """One step's group, used by descriptors: a step's supervisor soon sees no folder of it."""
+    """
+    One step's group, used through descriptors: the supervisor of the step soon cannot see its
+    folder.
+    """
 
     def __init__(self, hierarchies: tuple[Hierarchy, ...], name: str) -> None:
         self._name = name
@@ -95,12 +100,12 @@ class Group:
                     self._kill = self._open("cgroup.kill", parent)
 
     def join(self) -> None:
-        """Be in it from now on, with all that is born later. Raises `OSError`."""
+        """Join the group, with all processes forked later. Raises `OSError`."""
         for entry in self._entries:
             os.write(entry, b"0")
 
     def holds_who_joins(self) -> bool:
-        """Join, and see whether that is so."""
+        """Join, and check that it worked."""
         with suppress(OSError):
             self.join()
             with open("/proc/self/cgroup") as memberships:
@@ -108,17 +113,17 @@ class Group:
         return False
 
     def ran_out(self) -> bool:
-        """Whether the kernel has killed something in it that wanted more memory."""
+        """Whether the kernel killed one of its processes for lack of memory."""
         counts = os.pread(self._events, 4096, 0).decode().splitlines()
         return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in counts)
 
     def kill(self) -> None:
-        """Kill all in it at once, where the kernel can (version 2)."""
+        """Kill all processes in it at once, if the kernel can (version 2)."""
         if self._kill >= 0:
             os.write(self._kill, b"1")
 
     def remove(self) -> None:
-        """Remove it; everything in it is dead. Left to the next sweep where the kernel is late."""
+        """Remove it; all of its processes are dead. If the kernel is late, the next sweep does."""
         for parent in self._parents:
             with suppress(OSError):
                 os.rmdir(self._name, dir_fd=parent)
@@ -144,7 +149,7 @@ class Group:
 
 
 def find(config: SandboxConfig, memory: int) -> Groups:
-    """Groups for steps that may hold *memory* bytes in all. Raises `Uncounted`."""
+    """Groups for steps that may use *memory* bytes in all. Raises `Uncounted`."""
     try:
         places = dict(_places())
     except OSError as trouble:
@@ -199,7 +204,7 @@ def _is_delegated(folder: str) -> bool:
 
 
 def _lineage() -> set[str]:
-    """Our process and its ancestors'."""
+    """This process and its ancestors."""
     found: set[str] = set()
     pid = str(os.getpid())
     while pid != "0":
@@ -209,7 +214,7 @@ def _lineage() -> set[str]:
 
 
 def _places() -> Iterator[tuple[str, str]]:
-    """The folder of the group that we are in, by controller; version 2 has none in its name."""
+    """The folder of our own group by controller; in version 2 the name is empty."""
     own = dict(_memberships())
     for line in _read("/proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
@@ -237,7 +242,7 @@ def _make(name: str, parent: int) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Remove what spawners left that were killed."""
+    """Remove what killed spawners left behind."""
     with suppress(OSError):
         for name in os.listdir(folder):
             pid = name.removeprefix(STEP).partition("-")[0]

@@ -1,7 +1,7 @@
 """
-What the server tells its spawner once, and of each step before its job. Standard library only.
+What the server tells its spawner once, and about each step before its job. Standard library only.
 
-Both travel by `marshal` as plain tuples.
+Both are sent by `marshal` as plain tuples.
 """
 
 from typing import Any, NamedTuple
@@ -19,14 +19,13 @@ OUTPUT, CONTEXT = "output.json", "context.json"
 
 class SandboxConfig(NamedTuple):
     """
-    What holds for all steps of a server.
+    The settings for all steps of a server.
 
-    *base*: a folder of the server's own, where mounts of the spawner may begin. *memory* and
-    *processes*: what a whole step may have, where a control group counts it. *disk* and
-    *inodes*: the size of a step's folder, where it has a file system of its own. *reads* and
-    *writes*: paths that every step may see. *hidden*: what no step may see, whatever lies around
-    it. *closed*: ports that no step reaches, each as `(address, port)`, where an empty address
-    means this machine.
+    *base*: a folder of the server below which the spawner may mount. *memory* and *processes*:
+    limits of a whole step if a control group counts them. *disk* and *inodes*: the size of a step's
+    folder if it has a file system of its own. *reads* and *writes*: paths that every step may see.
+    *hidden*: paths that no step may see, even inside visible ones. *closed*: ports that no step
+    reaches, each as `(address, port)`, where an empty address means this machine.
     """
 
     level: str
@@ -45,7 +44,7 @@ JOB_FD = 3
 
 
 class Prestart(NamedTuple):
-    """A program that waits for one job: how it is started, and under which limits."""
+    """A program that is started before its job: how, and under which limits."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
@@ -54,10 +53,10 @@ class Prestart(NamedTuple):
 
 class Profile(NamedTuple):
     """
-    What must be known of a step before its job, so that all can be made ready for it.
+    What must be known of a step before its job, so that everything can be prepared for it.
 
-    *readable*: paths beyond the usual that it may see, as its interpreter needs them. *ahead*:
-    its program, where that is started before the job: it reads the job from `JOB_FD`.
+    *readable*: further paths that it may see because its interpreter needs them. *ahead*: its
+    program, if it is started before the job: it reads the job from `JOB_FD`.
     """
 
     network: bool = False
@@ -66,11 +65,11 @@ class Profile(NamedTuple):
 
 
 def packed(kind: Profile) -> tuple[Any, ...]:
-    """*kind* as plain tuples, for `marshal`."""
+    """The profile as plain tuples, for `marshal`."""
     return (*kind[:2], tuple(kind.prestart) if kind.prestart else None)
 
 
 def unpacked(words: tuple[Any, ...]) -> Profile:
-    """What `packed` was given."""
+    """The inverse of `packed`."""
     network, readable, prestart = words
     return Profile(network, readable, Prestart(*prestart) if prestart else None)

@@ -1,10 +1,10 @@
 """
-The file system as a step sees it: system folders, read-only, and a folder of its own.
+The file system as a step sees it: read-only system folders, and a folder of its own.
 
-`RootTemplate` is made once, by the spawner, in a mount namespace of its own; `enter` goes to a root
-made from it for one step, before the step's job is known. Steps that see nothing beyond the usual
-share one, which has all but their own mounts already. What is not put there is not there: no home,
-no data folder, no other step. Standard library only.
+`RootTemplate` is made once, by the spawner, in a mount namespace of its own; `enter` enters a root
+made from it for one step, before the step's job is known. Steps without further paths share one
+that is already assembled except for their own mounts. Nothing else exists inside: no home, no data
+folder, no other step. Standard library only.
 """
 
 import os
@@ -41,7 +41,7 @@ _SETTINGS = _words("""
 
 
 def settings() -> list[str]:
-    """Of /etc: what programs look up, and nothing secret; as far as it is there."""
+    """The part of /etc that programs look up and that is not secret, as far as it exists."""
     there = os.listdir("/etc")
     started = tuple(name[:-1] for name in _SETTINGS if name.endswith("*"))
     found = [name for name in there if name.startswith(started)]
@@ -64,7 +64,7 @@ _NO_DEVICES = MS_NOSUID | MS_NODEV
 
 
 class RootTemplate:
-    """What all steps see, made below *base*, in the mount namespace that we are in alone."""
+    """What all steps see, made below *base*, in a mount namespace that belongs to us alone."""
 
     def __init__(self, config: SandboxConfig) -> None:
         self._terms = config
@@ -99,7 +99,7 @@ class RootTemplate:
         _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
 
     def enter(self, kind: Profile, user: int, group: int) -> None:
-        """Go for good to the root of one step, which is to be *user* of *group*."""
+        """Enter the root of one step for good; the step will be *user* of *group*."""
         wanted = self._wanted(kind)
         root = self._assemble("root") if wanted else self._plain
         if kind.network:
@@ -123,7 +123,7 @@ class RootTemplate:
         os.chdir("/")
 
     def _assemble(self, name: str) -> str:
-        """Make a root with the system in it, and room for the rest."""
+        """Make a root with the system in it, and places for the rest."""
         root = f"{self._base}/{name}"
         os.makedirs(root, 0o755, exist_ok=True)
         mount("tmpfs", root, "tmpfs", _NO_DEVICES, "mode=755,size=1m,nr_inodes=2k")
@@ -144,7 +144,7 @@ class RootTemplate:
                 restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
 
     def _wanted(self, kind: Profile) -> list[tuple[str, int]]:
-        """The paths beyond the system's that are there, and how they are to be mounted."""
+        """The further paths that exist, and how they are mounted."""
         reads = _outermost((*self._terms.reads, *kind.readable))
         wanted = [(path, _READ_ONLY) for path in reads if not self._is_shown(path)]
         wanted += [(path, _NO_DEVICES) for path in self._terms.writes]
@@ -157,7 +157,7 @@ class RootTemplate:
         return any(_is_within(path, secret) for secret in self._terms.hidden)
 
     def _hide(self, root: str) -> list[str]:
-        """Lay something empty over what is hidden; the empty folders."""
+        """Cover what is hidden with something empty; returns the empty folders."""
         masks = []
         for path in self._terms.hidden:
             if os.path.isdir(root + path):
@@ -191,7 +191,7 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 
 def _copy_setting(source: str, target: str) -> None:
-    """A link as a link where it leads to a system folder; a folder as it is; a file as it was."""
+    """A link into a system folder stays a link; other files and folders are copied."""
     os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
     real = os.path.realpath(source)
     if os.path.islink(source) and real.split("/")[1] in SYSTEM:
@@ -209,7 +209,7 @@ def _show(source: str, target: str, flags: int) -> None:
 
 
 def _bind(source: str, target: str) -> None:
-    """Mount what is at *source* at *target* too, with all that is mounted below it."""
+    """Mount *source* also at *target*, with everything mounted below it."""
     if os.path.isdir(source):
         os.makedirs(target, 0o755, exist_ok=True)
     else:
@@ -219,7 +219,7 @@ def _bind(source: str, target: str) -> None:
 
 
 def _seal(folder: str, flags: int) -> None:
-    """Make *folder* a mount of its own with these flags, and all mounts in it too."""
+    """Make *folder* a mount of its own with these flags, like all mounts inside it."""
     mount(folder, folder, flags=MS_BIND | MS_REC)
     restrict_mounts(folder, flags)
 
@@ -233,9 +233,10 @@ def _write(path: str, content: bytes = b"") -> None:
 
 def carve(paths: Iterable[str], hidden: Iterable[str]) -> Iterator[str]:
     """
-    *paths*, but a folder with something *hidden* below it as those of its entries that have not.
+    *paths*, where a folder with something *hidden* below it is replaced by its entries that have
+    not.
 
-    For rules that can only allow. What is named although it lies in something hidden is meant.
+    For rules that can only allow. A path that is named explicitly stays, even inside a hidden one.
     """
     hidden = tuple(hidden)
     for path in paths:

@@ -1,10 +1,10 @@
 """
-Who a step is: a user id that nobody else has, and no capability. Standard library only.
+The identity of a step: a user id of its own, without capabilities. Standard library only.
 
-A server that is root runs each step as a user of its own, taken from the spawner's process id and
-the step's place among the spawner's children, so that no two living steps share one: what the
-kernel grants to a user (inotify instances, pending signals, buffers of pipes) one step cannot use
-up for another. Where the server is not root, user namespaces divide some of that.
+A server that runs as root runs each step as a different user, derived from the spawner's process id
+and the step's place among the spawner's children, so that no two living steps share one: what the
+kernel limits per user (inotify instances, pending signals, pipe buffers) one step cannot use up for
+another. If the server is not root, user namespaces divide some of that.
 """
 
 import os
@@ -34,7 +34,7 @@ class NoPlace(OSError):
 
 
 def free_place(taken: Collection[int]) -> int:
-    """A place that is not *taken*. Raises `NoPlace`."""
+    """A place that is not in *taken*. Raises `NoPlace`."""
     for place in range(PLACES):
         if place not in taken:
             return place
@@ -42,12 +42,12 @@ def free_place(taken: Collection[int]) -> int:
 
 
 def common_group_id() -> int:
-    """The group id of all steps in namespaces of a server that is root."""
+    """The group id of all steps in namespaces if the server is root."""
     return min(_FIRST, _last_user_id())
 
 
 def namespaced_user_id(place: int) -> int:
-    """As `user_id`; where there are too few, the last: a namespace divides them, too."""
+    """As `user_id`; if there are too few ids, the last one: a namespace divides quotas too."""
     try:
         return user_id(place)
     except OSError:
@@ -55,7 +55,9 @@ def namespaced_user_id(place: int) -> int:
 
 
 def user_id(place: int) -> int:
-    """The user id of the step at *place* alone. Only for root. Raises `OSError`."""
+    """
+    The user id of the step at *place*, which no other step has. Only for root. Raises `OSError`.
+    """
     last = _last_user_id()
     if last < _FIRST_OF_FEW + PLACES:
         raise OSError(22, f"there are no other user ids here than those up to {last}")
@@ -66,7 +68,7 @@ def user_id(place: int) -> int:
 
 
 def become(user: int, group: int) -> None:
-    """Be *user* of *group* alone, with no capability and no way to one."""
+    """Become *user* in *group* only, without capabilities or any way to regain one."""
     drop_possible_capabilities()
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
@@ -74,7 +76,7 @@ def become(user: int, group: int) -> None:
 
 
 def own_quotas() -> dict[str, str]:
-    """What of a user's inotify quotas one step may have, as settings of its user namespace."""
+    """The share of a user's inotify quotas for one step, as settings of its user namespace."""
     found = {}
     for name in ("instances", "watches"):
         with suppress(OSError), open(f"/proc/sys/fs/inotify/max_user_{name}") as most:
@@ -83,34 +85,34 @@ def own_quotas() -> dict[str, str]:
 
 
 def hold_quotas(quotas: Mapping[str, str]) -> None:
-    """Hold the user namespace that we are in, with its capabilities, to *quotas*."""
+    """Limit the present user namespace, in which we have capabilities, to *quotas*."""
     for path, most in quotas.items():
         with suppress(OSError):  # an old kernel, which has no such setting
             write(path, most)
 
 
 def become_keeping_capabilities(user: int, group: int) -> None:
-    """Be *user*, to whom a new namespace is charged, and still be allowed to make it."""
+    """Become *user*, who is charged for a new namespace, while still allowed to create it."""
     prctl(PR_SET_SECUREBITS, _KEEP_CAPABILITIES)
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
 
 
 def map_user(pid: int, user: int, group: int) -> None:
-    """Let the new user namespace of *pid* know *user* and *group*, as `INSIDE`."""
+    """Map *user* and *group* to `INSIDE` in the new user namespace of *pid*."""
     write(f"/proc/{pid}/uid_map", f"{INSIDE} {user} 1")
     write(f"/proc/{pid}/gid_map", f"{INSIDE} {group} 1")
 
 
 def map_own_user(user: int, group: int) -> None:
-    """Let our own new user namespace know us under the ids that we had."""
+    """Map our previous ids in our own new user namespace."""
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", f"{user} {user} 1")
     write("/proc/self/gid_map", f"{group} {group} 1")
 
 
 def write(path: str, text: str) -> None:
-    """Write *text* to an existing file at once."""
+    """Write *text* to an existing file in one call."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, text.encode())

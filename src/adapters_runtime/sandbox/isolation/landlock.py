@@ -1,8 +1,8 @@
 """
-Landlock: which files a process may open from now on, whoever it is. Standard library only.
+Landlock: which files a process may open from now on, whatever its user. Standard library only.
 
-It also keeps signals and abstract sockets inside where the kernel can (Linux 6.12), and nobody
-inside may look into the memory of a process outside, which the kernel adds by itself.
+It also confines signals and abstract sockets if the kernel supports it (Linux 6.12), and the kernel
+keeps confined processes from reading the memory of others.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """What the kernel can do; 0: nothing."""
+    """The supported version; 0 means none."""
     try:
         return syscall("landlock_create_ruleset", None, 0, 1)
     except OSError:
@@ -51,9 +51,9 @@ def version() -> int:
 
 def restrict(rules: Iterable[tuple[str, int]]) -> None:
     """
-    From now on open only what lies beneath the paths of *rules*, each with its rights.
+    Allow opening only what is below the paths of *rules*, each with its rights.
 
-    Paths that are not there are left out. Raises `OSError`. Needs `no_new_privs`.
+    Paths that do not exist are left out. Raises `OSError`. Needs `no_new_privs`.
     """
     known = version()
     handled = (1 << _RIGHTS_BY_VERSION.get(known, 16)) - 1

@@ -58,7 +58,7 @@ _HARMLESS = ("cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "file
 
 
 class Process:
-    """No isolation but a process tree of its own, with limits; the lowest level."""
+    """No isolation except a process tree of its own, with limits; the lowest level."""
 
     clone_flags = 0
     has_own_files = False  # whether the step's folder is a file system of its own
@@ -81,7 +81,7 @@ class Process:
             self.uncounted = str(reason)
 
     def prepare(self, kind: Profile, place: int) -> None:
-        """In the supervisor of a step of *kind*, before anything of it is forked."""
+        """In the supervisor of a step with this profile, before anything of the step is forked."""
         self.kind = kind
         if self.groups:
             self.counted = self.groups.make(place)
@@ -95,7 +95,7 @@ class Process:
         """
         In the step's process, before its job. *ask* has `admit` called in the supervisor.
 
-        What comes out is a listener that the supervisor is to have.
+        Returns a listener for the supervisor.
         """
         if self.counted:
             self.counted.join()
@@ -110,10 +110,10 @@ class Process:
         """In the step's process, last of all; it lives in *folder*."""
 
     def own(self, fd: int) -> None:
-        """Make an open file or folder the step's."""
+        """Give an open file or folder to the step."""
 
     def members(self) -> Iterable[int]:
-        """In the supervisor: the processes of the step, as far as they hold still."""
+        """In the supervisor: the processes of the step, as far as they can be listed."""
         return descendants_of(os.getpid())
 
     def end_all(self, statuses: Statuses) -> None:
@@ -124,7 +124,7 @@ class Process:
 
 
 class Landlocked(Process):
-    """Files by Landlock, calls by a filter; the user is the server's own."""
+    """Files restricted by Landlock, system calls by a filter; the user is the server's own."""
 
     _as_server = True
 
@@ -170,7 +170,7 @@ class Landlocked(Process):
 
 
 class OtherUser(Landlocked):
-    """As `Landlocked`, and as a user of its own: for a server that is root."""
+    """As `Landlocked`, under a user id of its own: for a server that is root."""
 
     _as_server = False
 
@@ -204,10 +204,10 @@ class OtherUser(Landlocked):
 
 class Namespaced(Process):
     """
-    A world of its own: processes, files, network, users; Landlock and a filter on top.
+    Namespaces for processes, files, network and users, plus Landlock and the filter.
 
-    The supervisor is the first process of the step's process namespace: when it ends, for
-    whatever reason, the kernel ends everything else in it first.
+    The supervisor is the first process of the step's process namespace: when it ends, for whatever
+    reason, the kernel ends all other processes in it first.
     """
 
     clone_flags = syscalls.NEW_PID
@@ -268,7 +268,7 @@ class Namespaced(Process):
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
 
     def end_all(self, statuses: Statuses) -> None:
-        """No process can be born into the namespace while the kernel does this."""
+        """No process can be created in the namespace while the kernel does this."""
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         while reap(statuses, wait=True):
@@ -283,7 +283,7 @@ class Namespaced(Process):
 
 
 class Refused(Process):
-    """A level that cannot be had here: every step is told why."""
+    """A level that cannot be used here: every step is refused with the reason."""
 
     def __init__(self, config: SandboxConfig, trouble: OSError) -> None:
         super().__init__(config)
@@ -302,7 +302,10 @@ LEVELS: dict[str, type[Process]] = {
 
 
 def _rights_on(device: str) -> int:
-    """A shared mapping of a writable `/dev/zero` is memory that nobody sees once it is dropped."""
+    """
+    A shared mapping of a writable `/dev/zero` is memory that is no longer counted once it is
+    dropped.
+    """
     return landlock.READ if device == "zero" else landlock.DEVICE
 
 
@@ -314,7 +317,7 @@ def _switch_loopback_on() -> None:
 
 @contextmanager
 def _common_umask() -> Iterator[None]:
-    """What is made here is for the step to see."""
+    """What is made here must be visible to the step."""
     kept = os.umask(0o022)
     try:
         yield

@@ -1,8 +1,8 @@
 """
-The system call filter of a step: what no program needs that only computes.
+The system call filter of a step: it refuses what no ordinary program needs.
 
-It is the last wall: what it refuses is refused by the other means as well, but a hole in the
-kernel behind one of these calls is out of reach. Standard library only.
+It is the last line of defence: everything that it refuses is prevented by other means as well, but
+a kernel bug behind one of these calls cannot be reached. Standard library only.
 """
 
 import ctypes
@@ -87,12 +87,12 @@ class SyscallFilter:
     """
     What to refuse beyond the usual.
 
-    *sockets*: the families that a socket may have. *watched*: `connect` is asked of whoever holds
+    *sockets*: the allowed socket families. *watched*: each `connect` is referred to the owner of
     the listener. *same_files*: the step is in the server's file system, where Landlock does not
-    see who only looks on. *same_user*: it runs as the server's own user, so what else Landlock
-    does not see (modes, owners, attributes, times, other processes' limits) is refused.
-    *uncounted*: no control group counts its memory, so what no process may have mapped any more,
-    and the supervisor would not see, is refused.
+    prevent looking at metadata. *same_user*: it runs as the server's own user, so changes that
+    Landlock does not cover (modes, owners, attributes, times, other processes' limits) are refused.
+    *uncounted*: no control group counts its memory, so memory that is no longer mapped by any
+    process, which the supervisor could not see, is refused.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SyscallFilter:
         self.uncounted = uncounted
 
     def ready(self) -> "SyscallFilter":
-        """The same, with its program made already, for all who are forked from here."""
+        """The same with its program compiled, for all processes forked from here."""
         code = self.code(machine())
         self._code = ctypes.create_string_buffer(code, len(code))
         self._program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(self._code))
@@ -118,7 +118,7 @@ class SyscallFilter:
 
     def install(self) -> int | None:
         """
-        Hold this process and its children to it; the listener, where one is *watched*.
+        Apply it to this process and its children; returns the listener if `connect` is watched.
 
         It must be `ready`.
         """
@@ -211,7 +211,7 @@ def _same_user() -> Iterator[tuple[str, list[Instruction]]]:
 
 
 def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
-    """No new file that runs as its owner: that owner is the server's user."""
+    """No new set-user-ID files: their owner would be the server's user."""
     body = _refuse_bits(mode, _SET_IDS, EPERM)
     if flags is None:
         return body
@@ -221,7 +221,7 @@ def _no_set_ids(flags: int | None, mode: int) -> list[Instruction]:
 
 def _no_anonymous_sharing() -> list[Instruction]:
     """
-    Shared pages live on when they are dropped, and then are in no sum over processes.
+    Shared pages outlive their mapping, and then appear in no sum over processes.
 
     `/dev/zero` is the other way to get them: `levels` and `view` do not let it be written to.
     """

@@ -1,4 +1,4 @@
-"""System call numbers, for the machines that a filter can be made for. Standard library only."""
+"""System call numbers for the supported machines. Standard library only."""
 
 import os
 from functools import cache
@@ -154,7 +154,7 @@ _DIFFERENT: dict[str, tuple[int | None, int | None]] = {
 
 @cache
 def machine() -> str:
-    """Which of `MACHINES` this is. Raises `OSError`."""
+    """Which of `MACHINES` this machine is. Raises `OSError`."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(38, f"no system call filter for {name}")
@@ -162,7 +162,7 @@ def machine() -> str:
 
 
 def number_of(name: str, machine_name: str) -> int | None:
-    """The number of a system call; None where that machine has none of that name."""
+    """The number of a system call; None if the machine does not have it."""
     if name in _SAME:
         return _SAME[name]
     return _DIFFERENT[name][MACHINES.index(machine_name)]

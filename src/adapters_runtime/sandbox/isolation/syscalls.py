@@ -1,5 +1,5 @@
 """
-The system calls that Python has no function for, raising `OSError` like those that it has.
+System calls that Python has no function for; they raise `OSError` like those that it has.
 
 Standard library only.
 """
@@ -64,8 +64,8 @@ def clone(flags: int) -> int:
 
 def fork() -> int:
     """
-    A `fork` that leaves out what Python does in the child after it: most children soon are another
-    program. One that stays Python calls `go_on_as_python`.
+    A `fork` without Python's own work in the child, since most children soon become another
+    program. A child that stays Python calls `go_on_as_python`.
     """
     _before_fork()
     pid = _libc.fork()
@@ -75,12 +75,12 @@ def fork() -> int:
 
 
 def go_on_as_python() -> None:
-    """What `os.fork` does in a child, random numbers of its own for instance."""
+    """What `os.fork` does in a child, for example new random numbers."""
     ctypes.pythonapi.PyOS_AfterFork_Child()
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces of these kinds for new ones."""
+    """Move to new namespaces of these kinds."""
     _checked(_libc.unshare(flags), "unshare")
 
 
@@ -92,12 +92,12 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def umount(target: str, flags: int = MNT_DETACH) -> None:
-    """Take the mount at *target* away."""
+    """Unmount *target*."""
     _checked(_libc.umount2(os.fsencode(target), flags), f"umount {target}")
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Make *new* the root, and put the old one at *old*."""
+    """Make *new* the root, and move the old one to *old*."""
     syscall("pivot_root", os.fsencode(new), os.fsencode(old))
 
 
@@ -130,7 +130,7 @@ def prctl(option: int, value: int = 1) -> None:
 
 
 def drop_possible_capabilities() -> None:
-    """Give up every way to have a capability again; the present ones stay."""
+    """Give up every way to regain a capability; the present ones stay."""
     capability = 0
     try:
         while True:
@@ -143,7 +143,7 @@ def drop_possible_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability."""
+    """Give up all capabilities."""
     _checked(_libc.capset(_OF_OURSELVES, _NO_CAPABILITIES), "capset")
 
 
