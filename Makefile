@@ -124,7 +124,8 @@ clean:                     ## remove environments, caches and everything built
 .venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	$(call install,dev)
 	@if command -v npm >/dev/null; then \
-	  npm ci --prefix tests/senders --ignore-scripts --no-audit --no-fund --silent \
-	    || echo "tests/senders is not installed: the test with GitHub's own library is skipped"; fi
+	  for tools in senders editors; do \
+	    npm ci --prefix tests/$$tools --ignore-scripts --no-audit --no-fund --silent \
+	      || echo "tests/$$tools is not installed: its tests are skipped"; done; fi
 	@$(BIN)/python -m compileall -q src
 	@touch $@ .venv/.server

@@ -209,5 +209,7 @@ ROUTES: tuple[Route, ...] = (
           "Metrics in Prometheus text", media="text/plain"),
     Route("GET", "/openapi.json", Auth.OPEN, operations.openapi,
           "This description"),
+    Route("GET", "/schema/definition.json", Auth.OPEN, operations.schema,
+          "The JSON Schema of definitions", media="application/schema+json"),
 )
 # fmt: on

@@ -13,6 +13,7 @@ from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from http_world import World
 from wfcore.model.access import Scope
+from wfcore.rules.definition.check import definition_schema
 from wfcore.wire import requests
 
 V1 = {
@@ -31,7 +32,7 @@ V1 = {
     ("GET", "/api/v1/executions/{id}/artifacts", Scope.ARTIFACT_READ),
     ("GET", "/api/v1/executions/{id}/artifacts/{aid}", Scope.ARTIFACT_READ),
 }
-OPEN = {"/healthz", "/readyz", "/metrics", "/openapi.json"}
+OPEN = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/schema/definition.json"}
 
 
 def test_the_fourteen_v1_endpoints_are_there_with_their_scopes():
@@ -42,7 +43,7 @@ def test_the_fourteen_v1_endpoints_are_there_with_their_scopes():
 
 
 def test_nothing_is_open_that_should_not_be():
-    """Only health, metrics and the description ask for nobody; each v1 row takes a key. AU-8."""
+    """Only health, metrics and descriptions ask for nobody; each v1 row takes a key. AU-8."""
     assert {route.path for route in ROUTES if route.auth is Auth.OPEN} == OPEN
     v1 = [route for route in ROUTES if route.path.startswith("/api/v1/")]
     assert {route.auth for route in v1} == {Auth.KEY}
@@ -108,6 +109,13 @@ def test_the_description_is_valid_openapi():
     status = described["components"]["schemas"]["StatusView"]
     assert "completedAt" not in status["required"]
     assert {"error", "statusReason", "stepResults"} <= set(status["required"])
+
+
+async def test_the_schema_of_definitions_is_served(world: World):
+    """Editors need no credential to complete and check definitions. DF-10."""
+    answer = await world.http.get("/schema/definition.json")
+    assert answer.headers["content-type"] == "application/schema+json"
+    assert answer.json() == json.loads(json.dumps(definition_schema()))
 
 
 STRICT = [

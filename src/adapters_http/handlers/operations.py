@@ -1,10 +1,14 @@
-"""For whoever runs the server: alive, ready, metrics, description."""
+"""For whoever runs the server: alive, ready, metrics; and the descriptions for programs."""
+
+from functools import cache
 
 from starlette.responses import Response
 
+from adapters_http.json import dump_json
 from adapters_http.metrics import CONTENT_TYPE
 from adapters_http.params import require_serving
 from adapters_http.request import Request
+from wfcore.rules.definition.check import definition_schema
 from wfcore.wire.shapes import HealthView
 
 
@@ -29,3 +33,13 @@ async def metrics(request: Request) -> Response:
 async def openapi(request: Request) -> Response:
     """The description of this interface."""
     return Response(request.context.description(request.base_path), media_type="application/json")
+
+
+async def schema(request: Request) -> Response:
+    """The JSON Schema by which editors complete and check definitions. DF-10."""
+    return Response(_schema(), media_type="application/schema+json")
+
+
+@cache
+def _schema() -> bytes:
+    return dump_json(definition_schema())

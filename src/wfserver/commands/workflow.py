@@ -1,4 +1,4 @@
-"""`wfcore workflow`: apply definitions, share and delete workflows."""
+"""`wfcore workflow`: check and apply definitions, share and delete workflows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,19 +9,22 @@ from wfcore.errors import InvalidDefinition
 from wfcore.model.access import Permission, Share
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Concurrency, Workflow
+from wfcore.rules.definition.check import definition_schema
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.converter import plain
 from wfcore.wire.views import workflow_view
+from wfserver import validation
 from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires
 from wfserver.definition import announce_packages, read_text
 from wfserver.terminal import lookup
+from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, Member, limit, pass_session
-from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
+from wfserver.terminal.output import clean, instant, put_fields, put_json, put_list, put_table
 from wfserver.terminal.views import share_json
 
 
@@ -58,6 +61,34 @@ def apply(session: Session, file: str, owner: str) -> None:
         put_json({**document, "warnings": warnings} if warnings else document)
     else:
         put_fields(document)
+
+
+@workflow_command.command("validate")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--sarif", "as_sarif", is_flag=True, help="One SARIF 2.1.0 document on stdout.")
+@pass_session
+def validate(session: Session, files: Sequence[str], as_sarif: bool) -> int:
+    """
+    Check definitions as apply does; nothing is stored, no server is needed. FILE - is stdin.
+
+    Exit status 1: a definition has mistakes, or a file cannot be read.
+    """
+    if as_sarif and session.json:
+        raise click.UsageError("--json and --sarif exclude each other")
+    found = [validation.validated(file) for file in files]
+    ok = not any(one.problems for one in found)
+    if as_sarif or session.json:
+        put_json(validation.sarif(found) if as_sarif else validation.report(found))
+        return 0 if ok else FAILED
+    for one in found:
+        click.echo(clean("\n".join(one.lines())) if one.problems else f"{clean(one.file)}: ok")
+    return 0 if ok else FAILED
+
+
+@workflow_command.command("schema")
+def schema() -> None:
+    """The JSON Schema of definitions, by which editors complete and check them."""
+    put_json(definition_schema())
 
 
 @workflow_command.command("list")

@@ -11,8 +11,11 @@ from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
+    accepting,
+    any_of,
     choice,
     number,
+    object_schema,
     record,
     template,
     text,
@@ -32,6 +35,7 @@ _FINEST = 12
 """Decimal places of an amount of money."""
 
 
+@accepting({"type": "string", "minLength": 1})
 def prompt(document: Json, path: str, findings: Findings) -> Any:
     """A template that is not blank."""
     if isinstance(document, str) and not document.strip():
@@ -39,6 +43,7 @@ def prompt(document: Json, path: str, findings: Findings) -> Any:
     return template(document, path, findings)
 
 
+@accepting({"type": "object"})
 def schema(document: Json, path: str, findings: Findings) -> Any:
     """A JSON Schema; a library checks it later."""
     if not isinstance(document, Mapping):
@@ -51,6 +56,7 @@ def schema(document: Json, path: str, findings: Findings) -> Any:
     return document
 
 
+@accepting({"type": ["number", "string"]})
 def amount(document: Json, path: str, findings: Findings) -> Any:
     """An amount of money, given as a number or as text; the result is text."""
     if isinstance(document, bool) or not isinstance(document, int | float | str):
@@ -73,6 +79,10 @@ BUDGET = {
 }
 
 
+_LIMITS_SOMETHING = any_of({"required": ["maxCostUsd"]}, {"required": ["maxTokens"]})
+
+
+@accepting({**object_schema(BUDGET), **_LIMITS_SOMETHING})
 def budget(document: Json, path: str, findings: Findings) -> Any:
     """A budget, which must limit something."""
     if isinstance(document, Mapping) and not {"maxCostUsd", "maxTokens"} & document.keys():

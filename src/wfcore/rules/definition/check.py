@@ -6,7 +6,6 @@ Contract §4 and §10. Pure: the caller provides the function that parses templa
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from wfcore.errors import InvalidDefinition, Problem
@@ -16,7 +15,7 @@ from wfcore.rules.definition.ai import budget
 from wfcore.rules.definition.fields import filled, variables
 from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.steps import KINDS
-from wfcore.rules.definition.tree import Reading, TemplateProblems, read_steps
+from wfcore.rules.definition.tree import Reading, TemplateProblems, step_schema, steps_field
 from wfcore.rules.definition.triggers import (
     ScheduleProblems,
     concurrency,
@@ -27,7 +26,9 @@ from wfcore.rules.definition.triggers import (
 from wfcore.rules.definition.values import (
     Field,
     Findings,
+    by_kind,
     choice,
+    object_schema,
     read_object,
     templates_within,
     text,
@@ -55,7 +56,7 @@ def check_definition(
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
-    fields = {**_top(reading), **_starts(document, template_problems, schedule_problems)}
+    fields = _fields(reading, schedule_problems)
     values = read_object(document, "", fields, findings)
     reading.check_templates()
     report_unattended(values, findings)
@@ -81,33 +82,51 @@ def language_problems(definition: Definition, cures: Mapping[Language, str]) -> 
     )
 
 
+def definition_schema() -> dict[str, Any]:
+    """
+    A JSON Schema (draft 7) of definitions, for editors and for checkers without wfcore.
+
+    Made from the tables by which documents are checked: it accepts whatever the checker accepts.
+    What a schema cannot say (names that templates may use, that names are unique) only the
+    checker finds. DF-10.
+    """
+    reading = Reading(KINDS, Findings(), (), lambda text, names: ())
+    steps = {kind: step_schema(row, reading) for kind, row in KINDS.items()}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "A workflow definition of wfcore",
+        **object_schema(_fields(reading, no_schedules)),
+        "definitions": {"step": by_kind(steps)},
+    }
+
+
+def _fields(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
+    """All fields of the document."""
+    return {**_top(reading), **_starts(reading, schedule_problems)}
+
+
 def _top(reading: Reading) -> Mapping[str, Field]:
     """The fields of the document itself."""
     return {
         "name": Field(filled, "name", required=True),
         "description": Field(text(), "description"),
         "variables": Field(variables, "variables"),
-        "steps": Field(partial(_steps, reading), "steps", required=True),
+        "steps": Field(steps_field(reading), "steps", required=True),
         "output": Field(templates_within, "output"),
         "budget": Field(budget, "budget"),
         "onInterrupt": Field(choice(OnInterrupt), "on_interrupt"),
     }
 
 
-def _starts(
-    document: Json, template_problems: TemplateProblems, schedule_problems: ScheduleProblems
-) -> Mapping[str, Field]:
+def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
     """The fields about what starts the workflow, and how many executions may run at once."""
     names: Mapping[str, Collection[str]]
-    names = {"variables": _declared(document), "steps": (), "execution": ()}
+    names = {"variables": reading.declared, "steps": (), "execution": ()}
+    limit = concurrency(lambda key: reading.template_problems(key, names))
     return {
         "triggers": Field(triggers(schedule_problems), "triggers"),
-        "concurrency": Field(concurrency(lambda key: template_problems(key, names)), "concurrency"),
+        "concurrency": Field(limit, "concurrency"),
     }
-
-
-def _steps(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
-    return read_steps(document, path, reading)
 
 
 def _declared(document: Json) -> Collection[str]:

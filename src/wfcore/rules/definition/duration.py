@@ -8,7 +8,7 @@ from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
 MAX_DURATION = DurationMs(365 * DAY)
 
 _UNITS = {"ms": 1, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
-_WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
+WRITTEN = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)(ms|s|m|h|d)")
 
 
 def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
@@ -29,7 +29,7 @@ def parse_duration(written: str | int, *, zero: bool = False) -> DurationMs:
 
 
 def _in_ms(written: str) -> Decimal:
-    match = _WRITTEN.fullmatch(written)
+    match = WRITTEN.fullmatch(written)
     if match is None:
         raise ValueError(
             "must be a duration: a number with ms, s, m, h or d (like 30s), "

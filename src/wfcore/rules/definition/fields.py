@@ -18,12 +18,15 @@ from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
+    accepting,
     any_object,
+    any_of,
     boolean,
     choice,
     duration,
     list_of,
     number,
+    object_schema,
     read_object,
     record,
     text,
@@ -44,12 +47,14 @@ variable_name: Check = text(
 )
 
 
+@accepting({"type": ["string", "number", "boolean"]})
 def _scalar(document: Json, path: str, findings: Findings) -> Any:
     if document is None or isinstance(document, Mapping | list | tuple):
         return findings.wrong(path, "text, a number, true or false", document)
     return document
 
 
+@accepting({})
 def _anything(document: Json, path: str, findings: Findings) -> Any:
     return document
 
@@ -80,6 +85,7 @@ COLUMN = {
 retry: Check = record(Retry, RETRY)
 
 
+@accepting(object_schema(COLUMN))
 def column(document: Json, path: str, findings: Findings) -> Any:
     """A column; its title defaults to its key."""
     before = len(findings.problems)
@@ -91,6 +97,7 @@ def column(document: Json, path: str, findings: Findings) -> Any:
     return Column(**{"title": values["key"], **values})
 
 
+@accepting(any_of(whole_template.schema, {"type": "array", "items": any_object.schema}))
 def rows(document: Json, path: str, findings: Findings) -> Any:
     """One template that yields the rows, or the rows themselves."""
     if isinstance(document, str):
@@ -111,6 +118,7 @@ GROUP = {
 }
 
 
+@accepting(object_schema(GROUP))
 def group(document: Json, path: str, findings: Findings) -> Any:
     """A group of rows; its title defaults to its name."""
     before = len(findings.problems)
@@ -149,6 +157,13 @@ def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     return found
 
 
+@accepting(
+    {
+        "type": "object",
+        "propertyNames": variable_name.schema,
+        "additionalProperties": object_schema(VARIABLE),
+    }
+)
 def variables(document: Json, path: str, findings: Findings) -> Any:
     """The declarations, by name."""
     if not isinstance(document, Mapping):

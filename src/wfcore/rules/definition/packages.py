@@ -15,7 +15,7 @@ from wfcore.model.json import Json
 from wfcore.model.replacing import replaced
 from wfcore.model.workflow import CodeStep, Definition, Language, Needs, walk
 from wfcore.rules.definition.paths import below
-from wfcore.rules.definition.values import Findings
+from wfcore.rules.definition.values import Findings, accepting, any_of
 from wfcore.rules.limits import MAX_PACKAGES, MAX_REQUIREMENT
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -41,6 +41,7 @@ _NPM_LONGEST = 214
 _FILES = (".whl", ".zip", ".tar.gz", ".tgz", ".txt")
 
 
+@accepting({"type": "string"})
 def requirement(document: Json, path: str, findings: Findings) -> Any:
     """One pinned Python requirement in its normal form."""
     if not isinstance(document, str):
@@ -80,6 +81,16 @@ def _mistake(text: str) -> str:
     )
 
 
+@accepting(
+    any_of(
+        {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "maxProperties": MAX_PACKAGES,
+        },
+        {"type": "array", "items": {"type": "string"}, "maxItems": MAX_PACKAGES},
+    )
+)
 def packages(document: Json, path: str, findings: Findings) -> Any:
     """The npm packages of a step, as an object or as a list of `name@version`, in normal form."""
     pairs: list[tuple[str, str | None, Json]]

@@ -29,6 +29,7 @@ from wfcore.rules.definition.tree import Fields, StepKind
 from wfcore.rules.definition.values import (
     Field,
     Findings,
+    accepting,
     boolean,
     choice,
     duration,
@@ -51,6 +52,7 @@ from wfcore.rules.limits import (
 from wfcore.rules.variables import NO_NUL
 
 
+@accepting({"type": "string", "minLength": 1})
 def source(document: Json, path: str, findings: Findings) -> Any:
     """Source code. Never a template: code receives data through its environment and files."""
     if not isinstance(document, str):
@@ -63,18 +65,23 @@ def source(document: Json, path: str, findings: Findings) -> Any:
     return document
 
 
-def command(document: Json, path: str, findings: Findings) -> Any:
-    """A list of arguments, each a template; the first is the program."""
-    vector = list_of(_argument, least=1)(document, path, findings)
-    if vector and vector[0] == "":
-        findings.add(below(path, 0), "must name a program")
-    return vector
-
-
+@accepting({"type": "string"})
 def _argument(document: Json, path: str, findings: Findings) -> Any:
     if isinstance(document, str):
         _refuse_nul(document, path, findings)
     return template(document, path, findings)
+
+
+_arguments = list_of(_argument, least=1)
+
+
+@accepting(_arguments.schema)
+def command(document: Json, path: str, findings: Findings) -> Any:
+    """A list of arguments, each a template; the first is the program."""
+    vector = _arguments(document, path, findings)
+    if vector and vector[0] == "":
+        findings.add(below(path, 0), "must name a program")
+    return vector
 
 
 def _refuse_nul(written: str, path: str, findings: Findings) -> None:
@@ -95,6 +102,7 @@ def _code_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     return [*found, *package_problems(language, values)]
 
 
+@accepting(False)
 def _never_in_flight(document: Json, path: str, findings: Findings) -> Any:
     """
     Refuse `onInterrupt` on steps that no worker runs: the steps inside, or the started workflow,

@@ -6,17 +6,23 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Branch, Step
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
+    Check,
     Field,
     Findings,
+    Schema,
+    accepting,
     any_object,
+    any_of,
     known_or,
     list_of,
+    object_schema,
     read_object,
+    record,
     templates_within,
     text,
     whole_template,
@@ -24,6 +30,9 @@ from wfcore.rules.definition.values import (
 from wfcore.rules.limits import MAX_BRANCHES, MAX_DEPTH, MAX_NAME, MAX_ROUNDS, MAX_STEPS
 
 Fields = Mapping[str, Field]
+STEP: Schema = {"$ref": "#/definitions/step"}
+"""Steps hold steps, so that their schema is named, and defined by whoever puts all together."""
+STEPS: Schema = {"type": "array", "items": STEP, "minItems": 1, "maxItems": MAX_STEPS}
 TemplateProblems = Callable[[str, Mapping[str, Collection[str] | None]], Sequence[str]]
 """`Templates.problems`: what is wrong in a text, given the names that it may use."""
 
@@ -104,11 +113,17 @@ def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
     if reading.depth == MAX_DEPTH:
         reading.findings.add(path, f"is nested too deep: steps at more than {MAX_DEPTH} levels")
         return ()
-    read = list_of(lambda item, place, _: _read_step(item, place, reading), least=1)
+    one = Check(lambda item, place, _: _read_step(item, place, reading), STEP)
+    read = list_of(one, least=1)
     reading.depth += 1
     steps: tuple[Step, ...] = read(document, path, reading.findings)
     reading.depth -= 1
     return steps
+
+
+def step_schema(kind: StepKind, reading: Reading) -> JsonObject:
+    """The schema of a step of that kind."""
+    return object_schema({**kind.fields, **kind.nested(reading)})
 
 
 def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
@@ -154,6 +169,11 @@ def _note_name(document: Json, path: str, reading: Reading) -> tuple[str, ...]:
     return (name,)
 
 
+def steps_field(reading: Reading) -> Check:
+    """A check for a list of steps."""
+    return Check(lambda document, path, _: read_steps(document, path, reading), STEPS)
+
+
 _TAKEN = ("variables", "steps", "execution", "loop")
 _loop_name = text(
     most=MAX_NAME,
@@ -164,45 +184,45 @@ _loop_name = text(
 
 def branches(reading: Reading) -> Fields:
     """The branches of a `parallel`. No branch sees another's steps; later steps see all of them."""
-    return {"branches": Field(partial(_branches, reading), "branches", required=True)}
-
-
-def _branches(reading: Reading, document: Json, path: str, findings: Findings) -> Any:
-    reading.check_templates()
     before = reading.names
     met: list[str] = []
+    one = record(
+        Branch,
+        {
+            "name": Field(filled, "name", required=True),
+            "steps": Field(steps_field(reading), "steps", required=True),
+        },
+    )
 
-    def branch(item: Json, place: str, _: Findings) -> Branch | None:
+    @accepting(one.schema)
+    def branch(document: Json, path: str, findings: Findings) -> Any:
         reading.names = before
-        read = _branch(item, place, reading)
+        read = one(document, path, findings)
         met.extend(reading.names.steps[len(before.steps) :])
         return read
 
-    read = list_of(branch, least=1, most=MAX_BRANCHES, unique="name")(document, path, findings)
-    reading.names = before.after(*met)
-    return read
+    listed = list_of(branch, least=1, most=MAX_BRANCHES, unique="name")
 
+    @accepting(listed.schema)
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        reading.check_templates()
+        read = listed(document, path, findings)
+        reading.names = before.after(*met)
+        return read
 
-def _branch(document: Json, path: str, reading: Reading) -> Branch | None:
-    def steps(item: Json, place: str, _: Findings) -> tuple[Step, ...]:
-        return read_steps(item, place, reading)
-
-    findings = reading.findings
-    before = len(findings.problems)
-    fields = {
-        "name": Field(filled, "name", required=True),
-        "steps": Field(steps, "steps", required=True),
-    }
-    values = read_object(document, path, fields, findings)
-    return Branch(**values) if len(findings.problems) == before else None
+    return {"branches": Field(check, "branches", required=True)}
 
 
 def rounds(reading: Reading) -> Fields:
     """The steps of a `loop`, and the name of the item inside them."""
     variable: list[str] = []
     return {
-        "as": Field(partial(_item_name, reading, variable), "variable", required=True),
-        "steps": Field(partial(_rounds, reading, variable), "steps", required=True),
+        "as": Field(
+            Check(partial(_item_name, reading, variable), _loop_name.schema),
+            "variable",
+            required=True,
+        ),
+        "steps": Field(Check(partial(_rounds, reading, variable), STEPS), "steps", required=True),
     }
 
 
@@ -229,6 +249,7 @@ def _rounds(
     return steps
 
 
+@accepting(any_of(whole_template.schema, {"type": "array", "maxItems": MAX_ROUNDS}))
 def items(document: Json, path: str, findings: Findings) -> Any:
     """One template that yields the items, or the items themselves, which may contain templates."""
     if isinstance(document, str):
@@ -242,7 +263,8 @@ def items(document: Json, path: str, findings: Findings) -> Any:
 
 def child(reading: Reading) -> Fields:
     """The workflow that a `workflow` step starts."""
-    return {"workflow": Field(partial(_workflow, reading), "workflow", required=True)}
+    check = Check(partial(_workflow, reading), filled.schema)
+    return {"workflow": Field(check, "workflow", required=True)}
 
 
 def _workflow(reading: Reading, document: Json, path: str, findings: Findings) -> Any:

@@ -15,10 +15,13 @@ from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
+    accepting,
+    by_kind,
     choice,
     known_or,
     list_of,
     number,
+    object_schema,
     read_object,
     record,
     text,
@@ -63,12 +66,18 @@ _KINDS: Mapping[str, _TriggerKind] = {
 }
 
 
+_TRIGGER = by_kind({kind: object_schema(one.fields) for kind, one in _KINDS.items()})
+
+
 def triggers(schedule_problems: ScheduleProblems) -> Check:
     """A check for the list of triggers, which must differ. SH-5."""
 
+    one = Check(partial(_trigger, schedule_problems), _TRIGGER)
+    listed = list_of(one, most=MAX_TRIGGERS)
+
+    @accepting(listed.schema)
     def check(document: Json, path: str, findings: Findings) -> Any:
-        one = partial(_trigger, schedule_problems)
-        found = list_of(one, most=MAX_TRIGGERS)(document, path, findings)
+        found = listed(document, path, findings)
         _report_twins(found, path, findings)
         return found
 
@@ -125,6 +134,7 @@ def identity(spec: TriggerSpec) -> tuple[str, ...]:
 def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
     """A check for the limit; *problems_of* says what is wrong with the template of its key."""
 
+    @accepting({"type": "string"})
     def key(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, str):
             return findings.wrong(path, "a template over variables", document)

@@ -2,7 +2,8 @@
 How a document is checked: small checks of one value each, and tables of fields made of them.
 
 A check takes a value, its path and the `Findings`, reports every mistake there, and returns the
-value as the model needs it. What it returns after a mistake is never used.
+value as the model needs it. What it returns after a mistake is never used. It also
+knows the JSON Schema of what it takes, from which the schema for editors is made. DF-10.
 """
 
 import math
@@ -16,7 +17,7 @@ from attrs import define, field, frozen
 
 from wfcore.errors import Problem
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.definition.duration import parse_duration
+from wfcore.rules.definition.duration import MAX_DURATION, WRITTEN, parse_duration
 from wfcore.rules.definition.paths import below
 from wfcore.rules.limits import JSON_DEPTH
 
@@ -42,7 +43,32 @@ class Findings:
         self.add(path, f"must be {wanted}, not {described(value)}")
 
 
-Check: TypeAlias = Callable[[Json, str, Findings], Any]
+Read: TypeAlias = Callable[[Json, str, Findings], Any]
+Schema: TypeAlias = JsonObject | bool
+
+
+@frozen
+class Check:
+    """
+    How one value is read. `schema` accepts every value that `read` finds no mistake in, and as
+    few others as a JSON Schema can tell; False: no value will do. DF-10.
+    """
+
+    read: Read
+    schema: Schema
+
+    def __call__(self, document: Json, path: str, findings: Findings) -> Any:
+        return self.read(document, path, findings)
+
+
+def accepting(schema: Schema) -> Callable[[Read], Check]:
+    """Make a check of a function, whose values *schema* describes."""
+    return lambda read: Check(read, schema)
+
+
+def any_of(*schemas: Schema) -> JsonObject:
+    """The schema of what one of *schemas* accepts."""
+    return {"anyOf": [*schemas]}
 
 
 def described(value: Json) -> str:
@@ -98,9 +124,34 @@ def read_object(
     }
 
 
+def object_schema(fields: Mapping[str, Field]) -> JsonObject:
+    """The schema of an object with those *fields*."""
+    schemas = {name: row.check.schema for name, row in fields.items()}
+    return {
+        "type": "object",
+        "properties": {name: schema for name, schema in schemas.items() if schema is not False},
+        "required": [name for name, row in fields.items() if row.required],
+        "additionalProperties": False,
+    }
+
+
+def by_kind(objects: Mapping[str, Schema]) -> JsonObject:
+    """The schema of an object whose `kind` says which of *objects* it is."""
+    return {
+        "type": "object",
+        "properties": {"kind": {"enum": [*objects]}},
+        "required": ["kind"],
+        "allOf": [
+            {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": schema}
+            for kind, schema in objects.items()
+        ],
+    }
+
+
 def record(build: Callable[..., Any], fields: Mapping[str, Field]) -> Check:
     """A check for an object that becomes a record; None after a mistake."""
 
+    @accepting(object_schema(fields))
     def check(document: Json, path: str, findings: Findings) -> Any:
         before = len(findings.problems)
         values = read_object(document, path, fields, findings)
@@ -111,7 +162,9 @@ def record(build: Callable[..., Any], fields: Mapping[str, Field]) -> Check:
 
 def list_of(check: Check, least: int = 0, most: int | None = None, unique: str = "") -> Check:
     """A check for a list; *unique* names a field of its objects that must not repeat."""
+    bounds = {"minItems": least} | ({} if most is None else {"maxItems": most})
 
+    @accepting({"type": "array", "items": check.schema, **bounds})
     def check_list(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, list | tuple):
             findings.wrong(path, "a list", document)
@@ -138,7 +191,13 @@ def _report_repeats(items: Collection[Json], path: str, key: str, findings: Find
 
 def text(least: int = 0, most: int | None = None, pattern: str = "", wanted: str = "") -> Check:
     """A check for text, with optional length and form; *wanted* puts the form in words."""
+    schema: dict[str, Json] = {"type": "string"}
+    schema |= ({"minLength": least} if least else {}) | (
+        {} if most is None else {"maxLength": most}
+    )
+    schema |= {"pattern": f"^(?:{pattern})$"} if pattern else {}
 
+    @accepting(schema)
     def check(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, str):
             return findings.wrong(path, "text", document)
@@ -156,6 +215,7 @@ def text(least: int = 0, most: int | None = None, pattern: str = "", wanted: str
 def choice(options: type[StrEnum]) -> Check:
     """A check for one of the values of an enumeration."""
 
+    @accepting({"enum": [option.value for option in options]})
     def check(document: Json, path: str, findings: Findings) -> Any:
         names = [option.value for option in options]
         if isinstance(document, str) and document in names:
@@ -171,6 +231,7 @@ def number(least: float, most: float, whole: bool = False) -> Check:
     """A check for a number in a range."""
     wanted = f"a {'whole ' * whole}number from {_plain(least)} to {_plain(most)}"
 
+    @accepting({"type": "integer" if whole else "number", "minimum": least, "maximum": most})
     def check(document: Json, path: str, findings: Findings) -> Any:
         fits = isinstance(document, int if whole else int | float)
         if not fits or isinstance(document, bool):
@@ -186,6 +247,7 @@ def _plain(number: float) -> str:
     return f"{int(number):,}" if number == int(number) else f"{number:g}"
 
 
+@accepting({"type": "boolean"})
 def boolean(document: Json, path: str, findings: Findings) -> Any:
     """true or false."""
     if not isinstance(document, bool):
@@ -193,6 +255,12 @@ def boolean(document: Json, path: str, findings: Findings) -> Any:
     return document
 
 
+@accepting(
+    any_of(
+        {"type": "integer", "minimum": 1, "maximum": MAX_DURATION},
+        {"type": "string", "pattern": f"^{WRITTEN.pattern}$"},
+    )
+)
 def duration(document: Json, path: str, findings: Findings) -> Any:
     """A duration, read by `parse_duration`."""
     if isinstance(document, bool) or not isinstance(document, int | str):
@@ -203,6 +271,7 @@ def duration(document: Json, path: str, findings: Findings) -> Any:
         return findings.add(path, str(error))
 
 
+@accepting({"type": "string"})
 def template(document: Json, path: str, findings: Findings) -> Any:
     """Text that may contain templates."""
     if not isinstance(document, str):
@@ -211,6 +280,7 @@ def template(document: Json, path: str, findings: Findings) -> Any:
     return document
 
 
+@accepting({"type": "string", "pattern": r"\{\{[\s\S]*\}\}"})
 def whole_template(document: Json, path: str, findings: Findings) -> Any:
     """Text that is exactly one template, so that its value keeps its type."""
     if not isinstance(document, str):
@@ -233,23 +303,29 @@ def _is_one_template(written: str) -> bool:
     return depth == 0
 
 
-def templates_within(document: Json, path: str, findings: Findings, depth: int = 0) -> Any:
+@accepting({})
+def templates_within(document: Json, path: str, findings: Findings) -> Any:
     """Any JSON value, whose texts may contain templates."""
+    return _templates_within(document, path, findings, 0)
+
+
+def _templates_within(document: Json, path: str, findings: Findings, depth: int) -> Any:
     if depth > JSON_DEPTH:
         return findings.add(path, f"is nested deeper than {JSON_DEPTH}")
     if isinstance(document, str):
         return template(document, path, findings)
     if isinstance(document, Mapping):
         for key, item in document.items():
-            templates_within(item, below(path, key), findings, depth + 1)
+            _templates_within(item, below(path, key), findings, depth + 1)
     elif isinstance(document, list | tuple):
         for at, item in enumerate(document):
-            templates_within(item, below(path, at), findings, depth + 1)
+            _templates_within(item, below(path, at), findings, depth + 1)
     elif isinstance(document, float) and not math.isfinite(document):
         findings.add(path, "is no number that JSON can hold")
     return document
 
 
+@accepting({"type": "object"})
 def any_object(document: Json, path: str, findings: Findings) -> Any:
     """An object that may contain templates anywhere."""
     if not isinstance(document, Mapping):

@@ -1,0 +1,137 @@
+"""The published JSON Schema says what the checker says, as far as a schema can. DF-10."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from properties.test_definition import check, mistakes, replaced
+from wfcore.model.json import Json
+from wfcore.model.workflow import Definition
+from wfcore.rules.definition.check import definition_schema
+from wfcore.rules.definition.steps import KINDS
+from wfcore.testing.strategies.definition import definitions
+from wfcore.testing.strategies.values import json_values
+from wfcore.testing.strategies.written import leaves, written
+
+SCHEMA = definition_schema()
+VALIDATOR = jsonschema_rs.validator_for(SCHEMA)
+
+CODE: dict[str, Json] = {"name": "a", "kind": "code", "language": "bash", "source": "true"}
+ASK: dict[str, Json] = {"name": "b", "kind": "manual_approval"}
+DOCUMENT: dict[str, Json] = {
+    "name": "W",
+    "variables": {"n": {"type": "number", "default": 3}},
+    "triggers": [{"kind": "SCHEDULE", "cron": "0 9 * * *"}],
+    "concurrency": {"limit": 1},
+    "budget": {"maxTokens": 10},
+    "steps": [
+        CODE,
+        {**ASK, "groups": [{"name": "g", "rows": "{{ variables.n }}", "columns": [{"key": "k"}]}]},
+        {
+            "name": "c",
+            "kind": "parallel",
+            "branches": [{"name": "x", "steps": [{**CODE, "name": "d"}]}],
+        },
+        {"name": "e", "kind": "loop", "items": [1], "as": "one", "steps": [{**CODE, "name": "f"}]},
+        {"name": "g", "kind": "delay", "duration": "5m"},
+        {"name": "h", "kind": "ai", "model": "openai:gpt-5", "prompt": "say"},
+        {"name": "i", "kind": "workflow", "workflow": "Other"},
+    ],
+}  # fmt: skip
+
+
+def test_the_schema_is_one():
+    """It is a JSON Schema of draft 7, and accepts a document with every kind of step."""
+    jsonschema_rs.meta.validate(SCHEMA)
+    check(DOCUMENT)
+    VALIDATOR.validate(DOCUMENT)
+
+
+@given(definitions())
+def test_what_the_checker_accepts_the_schema_accepts(definition: Definition) -> None:
+    """No author is told by an editor that a good definition is a bad one."""
+    VALIDATOR.validate(written(definition))
+
+
+@given(definitions(), st.data())
+def test_what_the_schema_refuses_the_checker_refuses(
+    definition: Definition, data: st.DataObject
+) -> None:
+    """A document with one part replaced by any JSON: where the schema objects, so does it."""
+    document = written(definition)
+    keys = data.draw(st.sampled_from([keys for _, keys in leaves(document)]))
+    keys = keys[: data.draw(st.integers(1, len(keys)))]
+    changed = replaced(document, keys, data.draw(json_values()))
+    assert VALIDATOR.is_valid(changed) or mistakes(changed)
+
+
+def kinds_of_steps() -> Iterator[tuple[str, dict[str, Any]]]:
+    for row in SCHEMA["definitions"]["step"]["allOf"]:
+        yield row["if"]["properties"]["kind"]["const"], row["then"]
+
+
+def test_every_field_of_every_kind_is_there():
+    """The schema has the kinds of the checker's table, and of each the fields that it may have."""
+    found = dict(kinds_of_steps())
+    assert set(found) == set(KINDS)
+    for kind, row in KINDS.items():
+        refused = {name for name, field in row.fields.items() if field.check.schema is False}
+        assert set(row.fields) - refused <= set(found[kind]["properties"]), kind
+        assert not refused & set(found[kind]["properties"]), kind
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("nmae",), "W"),
+        (("name",), ""),
+        (("name",), "a\nb"),
+        (("steps",), []),
+        (("steps", 0, "kind"), "cod"),
+        (("steps", 0, "language"), "pyton"),
+        (("steps", 0, "timout"), "3h"),
+        (("steps", 0, "timeout"), "3 h"),
+        (("steps", 0, "timeout"), 0),
+        (("steps", 0, "retry"), {"attempts": 0}),
+        (("steps", 0, "continueOnError"), "yes"),
+        (("steps", 0, "when"), "no template"),
+        (("steps", 0, "requirements"), "requests==1.0"),
+        (("steps", 1, "onInterrupt"), "fail"),
+        (("steps", 1, "approvers"), "ann@example.org"),
+        (("steps", 1, "groups", 0, "rows"), 3),
+        (("steps", 1, "groups", 0, "columns", 0, "type"), "text"),
+        (("steps", 2, "branches"), []),
+        (("steps", 2, "branches", 0, "steps", 0, "sorce"), "x"),
+        (("steps", 3, "as"), "a-b"),
+        (("steps", 3, "maxParallel"), 0),
+        (("steps", 4, "timeout"), "3s"),
+        (("steps", 5, "model"), "gpt"),
+        (("steps", 6, "inputs"), []),
+        (("variables", "n", "type"), "int"),
+        (("variables", "a b"), {}),
+        (("triggers", 0, "kind"), "CRON"),
+        (("triggers", 0, "crom"), "x"),
+        (("concurrency", "limit"), 0),
+        (("concurrency", "onLimit"), "wait"),
+        (("budget",), {}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_editor_sees_the_common_mistakes(keys: tuple[str | int, ...], value: Json) -> None:
+    """Typing errors, wrong types, unknown values, numbers out of range: both refuse them."""
+    changed = replaced(DOCUMENT, keys, value)
+    assert not VALIDATOR.is_valid(changed)
+    assert mistakes(changed)
+
+
+@pytest.mark.parametrize("name", ["name", "kind", "language"])
+def test_an_editor_misses_what_must_be_there(name: str) -> None:
+    """A required field that is missing is refused by both."""
+    step = {key: value for key, value in CODE.items() if key != name}
+    changed = replaced(DOCUMENT, ("steps", 0), step)
+    assert not VALIDATOR.is_valid(changed)
+    assert mistakes(changed)
