@@ -2,8 +2,8 @@
 How a document is checked: small checks of one value each, and tables of fields made of them.
 
 A check takes a value, its path and the `Findings`, reports every mistake there, and returns the
-value as the model needs it. What it returns after a mistake is never used. It also
-knows the JSON Schema of what it takes, from which the schema for editors is made. DF-10.
+value as the model needs it. What it returns after a mistake is never used. It also knows the JSON
+Schema of what it takes, from which the schema for editors is made. DF-10.
 """
 
 import math
