@@ -68,7 +68,7 @@ power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); P
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
 	$(PIP) install -e '.[mutation]'
 	rm -rf mutants
-	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.definition.paths*'  # makes all, tries some
+	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.definition.duration*'  # makes all, tries some
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
 	PYTHONPATH=tests $(BIN)/python -m mutation.page
 

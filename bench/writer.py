@@ -21,8 +21,7 @@ from adapters_store.sqlite.store import SqliteStore
 from adapters_store.sqlite.writer import Writer
 from adapters_store.sqlite.writes import ADD_EVENT
 from wfcore.model.event import Event, EventKind
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, evolve
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfserver.serving.gc_tuning import settle_memory

@@ -19,7 +19,8 @@ from wfcore.rules.execution import machine as facts
 now = EpochMs(1_700_000_000_000)
 hello = Definition("hello", (CodeStep("greet", Language.BASH, "echo hello"),), ())
 workflow = Workflow("wf_1", "hello", "acc_1", revision=1, created_at=now, updated_at=now)
-run = accept(workflow, hello, Start("acc_1", TriggerSource.MANUAL), "exec_1", now).record
+start = Start(owner_id="acc_1", trigger_source=TriggerSource.MANUAL)
+run = accept(workflow, hello, start, "exec_1", now).record
 for fact in (facts.Claimed(), facts.StepBegun("greet"), facts.StepDone("greet", "hello")):
     run = advance(run, fact, now).record
 run = advance(run, facts.Finished("hello"), now).record

@@ -8,8 +8,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from adapters_http.config import HttpConfig
-from adapters_http.dispatch import Pipeline
-from adapters_http.lookup import Lookup
+from adapters_http.dispatch import Lookup, Pipeline
 from adapters_http.metrics import Metrics
 from adapters_http.openapi import describe
 from adapters_http.request import Context

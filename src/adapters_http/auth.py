@@ -1,28 +1,26 @@
 """
-Letting a request in, one function for each kind of door. They differ in what they look at
-first, never in the rules, which are the core's. Spec: authentication; contract §6, §7.
-AU-8 to AU-10.
+Authentication: one function for each `Auth`, and where a request carries its credentials.
+
+The functions differ in what they check first, never in the rules, which are the core's. Spec:
+authentication, ways to carry the key; contract §6, §7. AU-8 to AU-10.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import Receive
 
-from adapters_http.body import payload_of, read_body
-from adapters_http.credentials import (
-    credentials_of,
-    header_credentials,
-    refuse_cross_site,
-    session_token,
-)
-from adapters_http.json import parse_object, refuse_repeated_keys
+from adapters_http.body import parse_object, read_body, refuse_repeated_keys
 from adapters_http.request import Request
 from adapters_http.route import Auth, Route
-from wfcore.errors import AccountBlocked, Unauthenticated
+from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, Unauthenticated
 from wfcore.model.access import Principal, Scope, Visitor
+from wfcore.model.json import JsonObject
+from wfcore.model.webhook import AuthMode, Scheme, Webhook
+from wfcore.rules.limits import SESSION_MAX
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.accounts.sessions import session_of
@@ -166,6 +164,118 @@ async def _reader(request: Request) -> Principal:
 
 async def _open(request: Request, route: Route, receive: Receive) -> None:
     """Nobody is asked, nothing is read."""
+
+
+COOKIE = "wfcore_session"
+HOST_COOKIE = f"__Host-{COOKIE}"
+"""Where https is spoken at the root: a browser takes it from this very host alone. SE-5."""
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+def credentials_of(request: Request) -> Credentials:
+    """All three ways: Bearer, `X-API-Key`, and the query parameter `api_key`."""
+    authorization, x_api_key = [], []
+    for name, value in request.scope["headers"]:
+        if name == b"authorization":
+            authorization.append(value.decode("latin-1"))
+        elif name == b"x-api-key":
+            x_api_key.append(value.decode("latin-1"))
+    return Credentials(authorization, x_api_key, request.query_values("api_key"))
+
+
+def header_credentials(request: Request) -> Credentials:
+    """The two ways that a download takes without a signature."""
+    return Credentials(request.header_values(b"authorization"), request.header_values(b"x-api-key"))
+
+
+def session_token(request: Request) -> str | None:
+    """What the session cookie holds. Under the other name anybody may have set it."""
+    ours = _cookie_name(request)
+    for header in request.header_values(b"cookie"):
+        for pair in header.split(";"):
+            name, _, value = pair.strip().partition("=")
+            if name == ours and value:
+                return value
+    return None
+
+
+def _cookie_name(request: Request) -> str:
+    at_root = not request.base_path
+    return HOST_COOKIE if at_root and request.base_url.startswith("https:") else COOKIE
+
+
+def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
+    """The header that keeps *token* in the browser; an empty one takes it away."""
+    parts = [
+        f"{_cookie_name(request)}={token}",
+        f"Path={request.base_path or '/'}",
+        f"Max-Age={SESSION_MAX // 1_000 if token else 0}",
+        "HttpOnly",
+        "SameSite=Lax",
+    ]
+    if request.base_url.startswith("https:"):
+        parts.append("Secure")
+    return b"set-cookie", "; ".join(parts).encode("latin-1")
+
+
+def refuse_cross_site(request: Request) -> None:
+    """
+    Raises `Forbidden` where a change comes from somebody else's page. SE-3.
+
+    A request with neither `Origin` nor `Sec-Fetch-Site` is no browser's and passes.
+    """
+    if request.method in _SAFE:
+        return
+    if "cross-site" in [
+        value.strip().lower() for value in request.header_values(b"sec-fetch-site")
+    ]:
+        raise Forbidden("Cross-site requests are refused")
+    own = {(request.header(b"host") or "").lower(), urlsplit(request.base_url).netloc.lower()}
+    for origin in request.header_values(b"origin"):
+        if _host(origin) not in own:
+            raise Forbidden("Cross-site requests are refused")
+
+
+def _host(origin: str) -> str | None:
+    """`https://example.org` → `example.org`; None for what names no host, like `null`."""
+    try:
+        return urlsplit(origin.strip()).netloc.lower() or None
+    except ValueError:
+        return None
+
+
+FORM = "application/x-www-form-urlencoded"
+_FORMS = frozenset({Scheme.GITHUB, Scheme.SLACK})
+_MOST_FIELDS = 1_000
+
+
+def scheme_of(webhook: Webhook) -> Scheme:
+    """The scheme that signs its requests; with a key or none, our own."""
+    return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
+
+
+def is_form(request: Request, webhook: Webhook) -> bool:
+    """Whether a body is a form, which GitHub and Slack send. SG-8."""
+    media = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    return scheme_of(webhook) in _FORMS and media == FORM
+
+
+def payload_of(request: Request, webhook: Webhook) -> JsonObject:
+    """
+    The object in the body: JSON, or a form; the JSON in a form's field `payload` stands for all
+    of it. SG-8. Raises `InvalidInput`.
+    """
+    if not is_form(request, webhook):
+        return parse_object(request.raw)
+    try:
+        text = request.raw.decode("ascii")
+        fields = parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise InvalidInput(
+            "body", f"must be a form of UTF-8, percent-encoded, of at most {_MOST_FIELDS} fields"
+        ) from None
+    form = dict(fields)
+    return parse_object(form["payload"].encode()) if "payload" in form else form
 
 
 AUTHENTICATORS: Mapping[Auth, Authenticator] = {

@@ -1,20 +1,25 @@
-"""Request bodies, read within limits of size and time; what a webhook's body carries."""
+"""
+Bodies: requests are read within limits and parsed strictly, responses are written and paced.
+
+orjson already refuses NaN, invalid UTF-8, a byte order mark, trailing text, lone surrogates and
+numbers beyond a double; integers beyond 64 bits become doubles, and of equal keys the last wins.
+What it lacks is a depth limit below 1,024: `_depth` adds it, without recursion. Where two equal
+keys must not pass (the body of a decision), `refuse_repeated_keys` finds them.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping, MutableMapping, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias, cast
 
+import orjson
 from starlette.requests import ClientDisconnect
 
-from adapters_http.json import parse_object
-from adapters_http.params import idempotency
-from adapters_http.request import Request
 from wfcore.errors import InvalidInput, TooLarge
-from wfcore.model.json import JsonObject
-from wfcore.model.webhook import AuthMode, Scheme, Webhook
-from wfcore.rules.webhooks.scheme import sender_id
-from wfcore.usecases.executions.starting import Idempotency
+from wfcore.model.json import Json, JsonObject
+from wfcore.wire.converter import plain
 
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -83,44 +88,169 @@ def _refuse_length(given: str | None, limit: int) -> None:
         raise TooLarge("Request body", limit)
 
 
-FORM = "application/x-www-form-urlencoded"
-_FORMS = frozenset({Scheme.GITHUB, Scheme.SLACK})
-_MOST_FIELDS = 1_000
+MAX_DEPTH = 64
+"""Arrays and objects inside each other. Contract §6."""
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_BLANKS = b" \t\r\n"
+_NAME_SHOWN = 80
 
 
-def scheme_of(webhook: Webhook) -> Scheme:
-    """The scheme that signs its requests; with a key or none, our own."""
-    return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
-
-
-def is_form(request: Request, webhook: Webhook) -> bool:
-    """Whether a body is a form, which GitHub and Slack send. SG-8."""
-    media = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    return scheme_of(webhook) in _FORMS and media == FORM
-
-
-def payload_of(request: Request, webhook: Webhook) -> JsonObject:
+def parse_json(body: bytes) -> Json:
     """
-    The object in the body: JSON, or a form; the JSON in a form's field `payload` stands for all
-    of it. SG-8. Raises `InvalidInput`.
+    The value of *body*; nothing but blanks counts as `{}`.
+
+    Raises `InvalidInput` for whatever is not strict JSON of at most 64 levels.
     """
-    if not is_form(request, webhook):
-        return parse_object(request.raw)
+    if not body.strip(_BLANKS):
+        return {}
+    if _depth(body) > MAX_DEPTH:
+        raise InvalidInput("body", f"JSON is nested over {MAX_DEPTH} levels")
     try:
-        text = request.raw.decode("ascii")
-        fields = parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS)
-    except ValueError:
-        raise InvalidInput(
-            "body", f"must be a form of UTF-8, percent-encoded, of at most {_MOST_FIELDS} fields"
-        ) from None
-    form = dict(fields)
-    return parse_object(form["payload"].encode()) if "payload" in form else form
+        return cast(Json, orjson.loads(body))
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput("body", f"not valid JSON: {error}") from None
 
 
-def once(request: Request, webhook: Webhook) -> Idempotency | None:
+def parse_object(body: bytes) -> JsonObject:
+    """The object in *body*. Raises `InvalidInput` where it is no object, or no strict JSON."""
+    value = parse_json(body)
+    if not isinstance(value, Mapping):
+        raise InvalidInput("body", "must be a JSON object")
+    return value
+
+
+def refuse_repeated_keys(body: bytes, value: Json) -> None:
     """
-    The id of a delivery: the sender's own where its scheme has one, which an `Idempotency-Key`
-    beside it cannot change; else that. SG-6. Raises `InvalidInput`.
+    Raises `InvalidInput` where an object in *body*, whose value is *value*, has a key twice.
+    AP-26: a reader that takes the first of two rows is shown another decision than was made.
+
+    Outside of strings each key has one colon. So as many colons as keys means that no key got
+    lost; only where one did, a slow reader looks for its name.
     """
-    found = sender_id(scheme_of(webhook), request.all_headers, request.raw, request.json)
-    return idempotency(request) if found is None else Idempotency(found.id, found.fingerprint)
+    if _outside_of_strings(body).count(b":") != _keys_in(value):
+        json.loads(body, object_pairs_hook=_without_repeats)
+
+
+def _keys_in(value: Json) -> int:
+    found, waiting = 0, [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            found += len(part)
+            waiting.extend(item for item in part.values() if isinstance(item, dict | list))
+        elif isinstance(part, list):
+            waiting.extend(item for item in part if isinstance(item, dict | list))
+    return found
+
+
+def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonObject:
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidInput(key[:_NAME_SHOWN], "stands twice in one object; say it once")
+        found[key] = value
+    return found
+
+
+def dump_json(value: object) -> bytes:
+    """*value* as JSON; any mapping is an object, any other sequence an array."""
+    return orjson.dumps(value, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _depth(body: bytes) -> int:
+    """
+    How deep *body* nests: exact for valid JSON, at most the number of brackets, and only
+    worked out where these are many.
+
+    Outside of strings opening brackets count +1 and closing ones -1 (as signed bytes), and the
+    running sum peaks at the depth.
+    """
+    openings = body.count(b"[") + body.count(b"{")
+    if openings <= MAX_DEPTH:
+        return openings
+    brackets = _outside_of_strings(body).translate(_STEPS, _NO_BRACKETS)
+    return max(accumulate(memoryview(brackets).cast("b")), default=0)
+
+
+def _outside_of_strings(body: bytes) -> bytes:
+    """Valid JSON without its strings: without escapes, every second piece between quotes."""
+    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(unescaped.split(b'"')[::2])
+
+
+MOST_KEPT = 1_024
+LARGEST_KEPT = 16_384
+
+
+class Answers:
+    """
+    Encoded responses by record and its state, at most 16 MB of them: polls ask for the same record
+    again and again.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Hashable, bytes]] = {}
+
+    def known(self, id: str, state: Hashable) -> bytes | None:
+        """What was kept of that state; None: nothing."""
+        known = self._known.get(id)
+        return known[1] if known is not None and known[0] == state else None
+
+    def keep(self, id: str, state: Hashable, view: object) -> bytes:
+        """
+        The JSON of *view*, which depends on *state* (the record's version, and what else may
+        change) and on what never changes: emails, names of keys.
+        """
+        body = dump_json(plain(view))
+        if len(body) <= LARGEST_KEPT:
+            self._known.pop(id, None)
+            self._known[id] = (state, body)
+            if len(self._known) > MOST_KEPT:
+                del self._known[next(iter(self._known))]
+        return body
+
+
+LARGE_RESPONSE = 65_536
+
+
+class Pace:
+    """
+    At most one large response is encoded per turn of the event loop: memory given up by slow
+    clients is freed only between turns, so a crowd that asks at once would have all of its
+    responses in memory. Decision 71.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._busy = False
+
+    async def turn(self) -> None:
+        """Wait until an answer may be made: at once, unless a large one was just made."""
+        if self._busy:
+            mine = asyncio.get_running_loop().create_future()
+            self._waiting.append(mine)
+            await mine
+
+    def made(self, size: int) -> None:
+        """An answer of *size* bytes was made."""
+        if size > LARGE_RESPONSE and not self._busy:
+            self._busy = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        while self._waiting and self._waiting[0].done():  # its client is gone
+            self._waiting.popleft()
+        self._busy = bool(self._waiting)
+        if self._busy:
+            self._waiting.popleft().set_result(None)
+            asyncio.get_running_loop().call_soon(self._next)

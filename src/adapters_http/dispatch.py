@@ -32,6 +32,7 @@ import asyncio
 import logging
 import re
 import traceback
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import count
 from secrets import token_hex
@@ -44,25 +45,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters_http import pages
-from adapters_http.auth import AUTHENTICATORS
-from adapters_http.body import payload_of
-from adapters_http.errors import (
-    Headers,
-    NoSuchPath,
-    Refusal,
-    WrongMethod,
-    defect,
-    rate_headers,
-    refusal,
-)
-from adapters_http.json import dump_json
-from adapters_http.lookup import Lookup
-from adapters_http.params import require_known_host, require_known_query, require_serving
-from adapters_http.proxies import Proxies
-from adapters_http.request import Context, Request
-from adapters_http.route import Route
+from adapters_http.auth import AUTHENTICATORS, payload_of
+from adapters_http.body import dump_json
+from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
+from adapters_http.request import Context, Headers, Request, rate_headers, require_serving
+from adapters_http.route import Auth, Route
+from adapters_http.transport.heads import Proxies, host_name
 from wfcore.errors import InvalidInput, NotReady, StoreUnavailable, Unauthenticated
 from wfcore.rules.auth.rate_limit import Quota
+from wfcore.rules.definition.values import known_or
 from wfcore.rules.webhooks.webhook import refusal_in_words
 from wfcore.usecases.webhooks.deliveries import note_refused_delivery
 from wfcore.wire.converter import plain
@@ -74,8 +65,62 @@ _SLASH = re.compile(rb"%2f", re.IGNORECASE)
 _JSON = (b"content-type", b"application/json")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_KEY = "api_key"
+_NAME_SHOWN = 80
 _GONE = 499
 """How an exchange that the client left is counted; nobody sees it."""
+
+
+class _Node:
+    """What may follow a prefix of segments."""
+
+    __slots__ = ("methods", "static", "wild")
+
+    def __init__(self) -> None:
+        self.static: dict[str, _Node] = {}
+        self.wild: _Node | None = None
+        self.methods: dict[str, Route] = {}
+
+
+class Lookup:
+    """The table as a tree. A static segment goes before a parameter in the same place."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            methods = self._grow(route.path).methods
+            if route.method in methods:
+                raise ValueError(f"two rows for {route.method} {route.path}")
+            methods[route.method] = route
+            if route.method == "GET":
+                methods.setdefault("HEAD", route)
+
+    def _grow(self, path: str) -> _Node:
+        node = self._root
+        for segment in path.split("/")[1:]:
+            if segment.startswith("{"):
+                node.wild = node.wild or _Node()
+                node = node.wild
+            else:
+                node = node.static.setdefault(segment, _Node())
+        return node
+
+    def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
+        """
+        The rows of *path* by method, and the values of its parameters; no rows: no such path.
+
+        No parameter is empty, and none holds what cannot be printed.
+        """
+        node, values = self._root, list[str]()
+        for segment in path.split("/")[1:]:
+            following = node.static.get(segment)
+            if following is None:
+                if node.wild is None or not segment or not segment.isprintable():
+                    return {}, values
+                following = node.wild
+                values.append(segment)
+            node = following
+        return node.methods, values
 
 
 class Pipeline:
@@ -117,11 +162,11 @@ async def _dispatch(
     route = None
     try:
         route = _match(lookup, request)
-        require_known_host(request, route)
+        _require_known_host(request, route)
         if route.starts:
             require_serving(request)
         await AUTHENTICATORS[route.auth](request, route, receive)
-        require_known_query(request, route)
+        _require_known_query(request, route)
         answer = await route.handler(request)
         await request.context.pace.turn()
         body = _encoded(answer)
@@ -177,6 +222,43 @@ def _own_path(scope: Scope) -> str:
     if root and path.startswith(root):
         return path[len(root) :] or "/"
     return path
+
+
+def _require_known_query(request: Request, route: Route) -> None:
+    """
+    Raises `InvalidInput` for a query parameter that the row does not declare, unless the row is
+    tolerant, and for a declared one that stands twice: which of the two was meant? PG-3.
+    """
+    if not request.scope["query_string"]:
+        return
+    known = {one.name: one for one in route.query}
+    seen = set[str]()
+    for name in request.query_names:
+        if name in known:
+            if name in seen and not known[name].repeats:
+                raise InvalidInput(name, "stands twice; say it once")
+            seen.add(name)
+        elif not route.tolerant and not (name == _KEY and route.auth is Auth.KEY):
+            fix = f"unknown query parameter; {known_or(name, known)}" if known else _NONE_KNOWN
+            raise InvalidInput(name[:_NAME_SHOWN], fix)
+
+
+_NONE_KNOWN = "unknown query parameter; there are none here"
+
+
+def _require_known_host(request: Request, route: Route) -> None:
+    """
+    Raises `InvalidInput` for a host that this application is not. Probes and collectors of metrics
+    come by address: they are answered under any name.
+    """
+    allowed = request.context.config.allowed_hosts
+    if allowed is None or route.path in _FOR_PROBES:
+        return
+    if [host_name(host) in allowed for host in request.header_values(b"host")] != [True]:
+        raise InvalidInput("Host", "not a name of this server; WFCORE_ALLOWED_HOSTS has the others")
+
+
+_FOR_PROBES = ("/healthz", "/readyz", "/metrics")
 
 
 async def _refuse(request: Request, route: Route | None, error: Exception, send: Send) -> int:

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from attrs import frozen
 from starlette.responses import Response, StreamingResponse
 
-from adapters_http.json import dump_json
-from wfcore.model.artifact import Artifact
+from adapters_http.body import dump_json
+from wfcore.model.execution import Artifact
 from wfcore.model.json import Json
 
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 
 from attrs import define, frozen
 
-from adapters_http.body import BodyTimeout
-from adapters_http.json import dump_json
+from adapters_http.body import BodyTimeout, dump_json
+from adapters_http.request import Headers, rate_headers
 from wfcore import errors
 from wfcore.wire.converter import plain
 from wfcore.wire.shapes import ErrorView, RateLimitedView
-
-Headers = list[tuple[bytes, bytes]]
 
 
 @define
@@ -94,15 +92,6 @@ def _body(error: Exception, says: str) -> bytes:
         view = RateLimitedView(says, error.window, error.limit, error.retry_after_s)
         return dump_json(plain(view))
     return dump_json(plain(ErrorView(says)))
-
-
-def rate_headers(limit: int, remaining: int, window: str) -> Headers:
-    """What is left of the tighter window. RL-6."""
-    return [
-        (b"x-ratelimit-limit", b"%d" % limit),
-        (b"x-ratelimit-remaining", b"%d" % remaining),
-        (b"x-ratelimit-window", window.encode()),
-    ]
 
 
 def _headers(error: Exception) -> Headers:

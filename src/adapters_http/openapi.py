@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from adapters_http.body import dump_json
 from adapters_http.config import HttpConfig
-from adapters_http.json import dump_json
 from adapters_http.route import Auth, Query, Route
 from adapters_http.routes import ROUTES
 from wfcore.wire.schema import Schema, Schemas

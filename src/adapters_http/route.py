@@ -84,6 +84,8 @@ class Route:
     refuses: tuple[int, ...] = ()
     starts: bool = False
     names: tuple[str, ...] = field(init=False)
+    html: bool = field(init=False)
+    """Whether people look at it: errors are pages, too."""
 
     def __attrs_post_init__(self) -> None:
         if (self.scope is not None) != (self.auth in _WITH_KEY):
@@ -91,6 +93,7 @@ class Route:
         parts = self.path.split("/")
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "html", self.media == "text/html")
 
     @property
     def tolerant(self) -> bool:
@@ -99,11 +102,6 @@ class Route:
         addresses and add to them what they like. PG-3.
         """
         return self.html or self.auth in _TOLERANT
-
-    @property
-    def html(self) -> bool:
-        """Whether people look at it: errors are pages, too."""
-        return self.media == "text/html"
 
     @property
     def limited(self) -> bool:

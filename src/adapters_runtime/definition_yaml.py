@@ -18,7 +18,7 @@ from yaml.events import (
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json
-from wfcore.rules.definition.paths import below, parent
+from wfcore.rules.definition.values import below, parent
 from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
 
 Lines = Mapping[str, int]

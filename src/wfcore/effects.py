@@ -10,8 +10,8 @@ from typing import Generic, TypeAlias, TypeVar
 from attrs import frozen
 
 from wfcore.model.approval import Approval
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event
+from wfcore.model.execution import Callback
 from wfcore.model.json import JsonObject
 
 R = TypeVar("R")

@@ -15,11 +15,10 @@ from adapters_runtime.code.typescript import without_types
 from adapters_runtime.definition_yaml import load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.replacing import replaced
 from wfcore.model.workflow import CodeStep, Definition, Language, walk
 from wfcore.rules.definition.check import check_definition, language_problems
-from wfcore.rules.definition.packages import needs_of
-from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.packages import needs_of, replaced
+from wfcore.rules.definition.values import below
 from wfcore.rules.limits import SOURCE_BYTES
 
 STDIN = "-"

@@ -9,21 +9,19 @@ from attrs import evolve, frozen
 from wfcore.errors import InvalidInput
 from wfcore.model.access import Plan, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
-from wfcore.model.artifact import Artifact
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.approval.quorum import items_hash
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs
-from wfcore.usecases.accounts.accounts import create_account
+from wfcore.usecases.accounts.accounts import create_account, set_secret
 from wfcore.usecases.approvals.approvals import Decide, approvals_of, decide_approval
 from wfcore.usecases.artifacts import list_artifacts
 from wfcore.usecases.executions.executions import cancel_execution, read_events
 from wfcore.usecases.executions.starting import start_execution
-from wfcore.usecases.named_secrets import set_secret
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import System, open_system

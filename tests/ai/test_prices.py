@@ -14,7 +14,7 @@ from adapters_runtime.ai.prices import Price, PriceList, read_prices
 from adapters_runtime.ai.providers import providers_from
 from wfcore.errors import InvalidInput
 from wfcore.ports.models import Answer
-from wfcore.rules.execution.usage import as_text
+from wfcore.rules.execution.budget import as_text
 
 PROVIDERS = providers_from(
     {

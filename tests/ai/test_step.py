@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adapters_runtime.ai.runner import AiStepRunner, pause_s
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Usage
 from wfcore.model.workflow import AiStep, Budget
 from wfcore.ports.models import Answer, Finish
 from wfcore.ports.runtime import AiJob, StepEnd

@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 
 from adapters_store.sqlite.store import SqliteStore
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, evolve
 from wfcore.testing import builders as make
 
 CLIENTS = 3

@@ -7,7 +7,7 @@ import pytest
 
 from http_world import World, bearer
 from wfcore.model.access import Scope
-from wfcore.model.artifact import RefusedFile
+from wfcore.model.execution import RefusedFile
 from wfcore.ports.runtime import StepEnd
 from wfcore.time import MINUTE
 

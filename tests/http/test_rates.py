@@ -3,8 +3,7 @@
 import asyncio
 
 from http_world import World, bearer
-from wfcore.model.access import Plan, Scope
-from wfcore.model.window import Window
+from wfcore.model.access import Plan, Scope, Window
 from wfcore.time import DAY, MINUTE, EpochMs
 
 URL = "/api/v1/workflows"

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from adapters_http.app import HttpConfig
+from adapters_http.dispatch import Lookup
 from adapters_http.handlers import operations
-from adapters_http.lookup import Lookup
 from adapters_http.openapi import document
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES

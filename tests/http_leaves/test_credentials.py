@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from adapters_http.config import HttpConfig
-from adapters_http.credentials import (
+from adapters_http.auth import (
     credentials_of,
     header_credentials,
     refuse_cross_site,
     session_cookie,
     session_token,
 )
+from adapters_http.config import HttpConfig
 from adapters_http.metrics import Metrics
 from adapters_http.request import Context, Request
 from wfcore.errors import Forbidden

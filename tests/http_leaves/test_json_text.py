@@ -10,13 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters_http.json import (
-    MAX_DEPTH,
-    dump_json,
-    parse_json,
-    parse_object,
-    refuse_repeated_keys,
-)
+from adapters_http.body import MAX_DEPTH, dump_json, parse_json, parse_object, refuse_repeated_keys
 from wfcore.errors import InvalidInput
 from wfcore.testing.strategies.values import json_values
 

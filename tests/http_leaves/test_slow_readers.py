@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from adapters_http.answer_cache import LARGE, Pace
+from adapters_http.body import LARGE_RESPONSE, Pace
 from adapters_http.transport.connections import Connections, Room
 from adapters_http.transport.uvicorn_protocol import Limits
 from http_leaves.serving import Running, one_answer, serving, until
@@ -30,14 +30,17 @@ async def test_large_answers_are_made_one_in_a_turn():
         made.append(size)
         pace.made(size)
 
-    tasks = [asyncio.create_task(make(size)) for size in (LARGE + 1, 10, LARGE + 1, LARGE + 1)]
+    tasks = [
+        asyncio.create_task(make(size))
+        for size in (LARGE_RESPONSE + 1, 10, LARGE_RESPONSE + 1, LARGE_RESPONSE + 1)
+    ]
     tasks[2].cancel()
     for count in (1, 2, 3):
         while len(made) < count:  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert len(made) == count
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert made == [LARGE + 1, 10, LARGE + 1]
+    assert made == [LARGE_RESPONSE + 1, 10, LARGE_RESPONSE + 1]
     await asyncio.sleep(0)
     await asyncio.wait_for(pace.turn(), 1)
 

@@ -15,8 +15,7 @@ from attrs import define
 from proof.checker import ENDED
 from proof.promises import Promises
 from proof.world import Sight
-from wfcore.model.callback import Callback
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Callback, Execution
 from wfcore.usecases.services import Services
 
 SLOW_S = 0.3

@@ -12,9 +12,8 @@ from proof.flows import BY_THEMSELVES, FLOWS, flow
 from proof.often import Often
 from wfcore.model.access import Account, Plan, Principal, Scope
 from wfcore.model.approval import Approval
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, TriggerSource
+from wfcore.model.execution import Callback, Execution, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger

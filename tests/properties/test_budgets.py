@@ -12,15 +12,23 @@ from hypothesis import strategies as st
 
 from wfcore.effects import OpenApproval, Outcome, StartStep, WithdrawApprovals
 from wfcore.model.approval import Approval, DecisionSource, Purpose
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, Definition, OnExceeded, ParallelStep
 from wfcore.rules.approval.machine import Approve, Decider, decide
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.budget import Allowance, Overrun, allowance, overrun
+from wfcore.rules.execution.budget import (
+    NOTHING,
+    Allowance,
+    Overrun,
+    added,
+    allowance,
+    as_text,
+    overrun,
+    total,
+    without,
+)
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.proceed import proceed
-from wfcore.rules.execution.usage import NOTHING, added, as_text, total, without
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW, step_result
 from wfcore.testing.strategies.ai import budgets, usages
@@ -313,7 +321,7 @@ def test_what_a_redrive_keeps_is_not_spent_again(kept: Any) -> None:
     from wfcore.rules.execution.start import Start, accept
 
     definition = builders.definition(budget=Budget("1", 100))
-    start = Start("acc_1", TriggerSource.MANUAL, kept=kept)
+    start = Start(owner_id="acc_1", trigger_source=TriggerSource.MANUAL, step_results=kept)
     run = accept(builders.workflow(), definition, start, "exec_2", NOW).record
     held = allowance(definition.budget, run)
     assert held is not None

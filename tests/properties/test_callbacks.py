@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from wfcore.effects import CallBack
 from wfcore.errors import InvalidInput
-from wfcore.model.callback import Callback, CallbackStatus
-from wfcore.model.execution import ExecutionStatus, ReasonCode, StatusReason
+from wfcore.model.execution import (
+    Callback,
+    CallbackStatus,
+    ExecutionStatus,
+    ReasonCode,
+    StatusReason,
+)
 from wfcore.rules.address import is_host, is_public
 from wfcore.rules.callback import (
     DELAYS,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.rules.auth.credentials import bears_key, presented_key
+from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.testing.strategies.values import key_texts
 
 KEYS = st.sampled_from(["one", "two", "three"])

@@ -9,12 +9,12 @@ import pytest
 from attrs import frozen
 from hypothesis import given
 
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
     any_object,
+    below,
     boolean,
     choice,
     described,

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.model.event import Event
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, ExecutionStatus, StepResult
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.testing.strategies.runs import executions
 
 ANY = st.sampled_from(ExecutionStatus).flatmap(executions)

@@ -22,10 +22,10 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import (
     Awaits,
+    Callback,
     Execution,
     ExecutionStatus,
     ReasonCode,

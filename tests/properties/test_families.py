@@ -11,8 +11,8 @@ from wfcore.model.execution import (
     ReasonCode,
     StatusReason,
     StepStatus,
+    Usage,
 )
-from wfcore.model.usage import Usage
 from wfcore.rules.execution.children import (
     child_end,
     given_up,

@@ -12,7 +12,7 @@ from wfcore.effects import Outcome, WakeRunner
 from wfcore.errors import InvalidInput, LimitReached, TemplateFailed
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Concurrency
-from wfcore.rules.execution.concurrency import in_lane, require_room
+from wfcore.rules.execution.concurrency import in_group, require_room
 from wfcore.rules.variables import compact
 from wfcore.testing import builders
 from wfcore.testing.strategies.values import json_values
@@ -21,9 +21,9 @@ BY_KEY = Concurrency(1, "{{ variables.k }}")
 render = MiniJinjaTemplates().render
 
 
-def lane_of(value: Json, concurrency: Concurrency | None = BY_KEY, workflow: str = "wf_1") -> str:
+def lane_of(value: Json, concurrency: Concurrency = BY_KEY, workflow: str = "wf_1") -> str:
     run = builders.execution(workflow_id=workflow, variables={"k": value})
-    return in_lane(Outcome(run), concurrency, render).record.lane or ""
+    return in_group(Outcome(run), concurrency, render).record.lane or ""
 
 
 def text(value: Json) -> str:
@@ -39,9 +39,8 @@ def test_the_same_key_is_the_same_lane(one: Json, other: Json) -> None:
 
 @given(json_values())
 def test_without_a_key_all_are_in_one_lane(value: Json) -> None:
-    """CC-1: the workflow's; and without a limit in none."""
+    """CC-1: the workflow's."""
     assert lane_of(value, Concurrency(1)) == "wf_1"
-    assert lane_of(value, None) == ""
 
 
 @given(st.text(min_size=8))
@@ -58,7 +57,7 @@ def test_a_lane_does_not_show_its_key(value: str) -> None:
 def test_a_lane_is_one_that_is_found_again(value: Json, text: bytes) -> None:
     """CC-3: of the key's text a SHA-256, in every version; of odd text as well."""
     outcome = Outcome(builders.execution(), (builders.event(),), (WakeRunner(),))
-    laned = in_lane(outcome, BY_KEY, lambda template, names: value)
+    laned = in_group(outcome, BY_KEY, lambda template, names: value)
     lane = f"wf_1:{sha256(text).hexdigest()[:32]}"
     assert laned == evolve(outcome, record=evolve(outcome.record, lane=lane))
 
@@ -71,7 +70,7 @@ def test_a_key_that_fails_names_its_field() -> None:
 
     run = builders.execution(variables={"k": "hunter22"}, secrets=("k",))
     with pytest.raises(InvalidInput) as caught:
-        in_lane(Outcome(run), BY_KEY, fails)
+        in_group(Outcome(run), BY_KEY, fails)
     words = "template '{{ variables.k }}': of ['variables'], token=***"
     assert (caught.value.field, caught.value.fix) == ("concurrency.key", words)
 
@@ -81,7 +80,7 @@ def test_a_key_that_fails_shows_no_secret() -> None:
     run = builders.execution(variables={"k": "hunter22"}, secrets=("k",))
     key = Concurrency(1, '{{ variables.k + 1 }}{{ variables["hunter22"] }}')
     with pytest.raises(InvalidInput) as caught:
-        in_lane(Outcome(run), key, render)
+        in_group(Outcome(run), key, render)
     assert caught.value.field == "concurrency.key"
     assert "hunter22" not in str(caught.value)
 
@@ -104,4 +103,4 @@ def test_a_key_over_what_is_not_there_is_refused(value: Json) -> None:
     assume(value is not None)
     run = builders.execution(variables={"other": value})
     with pytest.raises(InvalidInput):
-        in_lane(Outcome(run), BY_KEY, render)
+        in_group(Outcome(run), BY_KEY, render)

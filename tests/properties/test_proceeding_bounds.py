@@ -23,8 +23,7 @@ from properties.scripts import (
 )
 from wfcore.effects import OpenApproval, StartStep
 from wfcore.errors import IllegalMove
-from wfcore.model.execution import ExecutionStatus, StepStatus
-from wfcore.model.usage import Usage
+from wfcore.model.execution import ExecutionStatus, StepStatus, Usage
 from wfcore.model.workflow import AiStep, Budget, ChildStep, OnExceeded, Retry
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution import proceed as proceeding

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import RateLimited
-from wfcore.model.access import Plan
-from wfcore.model.window import Taken
+from wfcore.model.access import Plan, Taken
 from wfcore.rules.auth.rate_limit import Quota, verdict, windows
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.webhooks.stats import utc_date

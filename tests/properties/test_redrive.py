@@ -32,7 +32,8 @@ ended_badly_in_a_tree = walks(definitions=trees()).filter(lambda walk: walk.run.
 def test_an_accepted_execution_is_pending_and_due(definition, source):
     """EX-1: due at once, told by event 1, at the definition's revision of now."""
     workflow = builders.workflow(revision=3)
-    outcome = accept(workflow, definition, Start("acc_2", source), "exec_1", NOW)
+    start = Start(owner_id="acc_2", trigger_source=source)
+    outcome = accept(workflow, definition, start, "exec_1", NOW)
     run = outcome.record
     assert (run.status, run.accepted_at, run.due_at, run.revision) == (S.PENDING, NOW, NOW, 3)
     assert (run.owner_id, run.workflow_owner_id) == ("acc_2", workflow.owner_id)
@@ -45,7 +46,7 @@ def test_an_accepted_execution_is_pending_and_due(definition, source):
 def test_inputs_that_break_the_declarations_start_nothing():
     """EX-1, VM-5: the mistake is raised before there is an execution."""
     definition = builders.definition(variables={"v": Variable("v", required=True)})
-    start = Start("acc_1", TriggerSource.OPEN_API)
+    start = Start(owner_id="acc_1", trigger_source=TriggerSource.OPEN_API)
     with pytest.raises(InvalidInput, match=r"inputs\.v"):
         accept(builders.workflow(), definition, start, "exec_1", NOW)
 
@@ -89,7 +90,9 @@ def test_a_redriven_execution_begins_at_the_first_unfinished_step(walk: Walk, da
     kept = kept_results(walk.run, walk.definition, NOW)
     again = walk_on(
         data.draw,
-        accepted(walk.definition, TriggerSource.OPEN_API, kept=kept, redrive_of=walk.run.id),
+        accepted(
+            walk.definition, TriggerSource.OPEN_API, step_results=kept, redrive_of=walk.run.id
+        ),
     )
     assert again.run.status in EXECUTION.final
     assert again.run.redrive_of == walk.run.id
@@ -155,7 +158,9 @@ def test_a_redriven_tree_does_the_rest(walk: Walk, data):
     kept = kept_results(walk.run, walk.definition, NOW)
     again = walk_on(
         data.draw,
-        accepted(walk.definition, TriggerSource.OPEN_API, kept=kept, redrive_of=walk.run.id),
+        accepted(
+            walk.definition, TriggerSource.OPEN_API, step_results=kept, redrive_of=walk.run.id
+        ),
     )
     assert again.run.status in EXECUTION.final
     done = {key for key, result in kept.items() if result.completed_at is not None}

@@ -2,8 +2,7 @@
 
 from wfcore.effects import Outcome, WakeRunner
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource, Usage
 from wfcore.model.workflow import Variable
 from wfcore.rules.execution.start import Start, accept
 from wfcore.testing import builders
@@ -27,20 +26,19 @@ KEPT = {
 def test_all_that_was_said_is_on_record() -> None:
     """EX-1, EX-17, SC-1, BU-2: kept results count against no budget, told inputs are secret."""
     start = Start(
-        "acc_2",
-        TriggerSource.WEBHOOK,
-        {"key": "hunter22", "other": "hunter23"},
+        owner_id="acc_2",
+        trigger_source=TriggerSource.WEBHOOK,
+        variables={"key": "hunter22", "other": "hunter23"},
         monitored=True,
         key_id="key_2",
         webhook_id="wh_2",
         callback_url="https://example.org/told",
         redrive_of="exec_0",
-        kept=KEPT,
+        step_results=KEPT,
         chain_depth=4,
-        told={"ip": "::1"},
         parent_id="exec_9",
         parent_step="sub",
-        secrets=frozenset({"other"}),
+        secrets=("other",),
     )
     run = Execution(
         id="exec_5",
@@ -70,13 +68,13 @@ def test_all_that_was_said_is_on_record() -> None:
     )
     told = {"workflowId": "wf_7", "triggerSource": "webhook", "ip": "::1"}
     event = Event("exec_5", 1, NOW, EventKind.EXECUTION_PENDING, told)
-    outcome = accept(WORKFLOW, DEFINITION, start, "exec_5", NOW)
+    outcome = accept(WORKFLOW, DEFINITION, start, "exec_5", NOW, {"ip": "::1"})
     assert outcome == Outcome(run, (event,), (WakeRunner(),))
 
 
 def test_what_was_not_said_is_not_there() -> None:
     """EX-1: no parent, no caller, no link of a chain, nothing granted, no other secret."""
-    start = Start("acc_2", TriggerSource.MANUAL)
+    start = Start(owner_id="acc_2", trigger_source=TriggerSource.MANUAL)
     run = builders.execution(
         workflow_id="wf_7",
         workflow_name="Seven",

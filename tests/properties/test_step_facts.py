@@ -7,10 +7,16 @@ import pytest
 from attrs import evolve, field, frozen
 
 from wfcore.effects import CancelChildren, Effect, LookAgain, Outcome, WakeRunner, WithdrawApprovals
-from wfcore.model.artifact import RefusedFile
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import Awaits, ExecutionStatus, ReasonCode, StepResult, StepStatus
-from wfcore.model.usage import Usage
+from wfcore.model.execution import (
+    Awaits,
+    ExecutionStatus,
+    ReasonCode,
+    RefusedFile,
+    StepResult,
+    StepStatus,
+    Usage,
+)
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.testing import builders

@@ -10,9 +10,15 @@ from hypothesis import given
 
 from properties.walker import LOSSES, Walk, walks
 from wfcore.errors import IllegalMove
-from wfcore.model.artifact import RefusedFile
-from wfcore.model.execution import Awaits, ExecutionStatus, StepResult, StepStatus, TriggerSource
-from wfcore.model.usage import Usage
+from wfcore.model.execution import (
+    Awaits,
+    ExecutionStatus,
+    RefusedFile,
+    StepResult,
+    StepStatus,
+    TriggerSource,
+    Usage,
+)
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import Fact

@@ -13,9 +13,9 @@ from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import ReasonCode, StepStatus, TriggerSource
 from wfcore.model.workflow import OnInterrupt
 from wfcore.rules.approval.machine import step_output
+from wfcore.rules.execution.fold_steps import open_questions
 from wfcore.rules.execution.interruption import MAX_RESUMES, may_resume
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.execution.open_approval import open_questions
 from wfcore.rules.execution.scope import name_of
 from wfcore.testing.strategies.runs import NO
 

@@ -23,9 +23,8 @@ from wfcore.effects import (
 )
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource, Usage
 from wfcore.model.json import Json
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Definition
 from wfcore.rules.approval.machine import (
     BY_END,
@@ -312,7 +311,7 @@ class Walk:
 
 def accepted(definition: Definition, source: TriggerSource, **how) -> Walk:
     """A walk that has not begun."""
-    start = Start("acc_1", source, **how)
+    start = Start(owner_id="acc_1", trigger_source=source, **how)
     outcome = accept(builders.workflow(), definition, start, "exec_1", NOW)
     nothing = builders.execution(events=0)
     return Walk(definition, outcome.record, [Stage("accept", nothing, outcome, NOW)])

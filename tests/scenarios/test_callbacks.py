@@ -12,7 +12,7 @@ from receiver import Receiver, a_receiver
 from scenarios.flows import ECHO, REVIEW
 from scenarios.process import until
 from scenarios.site import CallbackLoop, Site
-from wfcore.model.callback import Callback, CallbackStatus
+from wfcore.model.execution import Callback, CallbackStatus
 from wfcore.rules.callback import signed
 from wfcore.time import EpochMs
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.site import CallbackLoop, Site, signed
-from wfcore.usecases.named_secrets import set_secret
+from wfcore.usecases.accounts.accounts import set_secret
 
 QUOTED = 'Qu"o\\te/ä'
 CANARIES = {

@@ -25,11 +25,11 @@ from wfcore.rules.execution.fold import advance
 from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
-from wfcore.usecases import stage
+from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
-from wfcore.usecases.retry import Report
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import Report
 from wfcore.usecases.upkeep import sweeping
 
 
@@ -161,7 +161,7 @@ def late_results_count(patch: pytest.MonkeyPatch) -> None:
 
 def place_is_kept(patch: pytest.MonkeyPatch) -> None:
     """An execution that has ended keeps its worker, and the worker one place less."""
-    collect = stage.stage
+    collect = unit_of_work.stage
 
     async def keeping(unit: Any, outcome: Any, now: Any) -> Any:
         before = await unit.get(Execution, outcome.record.id)
@@ -213,7 +213,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
             definition = await sweeping.definition_of(unit, run.workflow_id, run.revision)
             lost_it = interruption.loss(run, definition, now, services.policy.grace_ms)
             outcome = advance(run, lost_it, now)
-            await stage.stage(unit, outcome, now)
+            await unit_of_work.stage(unit, outcome, now)
             await unit.commit()
 
     patch.setattr(sweeping, "_recover", sweeping.retried(recover))

@@ -8,13 +8,12 @@ from attrs import evolve
 from wfcore.errors import AlreadyFinished, IllegalMove, Stale
 from wfcore.memory import MemoryCounters
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Execution, ExecutionStatus, Replay
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import machine, proceed
 from wfcore.rules.execution.fold import advance
-from wfcore.usecases import stage
+from wfcore.usecases import unit_of_work
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.services import Services
@@ -57,7 +56,7 @@ def expiry_overrides(patch: pytest.MonkeyPatch) -> None:
             unit.put(evolve(over, version=current.version))
             rejected = machine.Rejected(approval.step_name, approval.id, timed_out=True)
             if run.status is ExecutionStatus.AWAITING_APPROVAL:
-                await stage.stage(unit, advance(run, rejected, now), now)
+                await unit_of_work.stage(unit, advance(run, rejected, now), now)
             await unit.commit()
         return True
 
@@ -70,7 +69,7 @@ def approvals_outlive(patch: pytest.MonkeyPatch) -> None:
     async def withdraw(*_: Any) -> None:
         """Do nothing."""
 
-    patch.setattr(stage, "_withdraw", withdraw)
+    patch.setattr(unit_of_work, "_withdraw", withdraw)
 
 
 def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
@@ -95,7 +94,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
                 number = current.events + len(told)
                 record = evolve(outcome.record, version=current.version, events=number)
                 again = evolve(outcome, record=record, events=tuple(told))
-                await stage.stage(unit, again, now)
+                await unit_of_work.stage(unit, again, now)
                 try:
                     await unit.commit()
                 except Stale:
@@ -107,7 +106,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
 
 def events_get_lost(patch: pytest.MonkeyPatch) -> None:
     """The last event of a cancel is not stored."""
-    collect = stage.stage
+    collect = unit_of_work.stage
 
     async def collecting(unit: Any, outcome: Any, now: Any) -> Any:
         return await collect(unit, evolve(outcome, events=outcome.events[:-1]), now)

@@ -9,7 +9,7 @@ from wfcore.memory import store as memory_store
 from wfcore.memory import writes
 from wfcore.memory.tables import TIMERS
 from wfcore.model.trigger import Timer
-from wfcore.usecases import stage
+from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import worker
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import firing
@@ -39,7 +39,7 @@ def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
         late.append(run)
         return ()
 
-    complete, set_at_once = worker.complete_step, stage._set_timers
+    complete, set_at_once = worker.complete_step, unit_of_work._set_timers
 
     async def completes(services: Services, *args: Any, **more: Any) -> Any:
         jobs = await complete(services, *args, **more)
@@ -49,7 +49,7 @@ def timers_in_a_unit_of_their_own(patch: pytest.MonkeyPatch) -> None:
                 await unit.commit()
         return jobs
 
-    patch.setattr(stage, "_set_timers", set_timers)
+    patch.setattr(unit_of_work, "_set_timers", set_timers)
     patch.setattr(worker, "complete_step", completes)
 
 

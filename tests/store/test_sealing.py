@@ -17,11 +17,9 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import Account, ApiKey, NamedSecret
 from wfcore.model.approval import Approval, Assent
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import Execution, StepResult, StepStatus
+from wfcore.model.execution import Callback, Execution, Replay, StepResult, StepStatus
 from wfcore.model.page import PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import DefinitionSnapshot
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter

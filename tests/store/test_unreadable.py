@@ -15,11 +15,8 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Callback, Execution, Replay
 from wfcore.model.page import PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow

@@ -5,7 +5,7 @@ from attrs import evolve
 
 from usecases.conftest import World, code
 from wfcore.model.access import ApiKey, Principal, Scope
-from wfcore.model.callback import Callback, CallbackStatus
+from wfcore.model.execution import Callback, CallbackStatus
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases.accounts import keys

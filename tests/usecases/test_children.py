@@ -7,9 +7,8 @@ import pytest
 from usecases.conftest import World, code
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Permission, Principal
-from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, TriggerSource, Usage
 from wfcore.model.page import PageRequest
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import (
     ApprovalStep,
     Branch,

@@ -58,6 +58,13 @@ async def test_the_next_one_comes_when_one_has_ended(world: World) -> None:
     assert all(run.status is S.COMPLETED for run in (await everything(world)).values())
 
 
+async def test_without_a_limit_there_is_no_group(world: World) -> None:
+    """An execution of a workflow without `concurrency` is in no group. CC-1."""
+    ann = await world.account()
+    id = await world.start(ann, await world.workflow(ann, code("a")))
+    assert (await everything(world))[id].lane is None
+
+
 async def test_a_key_makes_lanes(world: World) -> None:
     """Executions wait only for those with the same value of the key, whatever its type. CC-3."""
     ann = await world.account()

@@ -5,9 +5,8 @@ import pytest
 from usecases.conftest import World, code
 from usecases.test_children import child_of, read, sub
 from wfcore.model.approval import DecisionSource
-from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
+from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource, Usage
 from wfcore.model.page import PageRequest
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, Branch, Budget, OnExceeded, ParallelStep, Retry
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.time import HOUR, MINUTE, SECOND

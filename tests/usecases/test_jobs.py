@@ -29,7 +29,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.step_jobs import NotRendered, artifact_of, created, job_for
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import notify, stage
 
 RUN = make.execution("e1", variables={"who": "Ann", "n": 3}, monitored=True, fence=4)
 WHO = "{{ variables.who }}"

@@ -8,13 +8,12 @@ import pytest
 from usecases.conftest import World, code
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
 from wfcore.model.access import Permission
-from wfcore.model.artifact import RefusedFile
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.execution import ExecutionStatus, RefusedFile
 from wfcore.model.workflow import Retry
 from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.limits import SECRET_BYTES, SECRETS_PER_ACCOUNT
 from wfcore.time import EpochMs
-from wfcore.usecases import named_secrets
+from wfcore.usecases.accounts import accounts
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.executions import read_events, read_execution
@@ -31,7 +30,7 @@ async def test_only_steps_that_list_a_secret_get_it(world: World) -> None:
     """Under its name in the environment, and nowhere else: not in the context of any step. SC-6."""
     ann = await world.account()
     for name, value in (("TOKEN", TOKEN), ("OTHER", "other")):
-        await named_secrets.set_secret(world.services, ann.account.id, name, value)
+        await accounts.set_secret(world.services, ann.account.id, name, value)
     workflow = await world.workflow(ann, code("a", secrets=("TOKEN",)), code("b"))
     await world.start(ann, workflow)
     lease, (first,) = await world.take()
@@ -46,7 +45,7 @@ async def test_only_steps_that_list_a_secret_get_it(world: World) -> None:
 async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: World) -> None:
     """Output, error, lines and names of files; no later step can read it there. SC-6."""
     ann = await world.account()
-    await named_secrets.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
+    await accounts.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
     failing = code("a", secrets=("TOKEN",), continue_on_error=True)
     workflow = await world.workflow(ann, failing, code("b", secrets=("TOKEN",)), code("c"))
     id = await world.start(ann, workflow)
@@ -55,7 +54,7 @@ async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: W
     end = StepEnd(error=f"401 for {TOKEN}", files=(file,), refused=(RefusedFile(TOKEN, "link"),))
     lines = f"{TOKEN}\n{json.dumps(TOKEN)}"
     await worker.log_lines(world.services, lease, "a", "stdout", lines, job.hidden)
-    await named_secrets.set_secret(world.services, ann.account.id, "TOKEN", "another value")
+    await accounts.set_secret(world.services, ann.account.id, "TOKEN", "another value")
     work = await worker.complete_step(world.services, lease, "a", end, hidden=job.hidden)
     (job,) = work.jobs
     assert given(job.environment) == {"WF_SECRET_TOKEN": "another value"}
@@ -77,7 +76,7 @@ async def test_the_owner_of_the_workflow_gives_its_secrets(world: World) -> None
     """Also where somebody else starts it, who has a secret of that name, too. SC-6."""
     ann, bob = await world.account(), await world.account("bob@example.org")
     for who, value in ((ann, "of ann"), (bob, "of bob")):
-        await named_secrets.set_secret(world.services, who.account.id, "TOKEN", value)
+        await accounts.set_secret(world.services, who.account.id, "TOKEN", value)
     workflow = await world.workflow(ann, code("a", secrets=("TOKEN",)))
     await workflows.share_workflow(world.services, workflow, bob.account.id, Permission.EXECUTE)
     await world.start(bob, workflow)
@@ -100,10 +99,10 @@ async def test_a_definition_whose_secret_is_missing_is_refused(world: World) -> 
 async def test_a_step_whose_secret_is_gone_fails_at_once(world: World) -> None:
     """Not tried again, and its error says what to type. SC-7."""
     ann = await world.account()
-    await named_secrets.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
+    await accounts.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
     step = code("a", secrets=("TOKEN",), retry=Retry(5))
     id = await world.start(ann, await world.workflow(ann, step))
-    await named_secrets.delete_secret(world.services, ann.account.id, "TOKEN")
+    await accounts.delete_secret(world.services, ann.account.id, "TOKEN")
     _, jobs = await world.take()
     assert jobs == ()
     run = await read_execution(world.services, None, id)
@@ -116,16 +115,16 @@ async def test_secrets_are_set_listed_and_deleted(world: World) -> None:
     """By name; the audit log says who did what with which name, and no value. SC-4, SC-5."""
     services, ann = world.services, (await world.account()).account
     for name, value in (("B", "first"), ("A", TOKEN), ("B", "second-value")):
-        await named_secrets.set_secret(services, ann.id, name, value)
-    found = await named_secrets.list_secrets(services, ann.id)
+        await accounts.set_secret(services, ann.id, name, value)
+    found = await accounts.list_secrets(services, ann.id)
     assert [(one.name, one.value) for one in found] == [("A", TOKEN), ("B", "second-value")]
     assert "t0ken" not in repr(found)
-    await named_secrets.delete_secret(services, ann.id, "A")
+    await accounts.delete_secret(services, ann.id, "A")
     for id, name in ((ann.id, "A"), ("acc_none", "B")):
         with pytest.raises(NotFound):
-            await named_secrets.delete_secret(services, id, name)
+            await accounts.delete_secret(services, id, name)
     with pytest.raises(NotFound):
-        await named_secrets.list_secrets(services, "acc_none")
+        await accounts.list_secrets(services, "acc_none")
     entries = await read_audit(services, EpochMs(0), None, 100)
     told = [(one.event, one.details) for one in entries if one.event.startswith("secret")]
     assert told == [
@@ -155,16 +154,16 @@ async def test_what_can_be_no_secret_is_refused(
     """The refusal names the field, and never the value. SC-5."""
     ann = (await world.account()).account
     with pytest.raises(InvalidInput) as refusal:
-        await named_secrets.set_secret(world.services, ann.id, name, value)
+        await accounts.set_secret(world.services, ann.id, name, value)
     assert refusal.value.field == field
-    assert await named_secrets.list_secrets(world.services, ann.id) == ()
+    assert await accounts.list_secrets(world.services, ann.id) == ()
 
 
 async def test_an_account_has_a_bounded_number_of_secrets(world: World) -> None:
     """The longest value fits; one name more does not, but another value for one does. SC-5."""
     ann = (await world.account()).account
     for number in range(SECRETS_PER_ACCOUNT):
-        await named_secrets.set_secret(world.services, ann.id, f"S{number}", "x" * SECRET_BYTES)
+        await accounts.set_secret(world.services, ann.id, f"S{number}", "x" * SECRET_BYTES)
     with pytest.raises(InvalidInput, match="at most 50"):
-        await named_secrets.set_secret(world.services, ann.id, "MORE", "x")
-    await named_secrets.set_secret(world.services, ann.id, "S0", "y")
+        await accounts.set_secret(world.services, ann.id, "MORE", "x")
+    await accounts.set_secret(world.services, ann.id, "S0", "y")

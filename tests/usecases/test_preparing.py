@@ -11,7 +11,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.fakes import NotedEnvironments
 from wfcore.usecases.audit.auditing import UNKNOWN
 from wfcore.usecases.upkeep import retention
-from wfcore.usecases.workflows import packages, workflows
+from wfcore.usecases.workflows import workflows
 
 ONE = Needs(Language.PYTHON, ("one==1",), lock="release 1")
 TWO = Needs(Language.PYTHON, ("two==1",), lock="release 1")
@@ -80,7 +80,7 @@ async def test_where_nothing_can_be_installed_apply_says_so(world: World) -> Non
     ann = await world.account()
     with pytest.raises(InvalidDefinition, match="packages cannot be installed here"):
         await world.workflow(ann, python("a", "one==1"))
-    assert await packages.prune_packages(world.services) == 0
+    assert await workflows.prune_packages(world.services) == 0
     assert world.services.environments.find(ONE) is None
 
 
@@ -93,7 +93,7 @@ async def test_packages_stay_while_somebody_needs_them(
     run_id = await bringing.start(ann, id)
     await bringing.workflow(ann, python("a", "two==1"))
     noted.grow_old()
-    assert await packages.prune_packages(bringing.services) == 0
+    assert await workflows.prune_packages(bringing.services) == 0
     lease, _ = await bringing.take()
     assert lease.execution_id == run_id
     await bringing.finish(lease, "a")
@@ -101,7 +101,7 @@ async def test_packages_stay_while_somebody_needs_them(
     await retention.tidy(bringing.services)
     assert set(noted.idle) == {TWO}
     await workflows.delete_workflow(bringing.services, id)
-    assert await packages.prune_packages(bringing.services) == 1
+    assert await workflows.prune_packages(bringing.services) == 1
     assert noted.idle == {}
 
 

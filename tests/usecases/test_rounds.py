@@ -19,7 +19,7 @@ from adapters_runtime.engine.wakeups import Wakeups
 from usecases.conftest import World, review
 from usecases.test_callbacks import owed, stored
 from wfcore.errors import StoreUnavailable
-from wfcore.model.callback import CallbackStatus
+from wfcore.model.execution import CallbackStatus
 from wfcore.model.trigger import Refusal
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS

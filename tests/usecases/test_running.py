@@ -7,8 +7,13 @@ import pytest
 
 from usecases.conftest import World, code, review
 from wfcore.errors import AlreadyFinished, LeaseLost
-from wfcore.model.artifact import RefusedFile
-from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource
+from wfcore.model.execution import (
+    ExecutionStatus,
+    ReasonCode,
+    RefusedFile,
+    StepStatus,
+    TriggerSource,
+)
 from wfcore.model.workflow import Definition, OnInterrupt, Retry, Variable
 from wfcore.ports.runtime import LeftFile
 from wfcore.time import MINUTE, SECOND

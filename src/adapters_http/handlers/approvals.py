@@ -1,8 +1,7 @@
 """Approvals: reading and deciding. Spec: v1 approvals, approval-response endpoint."""
 
-from adapters_http.json import dump_json
-from adapters_http.params import flag, members, oldest_first, page, span
-from adapters_http.request import Request
+from adapters_http.body import dump_json
+from adapters_http.request import Request, flag, members, oldest_first, page, span
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Reject

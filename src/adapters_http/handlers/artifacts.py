@@ -7,7 +7,7 @@ from starlette.responses import Response
 from adapters_http.downloads import download_response
 from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
-from wfcore.model.artifact import Artifact
+from wfcore.model.execution import Artifact
 from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
 from wfcore.usecases.artifacts import Link

@@ -5,7 +5,8 @@ from typing import Any
 from starlette.responses import Response
 
 from adapters_http.downloads import output_response
-from adapters_http.params import (
+from adapters_http.request import (
+    Request,
     event_number,
     members,
     oldest_first,
@@ -15,7 +16,6 @@ from adapters_http.params import (
     wait_ms,
     with_outputs,
 )
-from adapters_http.request import Request
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE

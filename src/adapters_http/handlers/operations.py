@@ -4,10 +4,9 @@ from functools import cache
 
 from starlette.responses import Response
 
-from adapters_http.json import dump_json
+from adapters_http.body import dump_json
 from adapters_http.metrics import CONTENT_TYPE
-from adapters_http.params import require_serving
-from adapters_http.request import Request
+from adapters_http.request import Request, require_serving
 from wfcore.rules.definition.check import definition_schema
 from wfcore.wire.shapes import HealthView
 

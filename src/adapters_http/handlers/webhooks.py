@@ -2,15 +2,14 @@
 
 from starlette.responses import JSONResponse, Response
 
-from adapters_http.body import is_form, once, scheme_of
+from adapters_http.auth import is_form, scheme_of
 from adapters_http.handlers.workflows import REPLAYED
-from adapters_http.params import page
-from adapters_http.request import Request
+from adapters_http.request import Request, idempotency, page
 from wfcore.errors import InvalidInput
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.rules.limits import WORKFLOW_PAGE
-from wfcore.rules.webhooks.scheme import slack_challenge
-from wfcore.usecases.executions.starting import trigger_webhook
+from wfcore.rules.webhooks.scheme import sender_id, slack_challenge
+from wfcore.usecases.executions.starting import Idempotency, trigger_webhook
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import Change, NewWebhook, Unchanged
 from wfcore.wire.converter import sent
@@ -128,10 +127,19 @@ async def trigger(request: Request) -> TriggerView | Response:
     if challenge is not None:
         return JSONResponse({"challenge": challenge})
     started = await trigger_webhook(
-        request.services, webhook.id, request.json, idempotency=once(request, webhook)
+        request.services, webhook.id, request.json, idempotency=_idempotency(request, webhook)
     )
     if started.replayed:
         request.headers.append(REPLAYED)
     if scheme_of(webhook) is Scheme.SLACK and is_form(request, webhook):
         return Response(status_code=200)
     return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)
+
+
+def _idempotency(request: Request, webhook: Webhook) -> Idempotency | None:
+    """
+    The id of a delivery: the sender's own where its scheme has one, which an `Idempotency-Key`
+    beside it cannot change; else that. SG-6. Raises `InvalidInput`.
+    """
+    found = sender_id(scheme_of(webhook), request.all_headers, request.raw, request.json)
+    return idempotency(request) if found is None else Idempotency(found.id, found.fingerprint)

@@ -1,7 +1,6 @@
 """Workflows, and starting them. Spec: v1 endpoints, workflows."""
 
-from adapters_http.params import idempotency, page, rested, wait_ms
-from adapters_http.request import Request
+from adapters_http.request import Request, idempotency, page, rested, wait_ms
 from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import starting
@@ -9,7 +8,7 @@ from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
-from wfcore.wire.views import WORKFLOWS, shown_of, start_view, workflow_view
+from wfcore.wire.views import WORKFLOWS, shown_of, workflow_view
 
 REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -63,4 +62,4 @@ async def _started(request: Request, started: Started, wait: int | None) -> Star
     if wait is not None:
         run = await rested(request, started.execution_id, wait)
         status = run.status
-    return start_view(started.execution_id, started.workflow_id, started.started_at, status)
+    return StartView(started.execution_id, status, started.workflow_id, started.started_at)

@@ -37,7 +37,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from adapters_http.json import dump_json
+from adapters_http.body import dump_json
 from adapters_http.transport.connections import DEFAULT_ROOM, Connections, Room
 from adapters_http.transport.heads import HeadFirst, problem_of
 

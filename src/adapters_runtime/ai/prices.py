@@ -17,7 +17,7 @@ from attrs import frozen
 from adapters_runtime.ai.providers import Provider
 from wfcore.errors import InvalidInput
 from wfcore.ports.models import Answer
-from wfcore.rules.execution.usage import EXACT
+from wfcore.rules.execution.budget import EXACT
 
 _MILLION = 6
 _MOST = Decimal(1_000_000)

@@ -13,8 +13,8 @@ from attrs import define, evolve
 
 from adapters_runtime.ai import schemas
 from adapters_runtime.ai.schemas import Misfit
+from wfcore.model.execution import Usage
 from wfcore.model.json import Json
-from wfcore.model.usage import Usage
 from wfcore.ports.models import (
     Answer,
     AnswerLost,
@@ -29,8 +29,7 @@ from wfcore.ports.models import (
 )
 from wfcore.ports.runtime import AiJob, Say, StepEnd
 from wfcore.rules.backoff import Backoff, draw, lengthened
-from wfcore.rules.execution.budget import overrun
-from wfcore.rules.execution.usage import NOTHING, added, as_text
+from wfcore.rules.execution.budget import NOTHING, added, as_text, overrun
 
 MOST_AT_ONCE = 32
 BACKOFF = Backoff(first=0.5, longest=8.0, tries=4)

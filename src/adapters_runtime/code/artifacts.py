@@ -16,7 +16,7 @@ from typing import BinaryIO
 from attrs import define, field
 
 from adapters_runtime.sandbox.workdir import FILE, FOLDER
-from wfcore.model.artifact import RefusedFile
+from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
 

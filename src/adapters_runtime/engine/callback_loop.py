@@ -6,7 +6,7 @@ import logging
 from adapters_runtime.engine.loops import Loop, Told
 from adapters_runtime.engine.wakeups import Wakeups
 from wfcore.errors import StoreUnavailable
-from wfcore.model.callback import CallbackStatus
+from wfcore.model.execution import CallbackStatus
 from wfcore.ports.callbacks import CallbackClient
 from wfcore.usecases.executions.callbacks import Call, next_call, settle_call, take_calls
 from wfcore.usecases.services import Services

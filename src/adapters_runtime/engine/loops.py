@@ -15,7 +15,7 @@ from attrs import define, field
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
-from wfcore.usecases.upkeep.sweeping import Unswept
+from wfcore.usecases.unit_of_work import Unswept
 
 log = logging.getLogger("wfcore.loops")
 

@@ -16,8 +16,7 @@ from adapters_store.sqlite.codec import Size, cost_of, reader_of, text_of, value
 from adapters_store.sqlite.kinds import Fetch, Row
 from adapters_store.sqlite.sealed import SEALED, Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, ExecutionStatus, StepResult
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.ports.system import Sealer
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')

@@ -15,9 +15,7 @@ from adapters_store.sqlite.sealed import Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow

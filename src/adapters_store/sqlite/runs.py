@@ -13,10 +13,8 @@ from adapters_store.sqlite.queries import Listing, Query, Where, query
 from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Callback, Execution
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.time import EpochMs

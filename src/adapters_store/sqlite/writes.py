@@ -18,8 +18,7 @@ from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event
-from wfcore.model.execution import Execution
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.audit.chain import entry_text

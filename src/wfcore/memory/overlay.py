@@ -12,7 +12,7 @@ from attrs import AttrsInstance, evolve, frozen
 
 from wfcore.errors import Stale
 from wfcore.memory.disk import Changes, Disk
-from wfcore.model import evolving
+from wfcore.model import execution
 
 
 class Versioned(AttrsInstance, Protocol):
@@ -71,7 +71,7 @@ class Overlay:
         """Compare the version and set; the stored copy's version is one higher."""
         stored = self.get(kind, key)
         self.expect(kind, key, (stored.version if stored else 0) == record.version)
-        copied: Any = evolving.evolve if hasattr(record, "__dict__") else evolve
+        copied: Any = execution.evolve if hasattr(record, "__dict__") else evolve
         self.set(kind, key, copied(record, version=record.version + 1))
 
     def drop(self, kind: Table[V], key: Hashable, record: V) -> None:

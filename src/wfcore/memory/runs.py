@@ -22,10 +22,8 @@ from wfcore.memory.tables import (
 from wfcore.memory.writes import is_gone, is_open
 from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.time import EpochMs

@@ -32,8 +32,7 @@ from wfcore.memory.tables import (
     table_of,
 )
 from wfcore.model.event import AuditEntry, Event
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, evolve
 from wfcore.model.webhook import Delivery
 from wfcore.ports.store import Slots, queries
 from wfcore.time import EpochMs

@@ -9,12 +9,9 @@ from wfcore.memory.gate import Gate
 from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import AuditChain, ChainedEntry, Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import Page, PageCursor, PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow

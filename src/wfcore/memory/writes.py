@@ -32,8 +32,7 @@ from wfcore.memory.tables import (
     table_of,
 )
 from wfcore.model.event import AuditEntry, Event
-from wfcore.model.execution import Execution
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.audit.chain import chained, entry_text, read_entry

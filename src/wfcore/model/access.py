@@ -1,4 +1,4 @@
-"""Accounts, shares, API keys, console sessions. Contract §1 and §7."""
+"""Accounts, shares, API keys, console sessions, windows of quotas. Contract §1 and §7."""
 
 from enum import StrEnum
 
@@ -155,7 +155,31 @@ class Principal:
     key: ApiKey | None = None
     scopes: frozenset[Scope] = frozenset()
 
+
+@frozen
+class Window:
+    """
+    One quota window: `kind` is "minute" or "day", [`start`, `end`) in epoch ms.
+
+    `limit` None: unlimited, but counted.
+    """
+
+    kind: str
+    start: EpochMs
+    end: EpochMs
+    limit: int | None
+
+
+@frozen
+class Taken:
+    """
+    The result of one attempt. `full`: the kinds of the windows that were full (empty: admitted);
+    `counts`: what each window has admitted, including this one, in order.
+    """
+
+    full: tuple[str, ...]
+    counts: tuple[int, ...]
+
     @property
-    def granted(self) -> frozenset[Scope]:
-        """The scopes: those of the key if there is one."""
-        return self.key.scopes if self.key is not None else self.scopes
+    def admitted(self) -> bool:
+        return not self.full

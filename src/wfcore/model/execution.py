@@ -1,14 +1,51 @@
-"""Executions and the results of their steps. Contract §2."""
+"""
+Executions: how they stand, the results and files of their steps, and what is owed to callers.
+
+Contract §2, §6, §9.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import field, frozen
 
-from wfcore.model.artifact import RefusedFile
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.usage import Usage
 from wfcore.time import DurationMs, EpochMs
+
+
+@frozen
+class Usage:
+    """Tokens and cost. `cost_usd` is a decimal string, None when a price is unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: str | None = "0"
+
+
+@frozen
+class RefusedFile:
+    """Something a step left that does not qualify as an artifact; the name is only a label."""
+
+    name: str
+    reason: str
+
+
+@frozen
+class Artifact:
+    """A stored file. `name` is only a label; `storage_key` locates the content."""
+
+    id: str
+    execution_id: str
+    step_name: str
+    name: str
+    storage_key: str
+    size: int
+    content_type: str
+    sha256: str
+    previewable: bool
+    created_at: EpochMs
+    version: int = 0
 
 
 class ExecutionStatus(StrEnum):
@@ -215,3 +252,70 @@ class Execution:
             for key, result in self.step_results.items()
             if result.status in ENDED and "." not in key
         )
+
+
+class CallbackStatus(StrEnum):
+    PENDING = "PENDING"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+
+
+@frozen
+class Callback:
+    """
+    One message owed to a caller. The id is the execution's, because an execution ends once.
+
+    `due_at`: when the next attempt may begin, whatever the outcome of the last one; None if it is
+    completed or given up. `key_id`: the key whose secret signs it.
+    """
+
+    id: str
+    url: str
+    key_id: str | None
+    created_at: EpochMs
+    due_at: EpochMs | None
+    status: CallbackStatus = CallbackStatus.PENDING
+    attempts: int = 0
+    last_error: str | None = None
+    version: int = 0
+
+
+@frozen
+class Replay:
+    """
+    The first answer to an idempotency key.
+
+    `scope` is caller and target, `key` the client's header; `fingerprint` a SHA-256 of the
+    body, so that the same key with another body is a conflict.
+    """
+
+    scope: str
+    key: str
+    fingerprint: str
+    execution_id: str
+    created_at: EpochMs
+    version: int = 0
+
+
+if TYPE_CHECKING:
+    from attrs import evolve  # so that names and types of the changes are checked
+else:
+    R = TypeVar("R")
+
+    def evolve(record: R, **changes: Any) -> R:
+        """
+        A copy of *record*, of a `@frozen(slots=False)` class without converters, with *changes*.
+
+        `attrs.evolve` asks the class for its fields and runs its whole `__init__`, which for an
+        execution is a large part of a transition. A frozen class without slots has all its fields
+        in one dictionary, and a copy of that is the copy.
+
+        Raises `TypeError` for a name that is no field.
+        """
+        fields = record.__dict__ | changes
+        if len(fields) != len(record.__dict__):
+            unknown = ", ".join(sorted(changes.keys() - record.__dict__.keys()))
+            raise TypeError(f"{type(record).__name__} has no field {unknown}")
+        copy = object.__new__(type(record))
+        object.__setattr__(copy, "__dict__", fields)
+        return copy

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from wfcore.model.window import Taken as Taken
-from wfcore.model.window import Window as Window
+from wfcore.model.access import Taken as Taken
+from wfcore.model.access import Window as Window
 from wfcore.time import EpochMs
 
 

@@ -28,12 +28,16 @@ from attrs import frozen
 
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.execution import (
+    Artifact,
+    Callback,
+    Execution,
+    ExecutionStatus,
+    Replay,
+    TriggerSource,
+)
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow

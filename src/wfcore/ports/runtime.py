@@ -5,9 +5,8 @@ from typing import Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from wfcore.model.artifact import RefusedFile
+from wfcore.model.execution import RefusedFile, Usage
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import AiStep, CodeStep, Language
 from wfcore.rules.execution.budget import Allowance
 from wfcore.rules.masking import NO_SECRETS, Secrets

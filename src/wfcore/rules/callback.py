@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from attrs import evolve
 
 from wfcore.errors import InvalidInput
-from wfcore.model.callback import Callback, CallbackStatus
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Callback, CallbackStatus, Execution
 from wfcore.model.json import JsonObject
 from wfcore.rules.address import is_public
 from wfcore.time import HOUR, MINUTE, SECOND, DurationMs, EpochMs, later

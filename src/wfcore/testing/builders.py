@@ -18,17 +18,17 @@ from wfcore.model.access import (
     Share,
 )
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import AuditEntry, AuditOutcome, Event, EventKind
 from wfcore.model.execution import (
+    Artifact,
+    Callback,
     Execution,
     ExecutionStatus,
+    Replay,
     StepResult,
     StepStatus,
     TriggerSource,
 )
-from wfcore.model.replay import Replay
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow

@@ -15,14 +15,12 @@ from typing import Any, TypeVar, cast
 from attrs import evolve
 from hypothesis import strategies as st
 
-from wfcore.model.access import Session
+from wfcore.model.access import Session, Taken, Window
 from wfcore.model.approval import Approval, ApprovalStatus, Group
-from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus, Usage
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Chain, Schedule, Trigger
-from wfcore.model.usage import Usage
 from wfcore.model.webhook import Tally, Webhook
-from wfcore.model.window import Taken, Window
 from wfcore.model.workflow import (
     ApprovalStep,
     Branch,

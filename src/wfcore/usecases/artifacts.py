@@ -6,12 +6,12 @@ from attrs import frozen
 
 from wfcore.errors import AuthReason, NotFound, Unauthenticated
 from wfcore.model.access import Principal
-from wfcore.model.artifact import Artifact
+from wfcore.model.execution import Artifact
 from wfcore.rules.auth.signature import download_fits, sign_download
 from wfcore.rules.limits import DOWNLOAD_LINK
 from wfcore.time import EpochMs, later
-from wfcore.usecases.load import execution_for
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import execution_for
 
 
 @frozen

@@ -6,22 +6,22 @@ from typing import Any, TypeAlias
 from wfcore.errors import NotFound
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval, Group, HistoryEntry, Verdict
-from wfcore.model.artifact import Artifact
 from wfcore.model.event import Event
 from wfcore.model.execution import (
+    Artifact,
     Awaits,
     Execution,
     ExecutionStatus,
     StatusReason,
     StepResult,
     StepStatus,
+    Usage,
 )
 from wfcore.model.page import Page
 from wfcore.model.trigger import Shown
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
 from wfcore.rules.approval.quorum import items_hash
-from wfcore.rules.execution.usage import total
+from wfcore.rules.execution.budget import total
 from wfcore.rules.masking import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.paging import cursor_text
 from wfcore.wire import shapes
@@ -222,13 +222,6 @@ def _masked(text: str | None, secrets: Secrets) -> str | None:
 
 def _usage(usage: Usage) -> UsageView:
     return UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)
-
-
-def start_view(
-    execution_id: str, workflow_id: str, started_at: int, status: ExecutionStatus
-) -> shapes.StartView:
-    """The answer to a start."""
-    return shapes.StartView(execution_id, status, workflow_id, started_at)
 
 
 def approval_view(approval: Approval) -> shapes.ApprovalView:

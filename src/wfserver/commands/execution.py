@@ -20,8 +20,8 @@ from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
 from wfcore.wire.converter import plain
 from wfcore.wire.explanation import explanation_view
-from wfcore.wire.shapes import ExecutionRow, LogView, StatusView
-from wfcore.wire.views import execution_row, log_view, start_view, status_view
+from wfcore.wire.shapes import ExecutionRow, LogView, StartView, StatusView
+from wfcore.wire.views import execution_row, log_view, status_view
 from wfserver.serving.pidfile import is_serving
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
@@ -274,9 +274,8 @@ async def _rest(session: Session, services: Services, id: str, timeout: int | No
 
 
 def _show_start(session: Session, started: Started) -> None:
-    view = start_view(
-        started.execution_id, started.workflow_id, started.started_at, ExecutionStatus.PENDING
-    )
+    pending = ExecutionStatus.PENDING
+    view = StartView(started.execution_id, pending, started.workflow_id, started.started_at)
     if session.json:
         put_json(plain(view))
     else:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from wfcore.model.access import NamedSecret
-from wfcore.usecases import named_secrets
+from wfcore.usecases.accounts import accounts
 from wfcore.usecases.services import Services
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
@@ -32,7 +32,7 @@ def set_(session: Session, name: str, account: str) -> None:
 
     async def job(services: Services) -> None:
         owner = await lookup.account(services, account)
-        await named_secrets.set_secret(services, owner.id, name, value, AT_THE_COMMAND_LINE)
+        await accounts.set_secret(services, owner.id, name, value, AT_THE_COMMAND_LINE)
 
     session.work(job)
     _done(session, f"{name} is set")
@@ -46,7 +46,7 @@ def list_(session: Session, account: str) -> None:
 
     async def job(services: Services) -> Sequence[NamedSecret]:
         owner = await lookup.account(services, account)
-        return await named_secrets.list_secrets(services, owner.id)
+        return await accounts.list_secrets(services, owner.id)
 
     found = session.work(job)
     if session.json:
@@ -65,7 +65,7 @@ def delete(session: Session, name: str, account: str) -> None:
 
     async def job(services: Services) -> None:
         owner = await lookup.account(services, account)
-        await named_secrets.delete_secret(services, owner.id, name, AT_THE_COMMAND_LINE)
+        await accounts.delete_secret(services, owner.id, name, AT_THE_COMMAND_LINE)
 
     session.work(job)
     _done(session, f"{name} is deleted")

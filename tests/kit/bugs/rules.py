@@ -10,9 +10,9 @@ from attrs import evolve
 from kit.bugs.catching import Bug, patched, promise, vector, walk
 from wfcore.effects import Outcome, StopSteps, WithdrawApprovals
 from wfcore.machine import Machine, Row
+from wfcore.model.access import Window
 from wfcore.model.execution import ExecutionStatus, StepStatus
 from wfcore.model.webhook import DisabledReason
-from wfcore.model.window import Window
 from wfcore.rules.approval import machine as approval
 from wfcore.rules.auth import api_key, rate_limit, signature
 from wfcore.rules.execution import fold, fold_steps, proceed
@@ -243,7 +243,7 @@ BUGS = (
     ),
     Bug(
         "of a signature one digit is not compared",
-        patched(signature, "same_bytes", lambda a, b: a[1:] == b[1:]),
+        patched(signature, "compare_digest", lambda a, b: a[1:] == b[1:]),
         vector("signatures"),
     ),
     Bug("windows slide", sliding_windows, vector("windows")),

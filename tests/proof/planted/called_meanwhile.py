@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from wfcore.model.callback import Callback
+from wfcore.model.execution import Callback
 from wfcore.time import DurationMs, EpochMs, later
 from wfcore.usecases.executions import callbacks
 

@@ -5,7 +5,7 @@ from typing import Any
 from attrs import evolve
 
 from adapters_store.sqlite.store import SqliteUnit
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Replay
 
 
 def plant() -> None:

@@ -10,15 +10,15 @@ from proof import faults
 from wfcore.model.execution import Execution
 from wfcore.rules.execution.children import waits_for
 from wfcore.time import EpochMs
-from wfcore.usecases import stage
+from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import worker
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
 
 
 def plant() -> None:
     faults.expect()
-    complete, tell = worker.complete_step, stage._tell_parent
+    complete, tell = worker.complete_step, unit_of_work._tell_parent
     late: list[tuple[Any, ...]] = []
 
     async def keep(_: Any, *told: Any) -> tuple[()]:
@@ -42,5 +42,5 @@ def plant() -> None:
             await tell(unit, parent_id, child, now)
             await unit.commit()
 
-    stage._tell_parent = keep  # type: ignore[assignment]
+    unit_of_work._tell_parent = keep  # type: ignore[assignment]
     worker.complete_step = complete_step

@@ -28,8 +28,12 @@ def require_active(account: Account, key_id: str | None = None) -> None:
 
 
 def require_scope(who: Principal, scope: Scope) -> None:
-    """Raises `Unauthenticated` if *who* lacks *scope*; sessions have none. AU-4, AU-10."""
-    if scope not in who.granted:
+    """
+    Raises `Unauthenticated` if *who* lacks *scope*. A key grants exactly its own scopes; without
+    one a visitor has its own, and a session none. AU-4, AU-10.
+    """
+    granted = who.scopes if who.key is None else who.key.scopes
+    if scope not in granted:
         key_id = who.key.id if who.key else None
         raise Unauthenticated(AuthReason.SCOPE_MISSING, who.account.id, key_id)
 

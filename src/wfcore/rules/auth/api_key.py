@@ -1,5 +1,5 @@
 """
-API keys: their format, and whether one is valid now. Contract §7.
+API keys: their format, where a request carries one, and whether it is valid now. Contract §7.
 
 `wfk_<id>_<secret>`, where id and secret are base62. The secret consists of 36 random characters
 (214 bits) and a checksum of 6, so that a truncated copy is recognized before any lookup, and secret
@@ -7,16 +7,19 @@ scanners can recognize a leaked key.
 """
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
+from hmac import compare_digest
 
 from attrs import frozen
 
 from wfcore.errors import AuthReason, Unauthenticated
 from wfcore.model.access import ApiKey
-from wfcore.rules.auth.signature import same_bytes
 from wfcore.time import EpochMs
 
 PREFIX = "wfk"
+_OURS = f"{PREFIX}_"
+_SCHEME = "bearer"
 ID_LENGTH = 16
 RANDOM_LENGTH = 36
 CHECKSUM_LENGTH = 6
@@ -96,9 +99,9 @@ def check(key: ApiKey | None, presented: Presented, now: EpochMs) -> ApiKey:
     Raises `Unauthenticated` with the reason for the audit log.
     """
     given = hash_secret(presented.secret).encode()
-    fits = same_bytes(given, (key.secret_hash if key else _NO_SECRET).encode())
+    fits = compare_digest(given, (key.secret_hash if key else _NO_SECRET).encode())
     old = _previous_hash(key, now)
-    fits_old = same_bytes(given, (old or _NO_SECRET).encode()) and old is not None
+    fits_old = compare_digest(given, (old or _NO_SECRET).encode()) and old is not None
     if key is None:
         raise Unauthenticated(AuthReason.UNKNOWN_KEY, key_id=presented.id)
     if not (fits or fits_old):
@@ -115,3 +118,43 @@ def _previous_hash(key: ApiKey | None, now: EpochMs) -> str | None:
     if key is None or key.previous_until is None or now >= key.previous_until:
         return None
     return key.previous_hash
+
+
+def presented_key(
+    authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]
+) -> str:
+    """
+    The first non-empty one of Bearer, `X-API-Key` and `api_key`; the search stops there. AU-1.
+
+    *authorization*, *x_api_key*, *query*: all values that the request carries under those names
+    (the query only where the route allows it). An `Authorization` header of another scheme is
+    skipped, and the next place is tried. Two different values in one place are malformed, as are
+    two different `Authorization` headers of any scheme, because a proxy may have looked at either.
+    AU-5.
+
+    Raises `Unauthenticated`.
+    """
+    if len({value.strip() for value in authorization}) > 1:
+        raise Unauthenticated(AuthReason.MALFORMED)
+    for way, read in ((authorization, _bearer), (x_api_key, str.strip), (query, str.strip)):
+        found = {key for key in map(read, way) if key}
+        if len(found) > 1:
+            raise Unauthenticated(AuthReason.MALFORMED)
+        if found:
+            return found.pop()
+    raise Unauthenticated(AuthReason.MISSING)
+
+
+def _bearer(value: str) -> str:
+    scheme, _, key = value.strip().partition(" ")
+    return key.strip() if scheme.lower() == _SCHEME else ""
+
+
+def bears_key(authorization: Sequence[str], x_api_key: Sequence[str], query: Sequence[str]) -> bool:
+    """
+    Whether any value looks like one of our keys, valid or not. AU-10.
+
+    Then only the key counts; otherwise the values may belong to a surrounding application.
+    """
+    values = (*map(_bearer, authorization), *map(str.strip, x_api_key), *map(str.strip, query))
+    return any(value.startswith(_OURS) for value in values)

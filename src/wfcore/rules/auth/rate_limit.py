@@ -6,8 +6,7 @@ from functools import lru_cache
 from attrs import frozen
 
 from wfcore.errors import RateLimited
-from wfcore.model.access import Plan
-from wfcore.model.window import Taken, Window
+from wfcore.model.access import Plan, Taken, Window
 from wfcore.rules.limits import REQUESTS
 from wfcore.time import DAY, MINUTE, EpochMs
 

@@ -3,16 +3,12 @@
 import hmac
 import re
 from hashlib import sha256
+from hmac import compare_digest
 
 from wfcore.time import EpochMs
 
 _HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _PREFIX = "sha256="
-
-
-def same_bytes(a: bytes, b: bytes) -> bool:
-    """The only comparison of secrets: in constant time, of bytes."""
-    return hmac.compare_digest(a, b)
 
 
 def sign(secret: str, body: bytes) -> str:
@@ -32,7 +28,7 @@ def signature_fits(secret: str, body: bytes, header: str | None) -> bool:
     digest = header.strip().removeprefix(_PREFIX)
     if _HEX_DIGEST.fullmatch(digest) is None:
         return False
-    return same_bytes(sign(secret, body).encode(), digest.lower().encode())
+    return compare_digest(sign(secret, body).encode(), digest.lower().encode())
 
 
 def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
@@ -48,4 +44,4 @@ def download_fits(
     if now >= expires or _HEX_DIGEST.fullmatch(signature) is None:
         return False
     wanted = sign_download(key, artifact_id, expires)
-    return same_bytes(wanted.encode(), signature.lower().encode())
+    return compare_digest(wanted.encode(), signature.lower().encode())

@@ -20,7 +20,7 @@ from wfcore.rules.definition.values import (
     template,
     text,
 )
-from wfcore.rules.execution.usage import as_text
+from wfcore.rules.execution.budget import as_text
 from wfcore.rules.limits import MAX_COST_USD, MAX_NAME, MAX_PROMPT_TOKENS
 
 model: Check = text(

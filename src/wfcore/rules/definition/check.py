@@ -13,7 +13,6 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
 from wfcore.rules.definition.ai import budget
 from wfcore.rules.definition.fields import filled, variables
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems, step_schema, steps_field
 from wfcore.rules.definition.triggers import (
@@ -26,6 +25,7 @@ from wfcore.rules.definition.triggers import (
 from wfcore.rules.definition.values import (
     Field,
     Findings,
+    below,
     by_kind,
     choice,
     object_schema,

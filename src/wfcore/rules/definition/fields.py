@@ -13,7 +13,6 @@ from wfcore.model.workflow import (
     Variable,
     VariableType,
 )
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -21,6 +20,7 @@ from wfcore.rules.definition.values import (
     accepting,
     any_object,
     any_of,
+    below,
     boolean,
     choice,
     duration,

@@ -6,16 +6,25 @@ definition says which packages, never where from or how.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import evolve
 
 from wfcore.model.json import Json
 from wfcore.model.replacing import replaced
-from wfcore.model.workflow import CodeStep, Definition, Language, Needs, walk
-from wfcore.rules.definition.paths import below
-from wfcore.rules.definition.values import Findings, accepting, any_of
+from wfcore.model.workflow import (
+    CodeStep,
+    Definition,
+    Language,
+    LoopStep,
+    Needs,
+    ParallelStep,
+    Step,
+    lists_of,
+    walk,
+)
+from wfcore.rules.definition.values import Findings, accepting, any_of, below
 from wfcore.rules.limits import MAX_PACKAGES, MAX_REQUIREMENT
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -172,3 +181,26 @@ def needs_of(definition: Definition) -> Mapping[Needs, str]:
             field = "requirements" if step.requirements else "packages"
             found.setdefault(step.needs, below(path, field))
     return found
+
+
+def replaced(
+    steps: tuple[Step, ...], change: Callable[[str, CodeStep], CodeStep], path: str = "steps"
+) -> tuple[Step, ...]:
+    """The same tree with every code step as *change* makes it of its path and itself."""
+    return tuple(_replaced(step, change, f"{path}[{at}]") for at, step in enumerate(steps))
+
+
+def _replaced(step: Step, change: Callable[[str, CodeStep], CodeStep], path: str) -> Step:
+    match step:
+        case CodeStep():
+            return change(path, step)
+        case ParallelStep():
+            branches = tuple(
+                evolve(branch, steps=replaced(inside, change, f"{path}.{below}"))
+                for branch, (below, inside) in zip(step.branches, lists_of(step), strict=True)
+            )
+            return evolve(step, branches=branches)
+        case LoopStep():
+            return evolve(step, steps=replaced(step.steps, change, f"{path}.steps"))
+        case _:
+            return step

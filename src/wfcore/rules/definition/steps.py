@@ -24,12 +24,12 @@ from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
 from wfcore.rules.definition.fields import approval_problems, filled, group, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.tree import Fields, StepKind
 from wfcore.rules.definition.values import (
     Field,
     Findings,
     accepting,
+    below,
     boolean,
     choice,
     duration,

@@ -9,7 +9,6 @@ from attrs import define, evolve, field, frozen
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Branch, Step
 from wfcore.rules.definition.fields import filled
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
     Check,
     Field,
@@ -18,6 +17,7 @@ from wfcore.rules.definition.values import (
     accepting,
     any_object,
     any_of,
+    below,
     known_or,
     list_of,
     object_schema,

@@ -10,12 +10,12 @@ from wfcore.model.json import Json
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerKind, TriggerSpec
 from wfcore.model.workflow import Concurrency, OnLimit, Variable
 from wfcore.rules.definition.fields import filled
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
     accepting,
+    below,
     by_kind,
     choice,
     known_or,

@@ -1,19 +1,62 @@
 """
-Budgets: whether an execution may make its next AI call, given what it has spent. BU-1 to BU-3.
+What AI calls used, and whether a budget allows the next one. AI-7, BU-1 to BU-3, contract §2.
+
+Costs are decimal numbers as text, and their sums are exact: no digit is ever rounded away. An
+unknown cost makes every sum that it is part of unknown.
 
 The budget is checked before each call against what is on record at that moment. A call in flight is
 not on record yet, so calls in parallel branches, and the last call itself, may exceed the limits;
 no call begins beyond them.
 """
 
-from decimal import Decimal
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact
+from functools import reduce
 
 from attrs import evolve, frozen
 
-from wfcore.model.execution import Execution
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Execution, StepResult, Usage
 from wfcore.model.workflow import Budget
-from wfcore.rules.execution.usage import NOTHING, added, total, without
+
+NOTHING = Usage()
+EXACT = Context(prec=1_000, traps=[Inexact])
+"""More digits than any sum here can have; were one rounded, it would be an error."""
+
+
+def as_text(cost: Decimal) -> str:
+    """A cost in the wire's form: plain digits, no exponent, no trailing zeros."""
+    text = f"{cost:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """The sum of both."""
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        _both(one.cost_usd, other.cost_usd, 1),
+    )
+
+
+def without(whole: Usage, part: Usage) -> Usage:
+    """What is left of *whole* without *part*, which was added to it."""
+    return Usage(
+        whole.input_tokens - part.input_tokens,
+        whole.output_tokens - part.output_tokens,
+        _both(whole.cost_usd, part.cost_usd, -1),
+    )
+
+
+def _both(one: str | None, other: str | None, sign: int) -> str | None:
+    if one is None or other is None:
+        return None
+    return as_text(EXACT.fma(Decimal(other), sign, Decimal(one)))
+
+
+def total(results: Iterable[StepResult]) -> Usage:
+    """The sum over all steps; steps that called no model count as nothing."""
+    used = (result.usage for result in results if result.usage is not None)
+    return reduce(added, used, NOTHING)
 
 
 @frozen

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from wfcore.errors import Conflict
-from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
+from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason, Usage
 from wfcore.model.json import JsonObject
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import Workflow
+from wfcore.rules.execution.budget import NOTHING, total
 from wfcore.rules.execution.machine import EXECUTION, ChildCompleted, ChildEnded, ChildFailed
-from wfcore.rules.execution.usage import NOTHING, total
 from wfcore.rules.limits import MAX_CHILD_DEPTH
 from wfcore.rules.masking import mask, secret_values
 from wfcore.rules.variables import compact
@@ -77,12 +76,12 @@ def _fate(child: Execution) -> str:
             return "was cancelled"
 
 
-def told_secrets(parent: Execution, inputs: JsonObject) -> frozenset[str]:
+def inherited_secrets(parent: Execution, inputs: JsonObject) -> tuple[str, ...]:
     """
     Names of the inputs that receive a secret of *parent*; they are secret in the child too. SC-1.
     """
     secrets = secret_values(parent)
-    return frozenset(
+    return tuple(
         name for name, value in inputs.items() if compact(mask(value, secrets)) != compact(value)
     )
 

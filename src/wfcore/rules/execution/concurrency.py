@@ -20,21 +20,19 @@ from wfcore.rules.variables import compact
 FIELD = "concurrency.key"
 
 
-def in_lane(
-    outcome: Outcome[Execution], concurrency: Concurrency | None, render: Render
+def in_group(
+    outcome: Outcome[Execution], concurrency: Concurrency, render: Render
 ) -> Outcome[Execution]:
     """
     The accepted execution with its concurrency group; the key is evaluated over its variables, now.
 
     Only a digest of the key's value is stored. Raises `InvalidInput` if the key has no value. CC-3.
     """
-    if concurrency is None:
-        return outcome
     run = outcome.record
-    return evolve(outcome, record=evolve(run, lane=_lane(run, concurrency.key, render)))
+    return evolve(outcome, record=evolve(run, lane=_group(run, concurrency.key, render)))
 
 
-def _lane(run: Execution, key: str | None, render: Render) -> str:
+def _group(run: Execution, key: str | None, render: Render) -> str:
     if key is None:
         return run.workflow_id
     try:

@@ -14,13 +14,17 @@ Events are numbered here and nowhere else, without gaps. A change of status is a
 after the events of the fact that caused it; the terminal event is the last one, so a reader who has
 seen it has seen everything. EX-20.
 
-The folds of facts about steps are in `fold_steps`, those of decisions in `fold_approvals`. They,
-too, ask their table first: what was reported twice, or too late, is refused before anything
-changes.
+The folds of facts about single steps are in `fold_steps`. They, too, ask their table first: what
+was reported twice, or too late, is refused before anything changes.
+
+Decisions of people are folded here, because an approval may concern several steps. It belongs to
+the step that opened it, except one for more budget: that one is the execution's, and every step
+that reaches the spent budget waits for the same approval. So a decision is folded into all steps
+that wait for that approval, whichever of them opened it. BU-4.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from wfcore.effects import (
     CallBack,
@@ -34,13 +38,20 @@ from wfcore.effects import (
     WakeRunner,
     WithdrawApprovals,
 )
+from wfcore.errors import IllegalMove
 from wfcore.model.event import Event, EventKind
-from wfcore.model.evolving import evolve
-from wfcore.model.execution import Execution, ReasonCode, StatusReason, StepResult
+from wfcore.model.execution import (
+    Execution,
+    ReasonCode,
+    StatusReason,
+    StepResult,
+    StepStatus,
+    evolve,
+)
 from wfcore.model.json import JsonObject
 from wfcore.rules.callback import owed
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.fold_approvals import APPROVAL_FOLDS, reject_steps
+from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.fold_steps import (
     STEP_FOLDS,
     Change,
@@ -48,11 +59,14 @@ from wfcore.rules.execution.fold_steps import (
     NewEvents,
     cancel_steps,
     close_all,
+    completed,
+    due,
     fold_step,
+    known,
+    open_questions,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
-from wfcore.rules.execution.open_approval import open_questions
-from wfcore.rules.execution.step_machine import StepState, state_of
+from wfcore.rules.execution.step_machine import STEP, StepState, state_of
 from wfcore.time import EpochMs
 
 INTERRUPTED_ERROR = "Execution interrupted"
@@ -209,7 +223,7 @@ def _rejected(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
     """
     code = ReasonCode.APPROVAL_TIMEOUT if fact.timed_out else ReasonCode.APPROVAL_REJECTED
     reason = StatusReason(code, fact.step_name, fact.approval_id)
-    change = reject_steps(run, fact, now)
+    change = _reject_steps(run, fact, now)
     why = "An approval was rejected"
     results = close_all(change.results, facts.ExecutionAborted, now, why)
     return _because(reason, results, change.events)
@@ -231,9 +245,97 @@ def _about_end(reason: StatusReason) -> JsonObject:
     }
 
 
+Results = Mapping[str, StepResult]
+Decided: TypeAlias = facts.Approved | facts.BudgetExtended | facts.Rejected
+
+
+def _reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
+    """The steps that wait for the approval are REJECTED."""
+    why = "Nobody decided in time" if fact.timed_out else "Rejected"
+    rejected = close_all(_waiting(run, fact), type(fact), now, why)
+    events = _about(fact, EventKind.APPROVAL_REJECTED)
+    return Change({"step_results": {**run.step_results, **rejected}}, events)
+
+
+def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Change:
+    """
+    The step waits for a decision on the budget. Earlier attempts stay on record, and the next one
+    has not begun. BU-2. An approval that other steps already wait for is not opened again. BU-4.
+    """
+    before = known(run, fact.step_name, fact) or StepResult(StepStatus.RUNNING, now, attempts=0)
+    waiting = evolve(
+        before,
+        status=StepStatus.AWAITING_APPROVAL,
+        completed_at=None,
+        retry_at=None,
+        approval_id=fact.approval_id,
+    )
+    joins = fact.approval_id in open_questions(run.step_results)
+    events = () if joins else _about(fact, EventKind.APPROVAL_CREATED)
+    return Change({"step_results": {**run.step_results, fact.step_name: waiting}}, events)
+
+
+def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
+    waiting = _waiting(run, fact)
+    if fact.step_name not in waiting:
+        raise _refusal(run, fact)
+    before = evolve(waiting[fact.step_name], output=fact.output)
+    change = completed(fact.step_name, before, now)
+    events = (*_about(fact, EventKind.APPROVAL_APPROVED), *change.events)
+    return _going_on(run, {fact.step_name: change.result}, now, events)
+
+
+def _budget_extended(run: Execution, fact: facts.BudgetExtended, now: EpochMs) -> Change:
+    """
+    The budget is granted anew, and the next attempt of every step that waits for it is due. BU-2,
+    BU-4.
+    """
+    next_attempts = {
+        name: evolve(one, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)
+        for name, one in _waiting(run, fact).items()
+    }
+    granted = total(run.step_results.values())
+    events = _about(fact, EventKind.APPROVAL_APPROVED)
+    return _going_on(run, next_attempts, now, events, granted=granted)
+
+
+def _going_on(
+    run: Execution, results: Results, now: EpochMs, events: NewEvents, **more: object
+) -> Change:
+    changes, effects = due(run, now)
+    changed = {**changes, "step_results": {**run.step_results, **results}, **more}
+    return Change(changed, events, effects=effects)
+
+
+def _waiting(run: Execution, fact: Decided) -> Results:
+    """The steps that wait for exactly that approval. Raises `IllegalMove` if there are none."""
+    found = {
+        name: result
+        for name, result in run.step_results.items()
+        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id == fact.approval_id
+    }
+    for name in found or (fact.step_name,):
+        known(run, name, fact)
+    if not found:
+        raise _refusal(run, fact)
+    return found
+
+
+def _refusal(run: Execution, fact: Decided) -> IllegalMove:
+    state = state_of(run.step_results.get(fact.step_name))
+    return STEP.refusal(state, type(fact), f"step '{fact.step_name}'")
+
+
+def _about(fact: Decided | facts.BudgetReached, kind: EventKind) -> NewEvents:
+    data: JsonObject = {"step": fact.step_name, "approvalId": fact.approval_id}
+    return ((kind, data),)
+
+
 FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     **dict.fromkeys(STEP_FOLDS, fold_step),
-    **APPROVAL_FOLDS,
+    facts.BudgetReached: _budget_reached,
+    facts.Approved: _approved,
+    facts.BudgetExtended: _budget_extended,
     facts.StepsCancelled: cancel_steps,
     facts.Claimed: _claimed,
     facts.LeaseReturned: _lease_returned,

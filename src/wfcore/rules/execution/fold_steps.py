@@ -13,7 +13,6 @@ from attrs import field, frozen
 
 from wfcore.effects import CancelChildren, Effect, LookAgain, WakeRunner, WithdrawApprovals
 from wfcore.model.event import EventKind
-from wfcore.model.evolving import evolve
 from wfcore.model.execution import (
     Awaits,
     Execution,
@@ -21,13 +20,13 @@ from wfcore.model.execution import (
     ReasonCode,
     StepResult,
     StepStatus,
+    Usage,
+    evolve,
 )
 from wfcore.model.json import JsonObject
-from wfcore.model.usage import Usage
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.open_approval import open_questions
+from wfcore.rules.execution.budget import NOTHING, added
 from wfcore.rules.execution.step_machine import STEP, state_of
-from wfcore.rules.execution.usage import NOTHING, added
 from wfcore.time import EpochMs
 
 NewEvent: TypeAlias = tuple[EventKind, JsonObject]
@@ -138,6 +137,18 @@ def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Ch
     for result in before.values():
         effects.extend(_cancel_child(result))
     return Change({"step_results": after}, events, effects=tuple(effects))
+
+
+def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
+    """
+    For each open approval, the first step that waits for it. Several may wait for one about the
+    budget.
+    """
+    found: dict[str, str] = {}
+    for name, result in results.items():
+        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id is not None:
+            found.setdefault(result.approval_id, name)
+    return found
 
 
 def completed(name: str, before: StepResult, now: EpochMs) -> StepChange:

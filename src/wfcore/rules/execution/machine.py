@@ -35,10 +35,9 @@ from typing import TypeAlias
 from attrs import frozen
 
 from wfcore.machine import Machine, Row
-from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import ExecutionStatus as S
+from wfcore.model.execution import RefusedFile, Usage
 from wfcore.model.json import Json
-from wfcore.model.usage import Usage
 from wfcore.time import EpochMs
 
 # Facts about one step. Each is possible only in some states of that step: see `STEP`.

@@ -1,13 +1,13 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from attrs import evolve
 
 from wfcore.effects import Effect, OpenApproval, Outcome
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
-from wfcore.model.execution import Execution, StepResult, StepStatus
+from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.approval.edited_items import key_text
@@ -60,18 +60,6 @@ def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
     """When to send reminders, in order; none before the approval is open. AP-20."""
     before = sorted(set(step.reminders), reverse=True)
     return tuple(later(now, step.timeout_ms - one) for one in before if one < step.timeout_ms)
-
-
-def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
-    """
-    For each open approval, the first step that waits for it. Several may wait for one about the
-    budget.
-    """
-    found: dict[str, str] = {}
-    for name, result in results.items():
-        if result.status is StepStatus.AWAITING_APPROVAL and result.approval_id is not None:
-            found.setdefault(result.approval_id, name)
-    return found
 
 
 BUDGET_TIMEOUT = DAY

@@ -22,7 +22,7 @@ from attrs import frozen
 from wfcore.errors import AuthReason, InvalidInput, Unauthenticated
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import Scheme
-from wfcore.rules.auth.signature import same_bytes, sign, signature_fits
+from wfcore.rules.auth.signature import sign, signature_fits
 from wfcore.rules.callback import SECRET_PREFIX
 from wfcore.rules.limits import WEBHOOK_TOLERANCE
 from wfcore.time import SECOND, EpochMs
@@ -93,7 +93,7 @@ def _require_match(rule: _Scheme, secrets: Sequence[str], signed: _Signed) -> No
     """Compares every secret with every signature in the header."""
     wanted = [rule.encode(secret, signed.message).encode() for secret in secrets if secret]
     given = [one.encode("latin-1", "replace") for one in signed.signatures]
-    if not any(same_bytes(a, b) for a in wanted for b in given):
+    if not any(hmac.compare_digest(a, b) for a in wanted for b in given):
         raise _Refused("no signature fits the body and the secret")
 
 

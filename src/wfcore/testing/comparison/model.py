@@ -13,12 +13,9 @@ from typing import Any, TypeVar
 from attrs import evolve, frozen
 
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import Page, PageCursor, PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.webhook import Tally
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import KIND_OF

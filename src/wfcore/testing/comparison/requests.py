@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 
 from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.artifact import Artifact
-from wfcore.model.callback import Callback
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.replay import Replay
+from wfcore.model.execution import (
+    Artifact,
+    Callback,
+    Execution,
+    ExecutionStatus,
+    Replay,
+    TriggerSource,
+)
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow

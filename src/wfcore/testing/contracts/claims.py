@@ -9,9 +9,7 @@ from attrs import evolve
 from wfcore.errors import Stale
 from wfcore.model.access import Login, Session
 from wfcore.model.approval import Approval
-from wfcore.model.callback import Callback
-from wfcore.model.execution import Execution, ExecutionStatus
-from wfcore.model.replay import Replay
+from wfcore.model.execution import Callback, Execution, ExecutionStatus, Replay
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW

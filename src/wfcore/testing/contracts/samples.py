@@ -11,18 +11,18 @@ from wfcore.model.approval import (
     HistoryEntry,
     Purpose,
 )
-from wfcore.model.callback import CallbackStatus
 from wfcore.model.execution import (
     Awaits,
+    CallbackStatus,
     ExecutionStatus,
     ReasonCode,
     StatusReason,
     StepStatus,
     TriggerSource,
+    Usage,
 )
 from wfcore.model.json import Json
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule
-from wfcore.model.usage import Usage
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
     AiStep,

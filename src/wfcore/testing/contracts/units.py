@@ -9,9 +9,8 @@ from attrs import evolve
 from wfcore.errors import Stale
 from wfcore.model.access import Permission, Session, Share
 from wfcore.model.event import EventKind
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Execution, Replay
 from wfcore.model.page import PageRequest
-from wfcore.model.replay import Replay
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from attrs import evolve
 
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Usage
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
 from wfcore.testing.simulator.asks import DriverGate, sleep

@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from wfcore.model.execution import Usage
 from wfcore.model.json import JsonObject
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import Budget, OnExceeded, OnInterrupt
-from wfcore.rules.execution.usage import as_text
+from wfcore.rules.execution.budget import as_text
 
 MODELS = ("openai:gpt-5-mini", "anthropic:claude-sonnet-4-5", "local:llama3.1:8b")
 

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from hypothesis import strategies as st
 
-from wfcore.model.artifact import RefusedFile
-from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
-from wfcore.model.usage import Usage
+from wfcore.model.execution import Execution, ExecutionStatus, RefusedFile, StepStatus, Usage
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.machine import EXECUTION, Fact
 from wfcore.testing.builders import NOW

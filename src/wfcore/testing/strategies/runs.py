@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from wfcore.model.artifact import RefusedFile
 from wfcore.model.execution import (
     Awaits,
     Execution,
     ExecutionStatus,
+    RefusedFile,
     StepResult,
     StepStatus,
     TriggerSource,

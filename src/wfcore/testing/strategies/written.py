@@ -21,7 +21,7 @@ from wfcore.model.workflow import (
     Step,
     Variable,
 )
-from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import below
 from wfcore.testing.strategies.triggers import concurrency_written, trigger_written
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from wfcore.errors import Unauthenticated
-from wfcore.rules.auth.api_key import ALPHABET, checksum, compose, parse
-from wfcore.rules.auth.credentials import presented_key
+from wfcore.rules.auth.api_key import ALPHABET, checksum, compose, parse, presented_key
 
 ABOUT = (
     "API keys: `wfk_<id>_<secret>`. The id has 16 characters of base62 (0-9, A-Z, a-z), the "

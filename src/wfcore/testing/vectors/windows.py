@@ -3,8 +3,7 @@
 from typing import Any
 
 from wfcore.errors import RateLimited
-from wfcore.model.access import Plan
-from wfcore.model.window import Taken, Window
+from wfcore.model.access import Plan, Taken, Window
 from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.limits import REQUESTS, WEBHOOKS_PER_ACCOUNT
 from wfcore.time import EpochMs

@@ -1,22 +1,23 @@
-"""Accounts, as the operator manages them. Contract §1, §8."""
+"""Accounts and their named secrets, as the operator manages them. Contract §1, §8, §11; SC-5."""
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from attrs import evolve
 
 from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
+from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission, Plan, Principal
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.session import signed_out
+from wfcore.rules.named_secrets import with_secret, without_secret
 from wfcore.rules.variables import check_printable
 from wfcore.rules.webhooks.webhook import back_within, disabled, enabled, over_limit
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.load import workflow_for
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried, workflow_for
 
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1_024
@@ -128,3 +129,51 @@ async def _hashed(services: Services, password: str | None) -> str | None:
     if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         raise InvalidInput("password", f"must have {MIN_PASSWORD} to {MAX_PASSWORD} characters")
     return await services.passwords.hash(password)
+
+
+async def set_secret(
+    services: Services, account_id: str, name: str, value: str, origin: Origin = UNKNOWN
+) -> None:
+    """
+    Set a secret, or give it another value: for the steps that begin from now on.
+
+    Raises `NotFound` for the account, `InvalidInput`.
+    """
+    now = services.clock.now()
+    change = lambda account: with_secret(account, name, value, now)  # noqa: E731
+    await _change_secrets(services, account_id, "secret.set", name, change, origin)
+
+
+async def delete_secret(
+    services: Services, account_id: str, name: str, origin: Origin = UNKNOWN
+) -> None:
+    """Delete a secret: steps that list it fail from now on. Raises `NotFound`."""
+    change = lambda account: without_secret(account, name)  # noqa: E731
+    await _change_secrets(services, account_id, "secret.delete", name, change, origin)
+
+
+async def list_secrets(services: Services, account_id: str) -> Sequence[NamedSecret]:
+    """The secrets of an account by name; nobody is to show their values. Raises `NotFound`."""
+    async with services.store.view() as view:
+        account = await view.get(Account, account_id)
+    if account is None:
+        raise NotFound("Account")
+    return account.secrets
+
+
+@retried
+async def _change_secrets(
+    services: Services,
+    account_id: str,
+    event: str,
+    name: str,
+    change: Callable[[Account], Account],
+    origin: Origin,
+) -> None:
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        if account is None:
+            raise NotFound("Account")
+        unit.put(change(account))
+        note(services, unit, event, None, account_id, origin, {"name": name})
+        await unit.commit()

@@ -13,7 +13,7 @@ from wfcore.model.access import Account, ApiKey, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
 from wfcore.rules.auth.access import require_active, require_scope
-from wfcore.rules.auth.credentials import bears_key, presented_key
+from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.rules.auth.rate_limit import Quota, verdict, windows
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable

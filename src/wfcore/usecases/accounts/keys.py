@@ -12,8 +12,8 @@ from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.webhooks.webhook import check_name
 from wfcore.time import DurationMs, EpochMs, later
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
 
 
 @frozen

@@ -24,8 +24,8 @@ from wfcore.rules.auth.session import (
     touched,
 )
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
 
 TOKEN_LENGTH = 43
 

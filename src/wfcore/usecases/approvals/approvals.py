@@ -1,12 +1,13 @@
 """Listing, reading and deciding approvals. Spec: approvals; contract §3."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound
+from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound, StoreUnavailable
 from wfcore.model.access import Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import EventKind
@@ -15,13 +16,13 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
-from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, step_output
+from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, expired, step_output
 from wfcore.rules.approval.quorum import require_other_eyes, require_seen
 from wfcore.rules.auth.access import is_approver, sees_approval
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.expiry import expire_all_due, expire_if_due
+from wfcore.usecases.approvals.expiry import expire, expire_all_due, expire_if_due
 from wfcore.usecases.audit.auditing import (
     UNKNOWN,
     Decided,
@@ -30,10 +31,15 @@ from wfcore.usecases.audit.auditing import (
     note_decision,
     note_refusal,
 )
-from wfcore.usecases.load import approval_for, execution_for
-from wfcore.usecases.retry import retried, stale_if_illegal
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import (
+    approval_for,
+    execution_for,
+    notify,
+    retried,
+    stage,
+    stale_if_illegal,
+)
 
 OPERATOR = "operator"
 """Who decided, where it was done at the command line."""
@@ -157,9 +163,11 @@ async def decide_approval(
     (edited rows; nothing is decided). All but the last are in the audit log. AP-27.
     """
     try:
-        await read_approval(services, who, asked.approval_id)
         return await _decide(services, who, asked, origin)
     except (NotFound, Forbidden, Conflict) as refused:
+        if isinstance(refused, AlreadyDecided):  # perhaps by its timeout, which is recorded now
+            with suppress(StoreUnavailable):
+                await expire(services, asked.approval_id)
         await note_refusal(
             services, f"approval.{asked.verb}", who, asked.approval_id, refused, origin
         )
@@ -208,14 +216,10 @@ def has_many_rows(approval: Approval) -> bool:
 
 def _weighed(approval: Approval, asked: Decide, decider: Decider, now: EpochMs) -> Decided:
     """The approval with its decision, and what is kept of it. Raises what `decide` raises."""
-    _require_still_seen(approval, asked)
-    return decided(asked.verb, approval, decide(approval, asked.decision, decider, now).record)
-
-
-def _require_still_seen(approval: Approval, asked: Decide) -> None:
-    """An approve of what is open must be to the rows that the reviewer saw. AP-19."""
-    if isinstance(asked.decision, Approve) and approval.status is ApprovalStatus.PENDING:
+    is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
+    if is_open and isinstance(asked.decision, Approve):
         require_seen(approval, asked.items_hash)
+    return decided(asked.verb, approval, decide(approval, asked.decision, decider, now).record)
 
 
 def _decider(who: Principal | None, asked: Decide) -> Decider:

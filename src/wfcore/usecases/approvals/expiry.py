@@ -1,31 +1,53 @@
 """
-Expired approvals are settled before anybody looks at them: from `expires_at` on an approval
-counts as rejected, whether or not a timer has run. AP-4.
+Approvals whose time has come: reminders on the way, and rejection in the end. AP-4, AP-20.
+
+From `expires_at` on an approval counts as rejected, whether or not a timer has run. So every
+reader settles an expired approval before showing it; the sweep settles those nobody looks at.
+
+A reminder is an event in the execution's log, which feeds the stream and the history. The approval
+counts its reminders in the same unit of work, so that of any number of sweepers, and across
+restarts, exactly one sends each of them.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+
+from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
 from wfcore.model.approval import Approval
+from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.ports.store import View
 from wfcore.rules.approval.machine import BY_TIMEOUT, Expire, decide, expired
-from wfcore.rules.execution.fold import advance
+from wfcore.rules.approval.quorum import due_reminders
+from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
+from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
-from wfcore.usecases.retry import Report, apart, at_once, retried, stale_if_illegal
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import (
+    Report,
+    apart,
+    at_once,
+    notify,
+    retried,
+    stage,
+    stale_if_illegal,
+)
 
 BATCH = 100
 BY_ITSELF = Origin(path="timeout")
-"""The origin in the audit log."""
+"""The origin of an expiry in the audit log."""
 
 
 async def expire_all_due(services: Services) -> int:
     """
-    Settle every approval that is due; how many were. For readers: neither a store that cannot
-    write now nor an approval that cannot be settled, which the sweep tells, keeps them from
-    reading.
+    Expire every due approval before a reader lists them; return how many there were.
+
+    A store that cannot write now does not keep anybody from reading, and neither does an approval
+    that cannot be settled: the sweep reports it.
     """
     with suppress(StoreUnavailable):
         return await expire_due(services, lambda failed: None)
@@ -33,28 +55,44 @@ async def expire_all_due(services: Services) -> int:
 
 
 async def expire_due(services: Services, report: Report = at_once) -> int:
-    """Reject every approval whose time is over; how many were."""
+    """Reject every approval whose time is over; return how many there were."""
+    return await _each(services, lambda view, now: view.approvals.due(now, BATCH), expire, report)
+
+
+async def remind_due(services: Services, report: Report = at_once) -> int:
+    """Send every reminder whose time has come; return how many were sent."""
+    find = lambda view, now: view.approvals.reminders_due(now, BATCH)  # noqa: E731
+    return await _each(services, find, _remind, report)
+
+
+async def _each(
+    services: Services,
+    find: Callable[[View, EpochMs], Awaitable[Sequence[Approval]]],
+    settle: Callable[[Services, str], Awaitable[int]],
+    report: Report,
+) -> int:
+    """Settle what is due, a batch at a time, until nothing is left or nothing can be settled."""
     count = 0
     while True:
         async with services.store.view() as view:
-            due = await view.approvals.due(services.clock.deadline_now(), BATCH)
+            due = await find(view, services.clock.deadline_now())
         before = count
         for approval in due:
             with apart(report, "approvals", approval.id):
-                count += await expire(services, approval.id)
+                count += await settle(services, approval.id)
         if len(due) < BATCH or count == before:
             return count
 
 
 async def expire_due_of(services: Services, run: Execution) -> bool:
-    """Settle the approvals of one execution; whether any was due."""
+    """Expire the due approvals of one execution; return whether there were any."""
     async with services.store.view() as view:
         approvals = await view.approvals.of_execution(run.id)
     return any([await expire_if_due(services, approval) for approval in approvals])
 
 
 async def expire_if_due(services: Services, approval: Approval) -> bool:
-    """Settle this approval if it is due; whether it was."""
+    """Expire this approval if it is due; return whether it was."""
     if not expired(approval, services.clock.deadline_now()):
         return False
     with suppress(StoreUnavailable):
@@ -64,7 +102,7 @@ async def expire_if_due(services: Services, approval: Approval) -> bool:
 
 @retried
 async def expire(services: Services, approval_id: str) -> bool:
-    """Reject one approval because nobody decided in time. False: somebody did after all."""
+    """Reject one approval because nobody decided in time. False: somebody did, after all."""
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
         approval = await unit.get(Approval, approval_id)
@@ -84,3 +122,29 @@ async def expire(services: Services, approval_id: str) -> bool:
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
     return True
+
+
+@retried
+async def _remind(services: Services, approval_id: str) -> int:
+    now = services.clock.deadline_now()
+    async with services.store.unit() as unit:
+        approval = await unit.get(Approval, approval_id)
+        due = due_reminders(approval, now) if approval is not None else ()
+        run = await unit.get(Execution, approval.execution_id) if approval is not None else None
+        if approval is None or run is None or not due:
+            return 0
+        unit.put(evolve(approval, reminded=approval.reminded + len(due)))
+        events = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
+        await stage(unit, announce(run, events, services.clock.service_now()), now)
+        await unit.commit()
+    services.wakeup.events(run.id)
+    return len(due)
+
+
+def _about(approval: Approval, at: EpochMs) -> JsonObject:
+    return {
+        "step": approval.step_name,
+        "approvalId": approval.id,
+        "expiresAt": approval.expires_at,
+        "before": approval.expires_at - at,
+    }

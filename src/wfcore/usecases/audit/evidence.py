@@ -11,9 +11,8 @@ from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.approval import Approval
-from wfcore.model.artifact import Artifact
 from wfcore.model.event import Anchor, AuditChain, ChainedEntry, ChainPoint
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.ports.store import View
 from wfcore.rules.audit.chain import (
@@ -30,8 +29,8 @@ from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, note
 from wfcore.usecases.executions.executions import starter_names
-from wfcore.usecases.load import definition_of
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import definition_of
 from wfcore.wire.converter import plain
 from wfcore.wire.views import approval_detail, definition_view, status_view
 

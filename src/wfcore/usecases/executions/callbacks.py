@@ -6,13 +6,12 @@ from attrs import field, frozen
 
 from wfcore.errors import Stale
 from wfcore.model.access import ApiKey
-from wfcore.model.callback import Callback
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Callback, Execution
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import answered, attempted, body_of, put_off, signed
 from wfcore.time import EpochMs
-from wfcore.usecases.retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import Report, apart, at_once, retried
 
 NO_EXECUTION = CallbackAnswer(error="the execution is gone")
 NO_SECRET = CallbackAnswer(error="the key that signs it is gone")

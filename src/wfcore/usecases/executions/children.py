@@ -15,14 +15,14 @@ from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import require_permission
-from wfcore.rules.execution.children import given_up, require_finite, told_secrets, waits_for
+from wfcore.rules.execution.children import given_up, inherited_secrets, require_finite, waits_for
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import ChildFailed
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.start import Start
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.starting import prepared
-from wfcore.usecases.stage import stage
+from wfcore.usecases.unit_of_work import stage
 
 
 async def start_children(
@@ -94,18 +94,18 @@ async def _child(
     workflow = await _workflow(unit, parent.workflow_owner_id, asked.workflow)
     require_finite(workflow, await _with_ancestors(unit, parent))
     start = Start(
-        parent.owner_id,
-        TriggerSource.WORKFLOW,
-        asked.inputs,
-        parent.monitored,
+        owner_id=parent.owner_id,
+        trigger_source=TriggerSource.WORKFLOW,
+        variables=asked.inputs,
+        secrets=inherited_secrets(parent, asked.inputs),
+        monitored=parent.monitored,
         chain_depth=parent.chain_depth,
-        told={"parentExecutionId": parent.id, "parentStep": asked.step_name},
         parent_id=parent.id,
         parent_step=asked.step_name,
-        secrets=told_secrets(parent, asked.inputs),
         root_source=parent.root_trigger,
     )
-    return await prepared(unit, render, workflow, start, asked.child_id, now)
+    about = {"parentExecutionId": parent.id, "parentStep": asked.step_name}
+    return await prepared(unit, render, workflow, start, asked.child_id, now, about)
 
 
 async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:

@@ -17,10 +17,8 @@ from wfcore.rules.execution.redrive import FROM
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_all_due, expire_due_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.load import definition_of, execution_for
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import definition_of, execution_for, notify, retried, stage
 
 EVERY_EXECUTION = ExecutionFilter()
 

@@ -7,29 +7,33 @@ from attrs import evolve, frozen
 from wfcore.effects import Effect, Outcome
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Permission, Principal
-from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.execution import Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
-from wfcore.model.replay import Replay
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Concurrency, OnLimit, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.callback import FIELD, check_url
-from wfcore.rules.execution.concurrency import in_lane, require_room
+from wfcore.rules.execution.concurrency import in_group, require_room
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.redrive import kept_results
-from wfcore.rules.execution.start import Start, accept
+from wfcore.rules.execution.start import NOTHING, Start, accept
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.stats import utc_date
 from wfcore.rules.webhooks.webhook import require_triggerable
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.load import definition_of, execution_for, workflow_for
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import (
+    definition_of,
+    execution_for,
+    notify,
+    retried,
+    stage,
+    workflow_for,
+)
 
 
 @frozen
@@ -78,10 +82,10 @@ async def start_execution(
         if first is not None:
             return Started(first.execution_id, workflow_id, first.created_at, replayed=True)
         start = Start(
-            who.account.id,
-            source,
-            inputs,
-            monitored,
+            owner_id=who.account.id,
+            trigger_source=source,
+            variables=inputs,
+            monitored=monitored,
             key_id=who.key.id if who.key else None,
             callback_url=_callback(services, who, callback_url),
         )
@@ -145,9 +149,9 @@ async def trigger_webhook(
             return Started(first.execution_id, workflow.id, first.created_at, replayed=True)
         unit.tally(webhook_id, utc_date(wall), ACCEPTED, wall)
         start = Start(
-            webhook.owner_id,
-            TriggerSource.WEBHOOK,
-            await _inputs(unit, webhook, payload, replay_of),
+            owner_id=webhook.owner_id,
+            trigger_source=TriggerSource.WEBHOOK,
+            variables=await _inputs(unit, webhook, payload, replay_of),
             key_id=webhook.api_key_id,
             webhook_id=webhook.id,
         )
@@ -193,15 +197,15 @@ async def redrive(
         workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)
         definition = await definition_of(unit, old.workflow_id, old.revision)
         start = Start(
-            who.account.id,
-            source,
-            old.variables,
-            old.monitored,
+            owner_id=who.account.id,
+            trigger_source=source,
+            variables=old.variables,
+            monitored=old.monitored,
             key_id=who.key.id if who.key else None,
             redrive_of=old.id,
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             chain_depth=old.chain_depth,
-            kept=kept_results(old, definition, now),
+            step_results=kept_results(old, definition, now),
         )
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
@@ -277,19 +281,20 @@ async def enqueue(
     workflow: Workflow,
     start: Start,
     now: EpochMs,
+    about: JsonObject = NOTHING,
     *,
     revision: int | None = None,
     id: str | None = None,
 ) -> Outcome[Execution]:
     """
-    A new execution of the workflow, collected into *unit*; hint after the commit.
+    Stage a new execution of the workflow into *unit*; notify after the commit.
 
-    *revision*: another one than the workflow's; *id*: made before. Raises `InvalidInput` for
-    inputs that break the declarations, `LimitReached` where the workflow says `onLimit: skip`
-    and is full.
+    *about*: what else its first event says; *revision*: another one than the workflow's; *id*: made
+    before. Raises `InvalidInput` for inputs that break the declarations, `LimitReached` where the
+    workflow says `onLimit: skip` and is full.
     """
     id, render = id or services.ids.new("exec", now), services.templates.render
-    started = await prepared(unit, render, workflow, start, id, now, revision=revision)
+    started = await prepared(unit, render, workflow, start, id, now, about, revision=revision)
     return await stage(unit, started, now)
 
 
@@ -300,11 +305,12 @@ async def prepared(
     start: Start,
     id: str,
     now: EpochMs,
+    about: JsonObject = NOTHING,
     *,
     revision: int | None = None,
 ) -> Outcome[Execution]:
     """
-    The execution as it is to be stored, in its lane, with room claimed where it needs some.
+    The execution as it is to be stored: in its concurrency group, with room claimed if it needs it.
 
     Whoever starts one because of another one takes that one's `chain_depth` along. The limit is
     that of the workflow's newest definition, whatever the revision. CC-5.
@@ -313,10 +319,12 @@ async def prepared(
     if revision not in (None, workflow.revision):
         workflow = evolve(workflow, revision=revision)
         definition = await definition_of(unit, workflow.id, workflow.revision)
-    started = accept(workflow, definition, start, id, now)
-    started = in_lane(started, newest.concurrency, render)
-    if newest.concurrency is not None and newest.concurrency.on_limit is OnLimit.SKIP:
-        await _claim_room(unit, started.record, newest.concurrency)
+    started = accept(workflow, definition, start, id, now, about)
+    if (limit := newest.concurrency) is None:
+        return started
+    started = in_group(started, limit, render)
+    if limit.on_limit is OnLimit.SKIP:
+        await _claim_room(unit, started.record, limit)
     return started
 
 

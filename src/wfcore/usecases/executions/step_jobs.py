@@ -9,9 +9,8 @@ from attrs import define, evolve
 from wfcore.effects import StartStep
 from wfcore.errors import TemplateFailed, WfError
 from wfcore.model.access import Account
-from wfcore.model.artifact import Artifact, RefusedFile
 from wfcore.model.event import Event, EventKind
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Execution, RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob

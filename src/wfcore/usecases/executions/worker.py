@@ -41,10 +41,8 @@ from wfcore.usecases.executions.step_jobs import (
     named_secrets,
     without_secrets,
 )
-from wfcore.usecases.load import definition_of
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
 
 @frozen

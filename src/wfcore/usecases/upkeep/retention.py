@@ -14,11 +14,11 @@ from attrs import frozen
 
 from wfcore.rules.limits import DELIVERIES_KEPT_FOR, REPLAY_WINDOW, SESSION_MAX
 from wfcore.time import DAY, later
-from wfcore.usecases.retry import Report, Unswept, at_once
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import Report, Unswept, at_once
 from wfcore.usecases.upkeep.sweeping import DUTY
 from wfcore.usecases.workflows.firing import plan_anew
-from wfcore.usecases.workflows.packages import prune_packages
+from wfcore.usecases.workflows.workflows import prune_packages
 
 EXECUTIONS = 50
 RECORDS = 200

@@ -13,14 +13,17 @@ from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.interruption import loss, may_resume
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.expiry import expire_due
-from wfcore.usecases.approvals.reminders import remind_due
-from wfcore.usecases.load import definition_of
-from wfcore.usecases.retry import Report, at_once, retried
-from wfcore.usecases.retry import Unswept as Unswept
-from wfcore.usecases.retry import apart as apart
+from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify, stage
+from wfcore.usecases.unit_of_work import (
+    Report,
+    apart,
+    at_once,
+    definition_of,
+    notify,
+    retried,
+    stage,
+)
 from wfcore.usecases.workflows.firing import Fired, fire_due
 
 BATCH = 100

@@ -25,8 +25,8 @@ from wfcore.usecases.accounts.authenticate import (
 )
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.starting import GONE, Started, trigger_webhook
-from wfcore.usecases.load import definition_of
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import definition_of
 from wfcore.usecases.webhooks.webhooks import read_webhook
 
 SAMPLE: JsonObject = {"test": True}

@@ -15,9 +15,8 @@ from wfcore.rules.webhooks.scheme import check_secret, made_secret
 from wfcore.rules.webhooks.stats import Stats, stats
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.load import workflow_for
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried, workflow_for
 
 
 @frozen

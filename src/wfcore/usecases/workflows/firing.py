@@ -23,9 +23,8 @@ from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
 from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.executions.starting import enqueue
-from wfcore.usecases.retry import Report, apart, at_once, retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.stage import notify
+from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried
 from wfcore.usecases.workflows.triggers import following_of, sees
 
 BATCH = 100
@@ -103,19 +102,16 @@ async def _fire(
     if why is None and for_instant is None:
         why = Refusal.MISSED
     if why is None:
-        told = _told(timer, trigger, for_instant)
+        chained = not isinstance(trigger.spec, Schedule)
         start = Start(
-            trigger.owner_id,
-            TriggerSource.SCHEDULE
-            if isinstance(trigger.spec, Schedule)
-            else TriggerSource.DELAYED_COMPLETION,
+            owner_id=trigger.owner_id,
+            trigger_source=TriggerSource.DELAYED_COMPLETION if chained else TriggerSource.SCHEDULE,
             chain_depth=timer.depth,
             trigger_id=trigger.id,
-            told=told,
         )
         try:
-            at = services.clock.service_now()
-            outcome = await enqueue(services, unit, workflow, start, at)
+            at, about = services.clock.service_now(), _about(timer, trigger, for_instant)
+            outcome = await enqueue(services, unit, workflow, start, at, about)
         except InvalidInput:
             why = Refusal.INVALID_INPUT
         except Conflict:
@@ -184,8 +180,8 @@ async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account
     return watched is None or await sees(unit, trigger.owner_id, watched)
 
 
-def _told(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
-    """What the first event says of the start."""
+def _about(timer: Timer, trigger: Trigger, for_instant: EpochMs | None) -> JsonObject:
+    """What the first event of the execution says of its start."""
     cause: JsonObject = {"completedExecutionId": timer.cause} if timer.cause else {}
     return {"triggerId": trigger.id, "scheduledFor": for_instant, **cause}
 

@@ -11,13 +11,13 @@ from wfcore.model.trigger import Chain, Schedule, Shown, Trigger, TriggerSpec
 from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.access import permission_on
-from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import below
 from wfcore.rules.triggers.chain import key_of_id, key_of_name
 from wfcore.rules.triggers.schedule import Following, following, timer_at
 from wfcore.rules.triggers.trigger import Wanted, applied, needs_plan, standing
 from wfcore.time import EpochMs
-from wfcore.usecases.load import workflow_for
 from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import workflow_for
 
 
 def following_of(services: Services, schedule: Schedule) -> Following:

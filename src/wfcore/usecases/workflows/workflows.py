@@ -1,27 +1,32 @@
 """Workflows: reading by API; applying, sharing and deleting by their authors. Contract §1, §8."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from attrs import evolve, frozen
 
-from wfcore.errors import InvalidDefinition, InvalidInput, NotFound, Unreadable
+from wfcore.errors import (
+    InvalidDefinition,
+    InvalidInput,
+    NotFound,
+    PackagesUnavailable,
+    Problem,
+    Unreadable,
+)
 from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Shown
 from wfcore.model.webhook import DisabledReason
-from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Needs, Workflow
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes
-from wfcore.rules.definition.packages import needs_of
+from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
 from wfcore.rules.named_secrets import missing_secrets
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
-from wfcore.usecases.load import definition_of, workflow_for
-from wfcore.usecases.retry import retried
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows.packages import prepare_packages
+from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
 from wfcore.usecases.workflows.triggers import arrange, triggers_of
 
 
@@ -185,3 +190,36 @@ async def shares_of(services: Services, workflow_id: str) -> Sequence[Share]:
     """Who else may do what with a workflow."""
     async with services.store.view() as view:
         return await view.shares.of_workflow(workflow_id)
+
+
+async def prepare_packages(
+    services: Services, definition: Definition, before: Definition | None = None
+) -> Definition:
+    """
+    Have everything installed that the steps of *definition* import; it comes back with the locks
+    that say what that is. What has not changed since *before* keeps its lock. PK-3, PK-9.
+
+    Raises `InvalidDefinition` with a problem for each field whose packages could not be.
+    """
+    definition = with_locks_of(definition, before)
+    found: dict[Needs, Needs] = {}
+    problems = []
+    for needs, path in needs_of(definition).items():
+        try:
+            found[needs] = await services.environments.prepare(needs)
+        except PackagesUnavailable as refusal:
+            problems.append(Problem(path, str(refusal)))
+    if problems:
+        raise InvalidDefinition(tuple(problems))
+    return locked(definition, found)
+
+
+async def prune_packages(services: Services) -> int:
+    """Remove environments that no definition in use refers to; how many went. PK-6."""
+
+    async def in_use() -> Collection[Needs]:
+        async with services.store.view() as view:
+            snapshots = await view.definitions.in_use()
+        return {needs for one in snapshots for needs in needs_of(one.definition)}
+
+    return await services.environments.prune(in_use)

@@ -1,0 +1,266 @@
+"""
+What every use case does around its rule: load, stage, commit, notify; and start over if it lost.
+
+A use case opens a unit of work and loads what it needs, with the access rules applied: what the
+caller may not see is not there (`workflow_for`, `execution_for`, `approval_for`). It asks a rule,
+and gets an `Outcome`: the next record, its events, and effects.
+
+`stage` puts the record, its events and every IN UNIT effect into the unit. One outcome may lead to
+others (an end cancels children and tells the parent), so staging is recursive; all of it is one
+commit. `notify` passes the HINT effects on after that commit. They may be lost: whatever they
+announce is also a due row in the store. Decision 1.
+
+`retried` repeats the whole use case if the commit finds that somebody else was faster (`Stale`).
+Nothing may therefore happen in a use case before its commit that cannot happen twice.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from attrs import define, evolve, frozen
+
+from wfcore.effects import (
+    CallBack,
+    CancelChildren,
+    DeadlineSet,
+    Effect,
+    LogGrew,
+    LookAgain,
+    OpenApproval,
+    Outcome,
+    SetTimers,
+    StartStep,
+    StopSteps,
+    TellParent,
+    WakeRunner,
+    WithdrawApprovals,
+)
+from wfcore.errors import IllegalMove, NotFound, Stale, StoreUnavailable
+from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.execution import Execution
+from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.ports.dispatch import Wakeup
+from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.machine import BY_END, Withdraw, decide
+from wfcore.rules.auth.access import require_permission, sees_approval, sees_execution
+from wfcore.rules.execution.children import child_end, waits_for
+from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.machine import EXECUTION, ParentEnded
+from wfcore.rules.triggers.chain import keys_of, timers_after
+from wfcore.time import EpochMs
+
+
+async def workflow_for(
+    view: View | Unit, who: Principal | None, workflow_id: str, wanted: Permission
+) -> Workflow:
+    """
+    The workflow. Raises `NotFound`, `Forbidden`.
+
+    Here and below, *who* None is the operator at the command line, who sees everything.
+    """
+    workflow = await view.get(Workflow, workflow_id)
+    if who is None:
+        if workflow is None:
+            raise NotFound("Workflow")
+        return workflow
+    share = None
+    if workflow is not None and workflow.owner_id != who.account.id:
+        share = await view.get(Share, workflow_id, who.account.id)
+    return require_permission(workflow, who.account.id, share, wanted)
+
+
+async def execution_for(view: View | Unit, who: Principal | None, execution_id: str) -> Execution:
+    """The execution. Raises `NotFound`."""
+    run = await view.get(Execution, execution_id)
+    if run is None or not (who is None or sees_execution(run, who.account.id)):
+        raise NotFound("Execution")
+    return run
+
+
+async def approval_for(
+    view: View | Unit, who: Principal | None, approval_id: str
+) -> tuple[Approval, Share | None]:
+    """The approval, and the caller's share on its workflow. Raises `NotFound`."""
+    approval = await view.get(Approval, approval_id)
+    if approval is None:
+        raise NotFound("Approval")
+    if who is None:
+        return approval, None
+    share = await view.get(Share, approval.workflow_id, who.account.id)
+    if not sees_approval(approval, who.account, share):
+        raise NotFound("Approval")
+    return approval, share
+
+
+async def definition_of(view: View | Unit, workflow_id: str, revision: int) -> Definition:
+    """The definition that executions of that revision keep. Snapshots are never deleted."""
+    snapshot = await view.get(DefinitionSnapshot, workflow_id, revision)
+    if snapshot is None:
+        raise NotFound("Definition")
+    return snapshot.definition
+
+
+async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcome[Execution]:
+    """
+    Put an execution's next record, its events, and what belongs to the same unit: also what it
+    means for the execution that started it, and for those that it started. FL-6.
+
+    The outcome with the hints that follow from what was collected.
+    """
+    unit.put(outcome.record)
+    for event in outcome.events:
+        unit.append(event)
+    hints: list[Effect] = []
+    for effect in outcome.effects:
+        match effect:
+            case OpenApproval(approval):
+                unit.put(approval)
+            case CallBack(callback):
+                unit.put(callback)
+            case WithdrawApprovals(ids):
+                await _withdraw(unit, ids, now)
+            case SetTimers():
+                hints += await _set_timers(unit, outcome.record)
+            case CancelChildren(ids):
+                hints += await _cancel_children(unit, ids, now)
+            case TellParent(parent_id):
+                hints += await _tell_parent(unit, parent_id, outcome.record, now)
+            case _:
+                pass
+    return evolve(outcome, effects=(*outcome.effects, *hints)) if hints else outcome
+
+
+async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
+    """Completion and timers are one unit: no completion can be lost, none counts twice. CH-1."""
+    timers = timers_after(run, await unit.triggers.watching(keys_of(run)))
+    for timer in timers:
+        unit.put(timer)
+    return (DeadlineSet(),) if timers else ()
+
+
+async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
+    """An ended execution, or an ended step, asks nobody any more. AP-5."""
+    for id in ids:
+        approval = await unit.get(Approval, id)
+        if approval is not None and approval.status is ApprovalStatus.PENDING:
+            unit.put(decide(approval, Withdraw(), BY_END, now).record)
+
+
+async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
+    """Nobody waits for them any more: they end, and what they have started with them. FL-6."""
+    hints: list[Effect] = []
+    for id in ids:
+        child = await unit.get(Execution, id)
+        if child is not None and EXECUTION.allows(child.status, ParentEnded):
+            ended = await stage(unit, advance(child, ParentEnded(), now), now)
+            hints += (LogGrew(id), *ended.effects)
+    return hints
+
+
+async def _tell_parent(
+    unit: Unit, parent_id: str, child: Execution, now: EpochMs
+) -> Sequence[Effect]:
+    """The step that started an execution learns of its end in the same unit. FL-6."""
+    parent = await unit.get(Execution, parent_id)
+    if parent is None or not waits_for(parent, child.id, child.parent_step):
+        return ()
+    told = await stage(unit, advance(parent, child_end(child), now), now)
+    return (LogGrew(parent_id), *told.effects)
+
+
+def notify(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
+    """Pass the hints on, after the commit. The steps to start are the caller's: returned."""
+    wakeup.events(execution_id)
+    begun: list[StartStep] = []
+    for effect in effects:
+        match effect:
+            case StartStep():
+                begun.append(effect)
+            case WakeRunner():
+                wakeup.runner()
+            case StopSteps(id):
+                wakeup.stop(id)
+            case LookAgain(id):
+                wakeup.look(id)
+            case LogGrew(id):
+                wakeup.events(id)
+            case DeadlineSet():
+                wakeup.timer()
+            case _:
+                pass
+    return tuple(begun)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST_TRIES = 20
+
+
+@define
+class Collided(StoreUnavailable):
+    """A unit of work lost every race that it ran."""
+
+
+def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """
+    Repeat a whole unit of work on `Stale`: it reads afresh and decides afresh.
+
+    In a race one of the racers always wins, so losing twenty times over means a store in
+    trouble: `StoreUnavailable`.
+    """
+
+    @wraps(unit_of_work)
+    async def again(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(MOST_TRIES):
+            try:
+                return await unit_of_work(*args, **kwargs)
+            except Stale:
+                continue
+        raise Collided(f"{unit_of_work.__name__}: too many collisions")
+
+    return again
+
+
+@frozen
+class Unswept:
+    """A duty of a sweep, or one record of it, that failed; the others have their turn."""
+
+    kind: str
+    id: str
+    error: Exception
+
+
+Report = Callable[[Unswept], None]
+
+
+def at_once(failed: Unswept) -> None:
+    """A `Report` that lets nothing pass."""
+    raise failed.error
+
+
+@contextmanager
+def apart(report: Report, kind: str, id: str) -> Iterator[None]:
+    """What fails within is reported, and keeps nobody from the rest; but a store that is away."""
+    try:
+        yield
+    except Collided as error:
+        report(Unswept(kind, id, error))
+    except StoreUnavailable:
+        raise
+    except Exception as error:
+        report(Unswept(kind, id, error))
+
+
+@contextmanager
+def stale_if_illegal(kind: str, id: str) -> Iterator[None]:
+    """
+    For moves that rest on two records. They were read one after the other, so a move that the
+    second one does not allow means that somebody changed both in between: `Stale`, read again.
+    """
+    try:
+        yield
+    except IllegalMove as refusal:
+        raise Stale(kind, id) from refusal
