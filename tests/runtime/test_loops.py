@@ -10,7 +10,7 @@ from adapters_runtime.engine import loops
 from adapters_runtime.engine.loops import Loop, Told, wait_for
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.rules.backoff import Backoff
-from wfcore.usecases.upkeep.sweeping import Unswept
+from wfcore.usecases.unit_of_work import Unswept
 
 LONG_S = 30
 NAME = "scheduler"

@@ -11,7 +11,7 @@ from wfcore.rules.callback import DELAYS
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions import callbacks
 from wfcore.usecases.executions.callbacks import settle_call, take_calls
-from wfcore.usecases.upkeep.sweeping import Unswept
+from wfcore.usecases.unit_of_work import Unswept
 
 
 async def owed(world: World, email: str = "ann@example.org") -> str:

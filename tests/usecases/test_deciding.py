@@ -1,6 +1,7 @@
 """Decisions on approvals: one wins, rows are exact, time counts by itself."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import workflows
 
 S = ExecutionStatus
+S_REJECTED = ApprovalStatus.REJECTED
 ROWS = [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
 
 
@@ -119,6 +121,40 @@ async def test_an_expired_approval_counts_as_rejected_before_any_timer(world: Wo
     run = await executions.read_execution(world.services, ann, approval.execution_id)
     assert run.status_reason is not None
     assert run.status_reason.code is ReasonCode.APPROVAL_TIMEOUT
+
+
+async def test_a_decision_that_comes_too_late_records_the_expiry(world: World) -> None:
+    """It is refused whatever rows its author saw, and the timeout is on record after it. AP-4."""
+    ann = await world.account()
+    approval = await waiting(world, ann)
+    world.clock.advance(DAY)
+    asked = Decide(approval.id, Approve(), DecisionSource.API, items_hash="of other rows")
+    with pytest.raises(AlreadyDecided):
+        await approvals.decide_approval(world.services, ann, asked)
+    async with world.services.store.view() as view:
+        stored = await view.get(Approval, approval.id)
+    assert stored is not None
+    assert (stored.status, stored.decision_source) == (S_REJECTED, DecisionSource.TIMEOUT)
+
+
+async def test_a_decision_reads_its_approval_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One unit of work reads the approval, decides and stores it: nobody gets in between. AP-6."""
+    ann = await world.account()
+    approval = await waiting(world, ann)
+    read: list[tuple[object, ...]] = []
+    store = world.services.store
+    for kind in {type(store.unit()), type(store.view())}:
+        get = kind.get
+
+        async def counted(self: object, *wanted: object, get: Any = get) -> object:
+            read.append(wanted)
+            return await get(self, *wanted)
+
+        monkeypatch.setattr(kind, "get", counted)
+    await decide(world, ann, approval, Approve())
+    assert read.count((Approval, approval.id)) == 1
 
 
 async def test_lists_and_executions_show_an_expiry_too(world: World) -> None:

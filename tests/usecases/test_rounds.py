@@ -26,8 +26,8 @@ from wfcore.rules.callback import DELAYS
 from wfcore.time import SECOND
 from wfcore.usecases.approvals import expiry
 from wfcore.usecases.executions import callbacks
+from wfcore.usecases.unit_of_work import Unswept
 from wfcore.usecases.upkeep.retention import Retained
-from wfcore.usecases.upkeep.sweeping import Unswept
 from wfcore.usecases.workflows.firing import Fired
 
 LONG_S = 30

@@ -12,8 +12,8 @@ from wfcore.time import DAY, MINUTE
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.executions import rests
+from wfcore.usecases.unit_of_work import Unswept
 from wfcore.usecases.upkeep import sweeping
-from wfcore.usecases.upkeep.sweeping import Unswept
 
 
 def failing(error: Exception) -> Callable[..., Awaitable[int]]:

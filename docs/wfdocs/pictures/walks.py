@@ -152,11 +152,11 @@ START = (
     Station("adapters_http/handlers/workflows.py", "Calls the use case."),
     Station("wfcore/usecases/executions/starting.py", "Opens a unit of work; reads the workflow."),
     Station("wfcore/rules/execution/start.py", "Decides: a PENDING execution, or a refusal."),
-    Station("wfcore/usecases/stage.py", "Collects the writes and the hints."),
+    Station("wfcore/usecases/unit_of_work.py", "Stages the writes; notifies after the commit."),
     Station("adapters_store/sqlite/unit_of_work.py", "Commits them as one."),
     Station("adapters_store/sqlite/writer.py", "One transaction, flushed to disk with its peers."),
     Station("adapters_runtime/engine/wakeups.py", "Tells a worker; a lost hint costs a poll."),
-    Station("adapters_http/json.py", "Writes the 202."),
+    Station("adapters_http/dispatch.py", "Sends the 202."),
 )
 
 

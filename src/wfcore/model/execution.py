@@ -298,7 +298,7 @@ class Replay:
 
 
 if TYPE_CHECKING:
-    from attrs import evolve  # so that names and types of the changes are checked
+    from attrs import evolve as evolve  # so that names and types of the changes are checked
 else:
     R = TypeVar("R")
 
