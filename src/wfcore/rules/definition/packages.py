@@ -12,7 +12,6 @@ from typing import Any
 from attrs import evolve
 
 from wfcore.model.json import Json
-from wfcore.model.replacing import replaced
 from wfcore.model.workflow import (
     CodeStep,
     Definition,
