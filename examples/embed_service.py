@@ -92,12 +92,13 @@ async def main() -> None:
 
 async def assembled(folder: Path) -> Services:
     """The ports: ours here; each can be one of yours."""
-    opened = await open_store("memory:", folder)
+    clock = SystemClock()
+    opened = await open_store("memory:", folder, now=clock.service_now)
     return Services(
         store=opened.store,
         counters=opened.counters,
         files=opened.files,
-        clock=SystemClock(),
+        clock=clock,
         ids=SystemIds(),
         tokens=SystemTokens(),
         passwords=NoPasswords(),

@@ -14,6 +14,7 @@ import asyncio
 import fcntl
 import os
 import pickle
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from wfcore.errors import StoreRefused, StoreUnavailable
 from wfcore.memory import Disk, MemoryStore
+from wfcore.time import EpochMs, Now
 
 R = TypeVar("R")
 HEAD = b"wfcore journal 1\n"
@@ -32,14 +34,14 @@ WASTE = 4
 class JournalStore(MemoryStore):
     """Satisfies `wfcore.Store` over one file. Open it with `open_journal`."""
 
-    def __init__(self, journal: "Journal") -> None:
-        super().__init__(journal.gate, journal)
+    def __init__(self, journal: "Journal", now: Now) -> None:
+        super().__init__(journal.gate, journal, now=now)
         self._journal = journal
         runs = journal.tables["execution"].values()
         self.ended |= {run.worker for run in runs if run.worker}  # of an earlier process
 
     async def backup(self, path: str) -> None:
-        """Write a journal with the present content to *path*."""
+        """Write a journal with the present content to *path*: no part of the port."""
         await self._journal.gate("backup", path, lambda: self._journal.copy(Path(path)))
 
     async def close(self) -> None:
@@ -47,14 +49,19 @@ class JournalStore(MemoryStore):
         self._journal.close()
 
 
-def open_journal(path: Path) -> JournalStore:
+def wall_clock() -> EpochMs:
+    """For a store that nobody gives a clock; a service gives it `Clock.service_now`."""
+    return EpochMs(time.time_ns() // 1_000_000)
+
+
+def open_journal(path: Path, now: Now = wall_clock) -> JournalStore:
     """
-    The store in *path*, which is made if there is none.
+    The store in *path*, which is made if there is none; *now* tells its time.
 
     Raises `StoreRefused` for a file that is none of ours or that another process uses.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return JournalStore(Journal(path))
+    return JournalStore(Journal(path), now)
 
 
 class Journal(Disk):

@@ -192,7 +192,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Services]:
-    opened = await open_store(None, folder)
+    opened = await open_store(None, folder, now=clock.service_now)
     try:
         yield Services(
             store=opened.store,

@@ -1,5 +1,6 @@
 """Stores, counters and artifact files, and the one call that opens them."""
 
+import time
 from pathlib import Path
 
 from attrs import frozen
@@ -10,8 +11,9 @@ from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
 from wfcore.ports.system import Sealer
+from wfcore.time import EpochMs, Now
 
-__all__ = ["CACHE_BYTES", "Opened", "database_of", "open_store"]
+__all__ = ["CACHE_BYTES", "Opened", "database_of", "open_store", "wall_clock"]
 
 SQLITE = "sqlite:///"
 CACHE_BYTES = 16 << 20
@@ -28,12 +30,22 @@ class Opened:
     location: str
 
 
+def wall_clock() -> EpochMs:
+    """The time of a store that nobody gives a clock: it jumps where the machine's is set."""
+    return EpochMs(time.time_ns() // 1_000_000)
+
+
 async def open_store(
-    url: str | None, data_dir: Path, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+    url: str | None,
+    data_dir: Path,
+    cache_bytes: int = CACHE_BYTES,
+    sealer: Sealer | None = None,
+    now: Now = wall_clock,
 ) -> Opened:
     """
     Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
-    *sealer*: what encrypts contents in a file; None: they are stored in clear.
+    *sealer*: what encrypts contents in a file; None: they are stored in clear. *now* tells the
+    store's time, see `Store.now`: `Clock.service_now` of a service.
 
     Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
     ours to use, `StoreUnavailable`.
@@ -42,13 +54,13 @@ async def open_store(
     if url == "memory:":
         from adapters_store.memory import MemoryCounters, MemoryStore
 
-        return Opened(MemoryStore(), MemoryCounters(), files, "memory")
+        return Opened(MemoryStore(now=now), MemoryCounters(), files, "memory")
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite.store import SqliteStore
 
     path = _path_of(url, data_dir)
-    store = await SqliteStore.open(path, data_dir, cache_bytes, sealer)
+    store = await SqliteStore.open(path, data_dir, cache_bytes, sealer, now)
     try:
         counters = await SqliteCounters.open(data_dir / "counters.db")
     except BaseException:

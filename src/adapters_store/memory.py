@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from adapters_store import wall_clock
 from wfcore import memory
 from wfcore.memory.disk import Disk
+from wfcore.time import Now
 
 R = TypeVar("R")
 
@@ -23,8 +25,8 @@ async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: b
 class MemoryStore(memory.MemoryStore):
     """Satisfies `wfcore.ports.store.Store` over dicts; over the same *disk* as another one."""
 
-    def __init__(self, disk: Disk | None = None) -> None:
-        super().__init__(in_turn, disk)
+    def __init__(self, disk: Disk | None = None, now: Now = wall_clock) -> None:
+        super().__init__(in_turn, disk, now=now)
 
 
 class MemoryCounters(memory.MemoryCounters):

@@ -1,5 +1,6 @@
 """Time as the domain speaks it: integers of milliseconds, never a clock."""
 
+from collections.abc import Callable
 from typing import NewType
 
 EpochMs = NewType("EpochMs", int)
@@ -7,6 +8,9 @@ EpochMs = NewType("EpochMs", int)
 
 DurationMs = NewType("DurationMs", int)
 """A length of time in milliseconds."""
+
+Now = Callable[[], EpochMs]
+"""Tells the time when it is called."""
 
 SECOND = DurationMs(1_000)
 MINUTE = DurationMs(60_000)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from adapters_store.private_folder import alone, flush_folder, make_private
 from adapters_store.sqlite.database_file import RESTORING
+from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
 from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
 from wfserver.terminal.failures import Failed
@@ -42,8 +43,11 @@ async def back_up(store: Store, data: Path, file: Path, keys: Path | None = None
     Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
     of the keys that seal the database, if they and the signing key are to be in it.
 
-    Raises `Failed` where *file* is there already, `StoreUnavailable`, `OSError`.
+    Raises `Failed` where *file* is there already or the store is no file, `StoreUnavailable`,
+    `OSError`.
     """
+    if not isinstance(store, SqliteStore):
+        raise Failed("a backup copies a database file, and this store has none")
     _require_new(file)
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE

@@ -47,14 +47,16 @@ async def open_system(settings: Settings) -> AsyncIterator[System]:
     URL that nobody knows.
     """
     make_data_folder(settings.data)
-    opened = await open_store(settings.store, settings.data, settings.cache, sealer_of(settings))
+    clock, sealer = SystemClock(settings.data / CLOCK_FILE), sealer_of(settings)
+    now = clock.service_now
+    opened = await open_store(settings.store, settings.data, settings.cache, sealer, now)
     wakeups = Wakeups()
     try:
         services = Services(
             store=opened.store,
             counters=opened.counters,
             files=opened.files,
-            clock=SystemClock(settings.data / CLOCK_FILE),
+            clock=clock,
             ids=SystemIds(),
             tokens=SystemTokens(),
             passwords=Argon2Passwords(),

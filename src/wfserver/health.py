@@ -186,14 +186,14 @@ def _clock(clock: Clock) -> Check:
 async def _records(system: System) -> Check:
     """What cannot be read of that which is to be worked on now; `wfcore check` reads everything."""
     services = system.services
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.view() as view:
-        await view.executions.abandoned(now, _PAGE)
-        await view.executions.grace_over(now, _PAGE)
+        await view.executions.abandoned(_PAGE)
+        await view.executions.grace_over(_PAGE)
         await view.approvals.due(now, _PAGE)
         await view.approvals.reminders_due(now, _PAGE)
         await view.timers.due(now, _PAGE)
-        await view.callbacks.due(now, _PAGE)
+        await view.callbacks.due(_PAGE)
     unreadable: Mapping[tuple[str, str], str] = getattr(services.store, "unreadable", dict)()
     if not unreadable:
         return Check("records", True, "what is due can be read")

@@ -10,20 +10,27 @@ from examples.loading import example
 from wfcore.errors import Stale, StoreRefused, StoreUnavailable
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
+from wfcore.testing import ManualClock
 from wfcore.testing import builders as make
 from wfcore.testing.contracts import StoreContract
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import EpochMs
+from wfcore.time import HOUR
 
 own = example("own_store")
 
 
 class TestJournalStore(StoreContract):
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
-        store = own.open_journal(tmp_path / "journal")
+    async def store(self, tmp_path: Path, clock: ManualClock) -> AsyncIterator[Store]:
+        store = own.open_journal(tmp_path / "journal", clock.service_now)
         yield store
         await store.close()
+
+    @pytest.fixture
+    async def broken(self, tmp_path: Path) -> Store:
+        store: Store = own.open_journal(tmp_path / "broken")
+        await store.close()
+        return store
 
 
 @pytest.fixture
@@ -159,13 +166,12 @@ async def test_work_of_a_process_that_ended_is_found_at_once(path: Path) -> None
     """Whoever held an execution when the process ended is known to be gone. EX-11."""
     store = own.open_journal(path)
     await keep(store, make.execution())
-    now = EpochMs(make.NOW + 1)
-    (run,) = await store.claim("w1", now, EpochMs(now + 60_000), Slots(8), 5)
+    (run,) = await store.claim("w1", HOUR, Slots(8), 5)
     async with store.view() as view:
-        assert list(await view.executions.abandoned(now, 5)) == []
+        assert list(await view.executions.abandoned(5)) == []
     await store.close()
     store = own.open_journal(path)
     async with store.view() as view:
-        assert [one.id for one in await view.executions.abandoned(now, 5)] == [run.id]
+        assert [one.id for one in await view.executions.abandoned(5)] == [run.id]
     assert run.status is ExecutionStatus.PENDING
     await store.close()

@@ -44,11 +44,12 @@ class World:
         await self.app(scope, receive, send)
 
     async def _open(self) -> None:
+        clock = ManualClock()
         services = Services(
-            store=MemoryStore(),
+            store=MemoryStore(now=clock.service_now),
             counters=MemoryCounters(),
             files=None,  # type: ignore[arg-type]
-            clock=ManualClock(),
+            clock=clock,
             ids=CountingIds(),
             tokens=CountingTokens(),
             passwords=PlainPasswords(),

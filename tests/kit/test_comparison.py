@@ -21,12 +21,12 @@ from wfcore.testing.comparison.records import RECORDS
 
 class MemoryComparison(StoreComparison):
     async def open(self, folder: Path) -> Store:
-        return MemoryStore()
+        return MemoryStore(now=self.clock.service_now)
 
 
 class SqliteComparison(StoreComparison):
     async def open(self, folder: Path) -> Store:
-        return await SqliteStore.open(folder / "wfcore.db")
+        return await SqliteStore.open(folder / "wfcore.db", now=self.clock.service_now)
 
 
 TestMemoryStore = MemoryComparison.TestCase

@@ -126,12 +126,12 @@ class Scene:
 
 @asynccontextmanager
 async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> AsyncIterator[Scene]:
-    wakeups = Wakeups()
+    wakeups, clock = Wakeups(), SystemClock()
     services = Services(
-        store=MemoryStore(),
+        store=MemoryStore(now=clock.service_now),
         counters=MemoryCounters(),
         files=LocalFiles(tmp_path),
-        clock=SystemClock(),
+        clock=clock,
         ids=SystemIds(),
         tokens=CountingTokens(),
         passwords=PlainPasswords(),

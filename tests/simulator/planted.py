@@ -130,7 +130,7 @@ def begun_is_not_recorded(patch: pytest.MonkeyPatch) -> None:
     async def begin(services: Services, lease: Lease) -> Any:
         async with services.store.unit() as unit:
             run, definition = await running._held(unit, lease)
-            now, claimed = services.clock.service_now(), machine.Claimed()
+            now, claimed = services.store.now(), machine.Claimed()
             outcome = await running._proceed(services, unit, run, definition, now, claimed)
         if outcome.record.in_flight:
             return await running._work(services, lease, definition, outcome)
@@ -205,7 +205,7 @@ def recovered_without_looking(patch: pytest.MonkeyPatch) -> None:
     """Recovery takes an execution away although somebody else has claimed it meanwhile."""
 
     async def recover(services: Services, lost: Execution) -> None:
-        now = services.clock.service_now()
+        now = services.store.now()
         async with services.store.unit() as unit:
             run = await unit.get(Execution, lost.id)
             if run is None or run.worker is None:

@@ -13,7 +13,6 @@ from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
 from wfcore.ports.store import Slots
 from wfcore.testing.simulator.dispatcher import Worker
-from wfcore.time import later
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
@@ -50,11 +49,9 @@ def only_steps_keep_leases(patch: pytest.MonkeyPatch) -> None:
 def late_claims_begin(patch: pytest.MonkeyPatch) -> None:
     """What was claimed is begun, also under a lease that ended before the answer came."""
 
-    async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
-        now = services.clock.service_now()
-        until = later(now, services.policy.lease_ms)
-        slots = Slots(services.policy.places)
-        taken = await services.store.claim(worker, now, until, slots, limit)
+    async def claim(services: Services, worker: str, limit: int, **_: object) -> Sequence[Lease]:
+        slots, lease_ms = Slots(services.policy.places), services.policy.lease_ms
+        taken = await services.store.claim(worker, lease_ms, slots, limit)
         return [Lease(worker, run.id, run.fence) for run in taken]
 
     patch.setattr(running, "claim", claim)

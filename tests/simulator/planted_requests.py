@@ -76,7 +76,7 @@ def retried_without_reading(patch: pytest.MonkeyPatch) -> None:
     """A cancel that met somebody faster writes what it had decided before."""
 
     async def cancel(services: Services, who: Any, execution_id: str, origin: Any = None) -> Any:
-        now = services.clock.service_now()
+        now = services.store.now()
         async with services.store.view() as view:
             run = await executions.execution_for(view, who, execution_id)
         try:

@@ -20,9 +20,8 @@ from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
-from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import EpochMs
+from wfcore.time import HOUR
 
 RUNS = ("exec_0", "exec_1", "exec_2")
 
@@ -194,7 +193,7 @@ async def test_looking_for_work_in_vain_writes_nothing(store: SqliteStore) -> No
     log = store.path.with_name(store.path.name + "-wal")
     size = log.stat().st_size
     for _ in range(3):
-        assert not await store.claim("w1", NOW, EpochMs(NOW + 1), Slots(1), 1)
+        assert not await store.claim("w1", HOUR, Slots(1), 1)
     assert log.stat().st_size == size
     await store.ping()
     assert log.stat().st_size > size

@@ -2,30 +2,46 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from adapters_store import CACHE_BYTES
 from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sqlite import database_file
 from adapters_store.sqlite.store import SqliteStore
+from wfcore import memory
+from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Counters
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.store import Store
+from wfcore.ports.system import Sealer
+from wfcore.testing import ManualClock
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
+
+
+async def refused(name: str, about: object, apply: Any, *, writes: bool = False) -> Any:
+    """A `Gate` to a medium that is gone."""
+    raise StoreUnavailable(detail="gone")
 
 
 class TestMemoryStore(StoreContract):
     @pytest.fixture
-    async def store(self) -> AsyncIterator[Store]:
-        store = MemoryStore()
+    async def store(self, clock: ManualClock) -> AsyncIterator[Store]:
+        store = MemoryStore(now=clock.service_now)
         yield store
         await store.close()
 
     @pytest.fixture
-    def another(self, store: MemoryStore) -> Store:
-        return MemoryStore(store.disk)
+    def another(self, store: MemoryStore, clock: ManualClock) -> Store:
+        return MemoryStore(store.disk, now=clock.service_now)
+
+    @pytest.fixture
+    def broken(self, clock: ManualClock) -> Store:
+        return memory.MemoryStore(refused, now=clock.service_now)
 
 
 class TestMemoryCounters(CountersContract):
@@ -38,43 +54,51 @@ class TestMemoryCounters(CountersContract):
 
 class TestSqliteStore(StoreContract):
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
-        store = await SqliteStore.open(tmp_path / "wfcore.db")
+    def cache_bytes(self) -> int:
+        return CACHE_BYTES
+
+    @pytest.fixture
+    def sealer(self) -> Sealer | None:
+        return None
+
+    @pytest.fixture
+    async def store(
+        self, tmp_path: Path, clock: ManualClock, cache_bytes: int, sealer: Sealer | None
+    ) -> AsyncIterator[Store]:
+        path = tmp_path / "wfcore.db"
+        store = await SqliteStore.open(path, None, cache_bytes, sealer, clock.service_now)
         yield store
         await store.close()
 
     @pytest.fixture
-    async def another(self, store: SqliteStore) -> AsyncIterator[Store]:
-        another = await SqliteStore.open(store.path)
+    async def another(self, store: SqliteStore, clock: ManualClock) -> AsyncIterator[Store]:
+        now = clock.service_now
+        another = await SqliteStore.open(store.path, sealer=store.sealer, now=now)
         yield another
         await another.close()
+
+    @pytest.fixture
+    def broken(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Store:
+        monkeypatch.setattr(database_file, "LOOK_EVERY_S", 0)
+        for path in store.path.parent.glob(f"{store.path.name}*"):
+            path.unlink()
+        return store
 
 
 class TestSqliteStoreThatRemembersNothing(TestSqliteStore):
     """Every read decodes rows, and every write is over something unknown."""
 
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[SqliteStore]:
-        store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=0)
-        yield store
-        await store.close()
+    def cache_bytes(self) -> int:
+        return 0
 
 
-class TestSealedSqliteStore(StoreContract):
+class TestSealedSqliteStore(TestSqliteStoreThatRemembersNothing):
     """Contents are encrypted, and another handle has the same key."""
 
     @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
-        sealer = AeadSealer([new_key()])
-        store = await SqliteStore.open(tmp_path / "wfcore.db", cache_bytes=0, sealer=sealer)
-        yield store
-        await store.close()
-
-    @pytest.fixture
-    async def another(self, store: SqliteStore) -> AsyncIterator[Store]:
-        another = await SqliteStore.open(store.path, sealer=store.sealer)
-        yield another
-        await another.close()
+    def sealer(self) -> Sealer | None:
+        return AeadSealer([new_key()])
 
 
 class TestSqliteCounters(CountersContract):

@@ -20,9 +20,8 @@ from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.testing import builders as make
-from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import EpochMs
+from wfcore.time import HOUR
 
 PREAMBLE = """
 import asyncio, sys
@@ -82,7 +81,7 @@ CLAIM = (
     + """
 async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))
-    while taken := await store.claim(sys.argv[2], make.NOW, make.NOW + 1, Slots(1000), 2):
+    while taken := await store.claim(sys.argv[2], 1, Slots(1000), 2):
         for run in taken:
             print(run.id, flush=True)
     await store.close()
@@ -98,7 +97,7 @@ async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))
     async with asyncio.timeout(60):
         while True:
-            taken = await store.claim(sys.argv[2], make.NOW, make.NOW + 1, Slots(1000), 2)
+            taken = await store.claim(sys.argv[2], 1, Slots(1000), 2)
             async with store.view() as view:
                 held, left = await view.groups.held("wf_1"), await view.groups.unfinished("wf_1")
             assert held <= 2, held
@@ -120,7 +119,7 @@ HOLD = (
 async def main():
     store = await SqliteStore.open(Path(sys.argv[1]))
     await store.enlist("w1")
-    await store.claim("w1", make.NOW, make.NOW + 10**9, Slots(10), 10)
+    await store.claim("w1", 10**9, Slots(10), 10)
     print("held", flush=True)
     sys.stdin.read()
 asyncio.run(main())
@@ -197,11 +196,11 @@ async def test_the_end_of_a_worker_is_seen_at_once(store: SqliteStore, start: St
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     async with store.view() as view:
-        assert list(await view.executions.abandoned(NOW, 9)) == []
+        assert list(await view.executions.abandoned(9)) == []
         process.kill()
         process.wait()
         for _ in ("the lock is free", "its file is gone"):
-            assert [run.id for run in await view.executions.abandoned(NOW, 9)] == ["exec_1"]
+            assert [run.id for run in await view.executions.abandoned(9)] == ["exec_1"]
     assert list((store.path.parent / "workers").iterdir()) == []
 
 
@@ -209,14 +208,14 @@ async def test_an_enlisted_worker_of_this_process_lives(store: SqliteStore) -> N
     """One's own workers are alive, also for another store on the same file."""
     await keep(store, make.execution())
     await store.enlist("odd/../name")
-    await store.claim("odd/../name", NOW, EpochMs(NOW + 1), Slots(1), 1)
+    await store.claim("odd/../name", HOUR, Slots(1), 1)
     other = await SqliteStore.open(store.path)
     for each in (store, other):
         async with each.view() as view:
-            assert list(await view.executions.abandoned(NOW, 9)) == []
+            assert list(await view.executions.abandoned(9)) == []
     await store.close()
     async with other.view() as view:
-        assert len(await view.executions.abandoned(NOW, 9)) == 1
+        assert len(await view.executions.abandoned(9)) == 1
     await other.close()
 
 

@@ -20,6 +20,7 @@ from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
+from wfcore.time import HOUR
 
 
 async def refused(path: Path) -> str:
@@ -241,7 +242,7 @@ async def test_a_read_only_file_can_be_read_and_recovers(
         for attempt in (
             store.ping(),
             keep(store, make.execution()),
-            store.extend("w", ("e",), make.NOW),
+            store.extend("w", ("e",), HOUR),
         ):
             with pytest.raises(StoreUnavailable):
                 await attempt

@@ -24,7 +24,7 @@ from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots, View
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
-from wfcore.time import EpochMs
+from wfcore.time import HOUR, EpochMs
 
 PAGE = PageRequest(1, 50)
 NOW = make.NOW
@@ -182,17 +182,17 @@ async def test_a_claim_leaves_it_behind(tmp_path: Path, part: str, how: str) -> 
         connection.execute(sql, (DAMAGE[how],))
     async with opened(tmp_path) as store:
         await store.enlist("w1")
-        taken = await store.claim("w1", LATE, LATE, Slots(2), 2)
+        taken = await store.claim("w1", HOUR, Slots(2), 2)
         assert [run.id for run in taken] == ["two"]
-        assert await store.claim("w1", LATE, LATE, Slots(2), 2) == []
+        assert await store.claim("w1", HOUR, Slots(2), 2) == []
         await keep(store, make.execution("three"))
-        assert [run.id for run in await store.claim("w1", LATE, LATE, Slots(2), 1)] == ["three"]
+        assert [run.id for run in await store.claim("w1", HOUR, Slots(2), 1)] == ["three"]
         async with store.view() as view:
-            assert await view.executions.abandoned(NOW, 1) == []
+            assert await view.executions.abandoned(1) == []
         with closing(sqlite3.connect(tmp_path / "wfcore.db")) as connection, connection:
             connection.execute(f"UPDATE {part} SET body = ? WHERE {key} = 'one'", (body,))
         async with store.view() as view:
-            assert [run.id for run in await view.executions.abandoned(NOW, 1)] == ["one"]
+            assert [run.id for run in await view.executions.abandoned(1)] == ["one"]
 
 
 async def test_many_are_not_in_the_way(tmp_path: Path) -> None:

@@ -96,8 +96,8 @@ class World:
 
 @asynccontextmanager
 async def a_world(url: str | None, folder: Path) -> AsyncIterator[World]:
-    opened = await open_store(url, folder)
     clock, hints = ManualClock(), NotedHints()
+    opened = await open_store(url, folder, now=clock.service_now)
     services = Services(
         store=opened.store,
         counters=opened.counters,

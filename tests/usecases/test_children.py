@@ -301,7 +301,7 @@ async def test_an_interrupted_parent_hears_of_its_child(world: World) -> None:
     await world.take("w1")
     await world.services.store.enlist("w2")
     child, _ = await world.take("w2")
-    await world.services.store.extend("w2", [child.execution_id], world.clock.now() + HOUR)
+    await world.services.store.extend("w2", [child.execution_id], HOUR)
     world.clock.advance(MINUTE)
     await sweeping.recover(world.services)
     assert (await read(world, run_id)).status is S.INTERRUPTED

@@ -113,7 +113,7 @@ async def test_a_lease_extended_under_the_sweep_keeps_its_execution(world: World
     lease, _ = await world.take("slow")
     world.clock.advance(MINUTE)
     async with world.services.store.view() as view:
-        (lost,) = await view.executions.abandoned(world.clock.now(), 9)
+        (lost,) = await view.executions.abandoned(9)
     assert await worker.heartbeat(world.services, lease.worker, [run_id])
     with pytest.raises(Stale):
         await sweeping._recover(world.services, lost)

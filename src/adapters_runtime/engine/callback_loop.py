@@ -55,7 +55,7 @@ class CallbackLoop:
         self.loop.oldest_due = due = await next_call(self._services)
         if due is None or len(self._calls) == AT_ONCE:
             return LONGEST_PAUSE_S
-        left = (due - self._services.clock.service_now()) / 1_000
+        left = (due - self._services.store.now()) / 1_000
         if left <= 0 and not calls:
             return LEFT_OVER_S
         return min(max(left, 0.005), LONGEST_PAUSE_S)

@@ -154,7 +154,7 @@ class Worker:
         Work that is older than *bound_s* lies here where nothing was taken for as long although
         less than half of the places are used: no rule of fairness leaves so many free.
         """
-        late_s = self.loop.overdue_s(self._services.clock.service_now())
+        late_s = self.loop.overdue_s(self._services.store.now())
         found = self.loop.trouble(bound_s)
         if found is not None or late_s <= bound_s:
             return found
@@ -173,7 +173,7 @@ class Worker:
         mine = {lease.execution_id for lease in self._held}
         if mine:
             kept = await running.heartbeat(self._services, self.worker, mine)
-            now = self._services.clock.service_now()
+            now = self._services.store.now()
             for execution_id in mine:
                 due = kept.get(execution_id)
                 if execution_id not in kept:
@@ -193,7 +193,7 @@ class Worker:
             if not leases:
                 break
         self.loop.oldest_due = due = await running.next_due(self._services)
-        left = (due - self._services.clock.service_now()) / 1_000 if due is not None else POLL_S
+        left = (due - self._services.store.now()) / 1_000 if due is not None else POLL_S
         return left if 0 < left < POLL_S else POLL_S
 
     def _take(self, lease: Lease) -> None:
@@ -247,7 +247,7 @@ class Worker:
             held.alarm.cancel()
             held.alarm = None
         if work.look_at is not None:
-            left = max(work.look_at - self._services.clock.service_now(), 0) / 1_000
+            left = max(work.look_at - self._services.store.now(), 0) / 1_000
             loop = asyncio.get_running_loop()
             held.alarm = loop.call_later(left, self._look, held.lease.execution_id)
 

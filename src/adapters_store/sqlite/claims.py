@@ -4,11 +4,12 @@ Claims and leases: how workers take executions, and how long they keep them.
 A claim is a job for the writer thread, so between looking and taking there is nobody else, in this
 process or in another one (the transaction is IMMEDIATE). It runs in four steps:
 
-1. `settle_lanes` admits what waits in a concurrency group and has room now, so that the rest of
+1. `admit_waiting` admits what waits in a concurrency group and has room now, so that the rest of
    the claim only looks at one column (`queued`).
-2. `WAITING` finds each account that has something due, with the due time of its earliest execution.
-   It walks the index once per *account*, not per execution: a million queued executions of one
-   account cost as much as one.
+2. `_waiting` finds each account that has something due, with the due time of its earliest
+   execution. It walks the index once per *account*, not per execution: a million queued executions
+   of one account cost as much as one. A claim of particular executions, or of what a worker is able
+   to do, asks the same of those only.
 3. Accounts take turns: the one with the fewest held slots first, then the one that was served
    longest ago, then the earliest due time. `Slots.admits` keeps the last free slot for an account
    that holds none while others have had work lately (decision 61).
@@ -27,10 +28,12 @@ row must not stop the queue (decision 59).
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 from attrs import frozen
 
 from adapters_store.sqlite import audit
+from adapters_store.sqlite.codec import text_of
 from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
@@ -41,28 +44,41 @@ from wfcore.time import EpochMs
 
 HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
 
-# One step of the index for each account, however many executions of one account wait.
-WAITING = f"""
+AMONG = "id IN (SELECT value FROM json_each(:ids))"
+DOABLE = """NOT EXISTS (SELECT 1
+    FROM json_each(CASE WHEN json_valid(body) THEN body END, '$.capabilities')
+    WHERE value NOT IN (SELECT value FROM json_each(:able)))"""
+
+
+@cache
+def _waiting(wanted: str) -> str:
+    """One step of the index for each account, however many executions of one account wait."""
+    return f"""
 WITH RECURSIVE owners (owner_id) AS (
-    SELECT min(owner_id) FROM executions WHERE {CLAIMABLE}
+    SELECT min(owner_id) FROM executions WHERE {wanted}
     UNION ALL
     SELECT (SELECT min(owner_id) FROM executions
-        WHERE {CLAIMABLE} AND owner_id > owners.owner_id)
+        WHERE {wanted} AND owner_id > owners.owner_id)
     FROM owners WHERE owners.owner_id IS NOT NULL
 )
 SELECT owner_id, (SELECT min(due_at) FROM executions
-    WHERE {CLAIMABLE} AND owner_id = owners.owner_id),
+    WHERE {wanted} AND owner_id = owners.owner_id),
     coalesce((SELECT at FROM served WHERE owner_id = owners.owner_id), 0)
     FROM owners WHERE owner_id IS NOT NULL"""
+
+
+@cache
+def _next(wanted: str) -> str:
+    """The earliest execution of an account."""
+    return f"""SELECT id, due_at FROM executions
+    WHERE {wanted} AND owner_id = :owner ORDER BY due_at, id LIMIT 1"""
+
 
 SERVED_LATELY = "SELECT owner_id FROM served WHERE at > ? ORDER BY at DESC LIMIT 2"
 """Two are enough to know of any account whether there is another one."""
 
 SERVE = """INSERT INTO served (owner_id, at) VALUES (?, ?)
     ON CONFLICT (owner_id) DO UPDATE SET at = excluded.at"""
-
-NEXT = f"""SELECT id, due_at FROM executions
-    WHERE {CLAIMABLE} AND owner_id = ? ORDER BY due_at, id LIMIT 1"""
 
 TAKE = """UPDATE executions SET worker = ?, lease_until = ?, due_at = NULL, fence = fence + 1,
     version = version + 1 WHERE id = ?"""
@@ -79,11 +95,24 @@ class Claim:
     until: EpochMs
     slots: Slots
     limit: int
+    ids: Collection[str] | None = None
+    able: Collection[str] | None = None
+
+    @property
+    def _wanted(self) -> str:
+        """What it may take, as a condition over `_values`."""
+        among, doable = self.ids is not None, self.able is not None
+        return " AND ".join((CLAIMABLE, *(AMONG,) * among, *(DOABLE,) * doable))
+
+    @property
+    def _values(self) -> dict[str, str]:
+        return {"ids": text_of(list(self.ids or ())), "able": text_of(list(self.able or ()))}
 
     def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
         admit_waiting(cursor)
         held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
-        waiting = [row for row in cursor.execute(WAITING).fetchall() if row[1] <= self.now]
+        found = cursor.execute(_waiting(self._wanted), self._values).fetchall()
+        waiting = [row for row in found if row[1] <= self.now]
         due = {owner: due_at for owner, due_at, _ in waiting}
         served = {owner: at for owner, _, at in waiting}
         lately = self._served_lately(cursor) if due else set()
@@ -106,10 +135,11 @@ class Claim:
 
     def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
         """Take the account's earliest execution and note when its next one is due."""
-        id = cursor.execute(NEXT, (owner,)).fetchone()[0]
+        next, which = _next(self._wanted), {**self._values, "owner": owner}
+        id = cursor.execute(next, which).fetchone()[0]
         cursor.execute(TAKE, (self.worker, self.until, id))
         cursor.execute(SERVE, (owner, self.now))
-        following = cursor.execute(NEXT, (owner,)).fetchone()
+        following = cursor.execute(next, which).fetchone()
         if following is not None and following[1] <= self.now:
             due[owner] = following[1]
         else:

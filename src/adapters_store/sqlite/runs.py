@@ -65,18 +65,18 @@ class Executions:
         found = execution_page(where, page)
         return await self.unit.page("executions", decode, found, page)
 
-    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+    async def grace_over(self, limit: int) -> Sequence[Execution]:
         where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"
-        return await self._some(where, limit, now)
+        return await self._some(where, limit, self.unit.now())
 
-    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+    async def abandoned(self, limit: int) -> Sequence[Execution]:
         sql = "SELECT DISTINCT worker FROM executions WHERE worker IS NOT NULL"
         workers = [row[0] for row in await self.unit.rows(query(sql, tables="executions"))]
         ended = self.unit.ended(workers)
         where = f"""r.worker IS NOT NULL AND r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')
             AND (coalesce(r.lease_until, 0) < ? OR r.worker IN ({", ".join("?" for _ in ended)}))
             ORDER BY +r.id"""  # the sign keeps it to the index of what is held, which is short
-        return await self._some(where, limit, now, *ended)
+        return await self._some(where, limit, self.unit.now(), *ended)
 
     async def next_due(self) -> EpochMs | None:
         sql = f"SELECT min(due_at) FROM executions WHERE {CLAIMABLE}"
@@ -181,10 +181,10 @@ class Artifacts:
 class Callbacks:
     unit: UnitOfWork
 
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+    async def due(self, limit: int) -> Sequence[Callback]:
         sql = """SELECT version, body, id FROM callbacks
             WHERE due_at <= ? ORDER BY due_at, id"""
-        found = query(sql, now, tables="callbacks")
+        found = query(sql, self.unit.now(), tables="callbacks")
         return await self.unit.some("callbacks", CALLBACKS.decode, found, limit)
 
     async def next_due(self) -> EpochMs | None:

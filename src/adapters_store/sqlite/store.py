@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from adapters_store import CACHE_BYTES
+from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, records, runs, vacuum, writes
 from adapters_store.sqlite.connection import copy_database
@@ -37,7 +37,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery
 from wfcore.ports.store import Slots, queries
 from wfcore.ports.system import Sealer
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
 
@@ -105,8 +105,8 @@ class SqliteUnit:
     def purge(self, *ids: str) -> None:
         writes.purge(self._unit, ids)
 
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
-        writes.require_abandoned(self._unit, record, now)
+    def require_abandoned(self, record: Execution) -> None:
+        writes.require_abandoned(self._unit, record)
 
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
         writes.limit_group(self._unit, workflow_id, at_once)
@@ -123,9 +123,13 @@ class SqliteStore:
     """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
 
     def __init__(
-        self, path: Path, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+        self,
+        path: Path,
+        cache_bytes: int = CACHE_BYTES,
+        sealer: Sealer | None = None,
+        now: Now = wall_clock,
     ) -> None:
-        self.path, self.sealer = path, sealer
+        self.path, self.sealer, self._now = path, sealer, now
         self._file = DatabaseFile(path)
         self._reads = Reads(self._file, cache_bytes, sealer)
         self._writer = Writer(self._file, self._reads.committed)
@@ -138,18 +142,19 @@ class SqliteStore:
         data: Path | None = None,
         cache_bytes: int = CACHE_BYTES,
         sealer: Sealer | None = None,
+        now: Now = wall_clock,
     ) -> "SqliteStore":
         """
         Open *path*, made or migrated as needed. *data*: the folder of what belongs to it; None:
         where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*: what
-        encrypts contents; None: they are stored in clear.
+        encrypts contents; None: they are stored in clear. *now* tells its time.
 
         Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
         commits, is missing beside other data, or is sealed with another key (all is left
         untouched), `StoreUnavailable` where it cannot be used now.
         """
         await asyncio.to_thread(_prepare_alone, path, data, sealer)
-        store = cls(path, cache_bytes, sealer)
+        store = cls(path, cache_bytes, sealer, now)
         try:
             await store._reads.reach()
         except StoreUnavailable:
@@ -157,23 +162,35 @@ class SqliteStore:
             raise
         return store
 
+    def now(self) -> EpochMs:
+        """The time of the process: all who share the file are on one machine."""
+        return self._now()
+
     def unit(self) -> SqliteUnit:
         """A unit of work."""
-        return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended))
+        return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended, self._now))
 
     def view(self) -> SqliteUnit:
         """A read-only look."""
-        return SqliteUnit(UnitOfWork(self._reads, self._writer, self._workers.ended))
+        return self.unit()
 
     async def enlist(self, worker: str) -> None:
         """Hold the worker's lock until this store is closed or the process ends."""
         await asyncio.to_thread(self._workers.enlist, worker)
 
     async def claim(
-        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+        self,
+        worker: str,
+        lease_ms: DurationMs,
+        slots: Slots,
+        limit: int,
+        *,
+        ids: Collection[str] | None = None,
+        able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """Take due executions for *worker*, fairly between accounts."""
-        claim = claims.Claim(worker, now, until, slots, limit)
+        now = self._now()
+        claim = claims.Claim(worker, now, later(now, lease_ms), slots, limit, ids, able)
         taken = await self._writer.submit(claim)
         found: list[Execution] = []
         aside: list[str] = []
@@ -191,9 +208,10 @@ class SqliteStore:
         return self._reads.unreadable
 
     async def extend(
-        self, worker: str, ids: Collection[str], until: EpochMs
+        self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+        until = later(self._now(), lease_ms)
         extend = partial(claims.extend, worker=worker, ids=ids, until=until)
         return await self._writer.submit(extend)
 

@@ -22,6 +22,7 @@ from adapters_store.sqlite.writer import Writer
 from wfcore.errors import Unreadable
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.ports.system import Sealer
+from wfcore.time import Now
 
 R = TypeVar("R")
 Ended = Callable[[Collection[str]], Sequence[str]]
@@ -57,6 +58,7 @@ class UnitOfWork:
     reads: Reads
     writer: Writer
     ended: Ended
+    now: Now
     writes: list[Write] = field(factory=list)
     pending: dict[tuple[str, Key], tuple[Any, Size | None]] = field(factory=dict)
     changed: set[str] = field(factory=set)

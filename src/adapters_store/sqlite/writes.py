@@ -181,9 +181,9 @@ def purge(unit: UnitOfWork, ids: tuple[str, ...]) -> None:
         unit.pend("executions", (id,), None)
 
 
-def require_abandoned(unit: UnitOfWork, record: Execution, now: EpochMs) -> None:
+def require_abandoned(unit: UnitOfWork, record: Execution) -> None:
     ended = bool(record.worker and unit.ended((record.worker,)))
-    values = (record.id, record.worker, now, ended)
+    values = (record.id, record.worker, unit.now(), ended)
     unit.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
 
 

@@ -53,7 +53,8 @@ class Executions:
         found = cut(runs, page, "accepted_at", where.oldest_first)
         return evolve(found, rows=tuple(map(listed, found.rows)))
 
-    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+    async def grace_over(self, limit: int) -> Sequence[Execution]:
+        now = self.unit.now()
         found = await self.unit.select(
             EXECUTIONS,
             lambda run: (
@@ -64,7 +65,9 @@ class Executions:
         )
         return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
 
-    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+    async def abandoned(self, limit: int) -> Sequence[Execution]:
+        now = self.unit.now()
+
         def holds(run: Execution) -> bool:
             held = run.worker is not None and run.status not in FINISHED
             return held and is_gone(self.unit.overlay, run, now, self.unit.ended)
@@ -198,7 +201,8 @@ class Artifacts:
 class Callbacks:
     unit: UnitOfWork
 
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
+    async def due(self, limit: int) -> Sequence[Callback]:
+        now = self.unit.now()
         found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
         return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
 

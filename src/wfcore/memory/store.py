@@ -6,11 +6,10 @@ gate lets through, and when, is its maker's business.
 """
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from wfcore.errors import StoreUnavailable
 from wfcore.memory import records, runs, writes
 from wfcore.memory.disk import Changes, Disk
 from wfcore.memory.gate import Gate
@@ -35,7 +34,7 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, evolve
 from wfcore.model.webhook import Delivery
 from wfcore.ports.store import Slots, queries
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
 
@@ -105,8 +104,8 @@ class MemoryUnit:
     def purge(self, *ids: str) -> None:
         self._unit.collect(writes.purge(ids))
 
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
-        self._unit.collect(writes.require_abandoned(record, now, self._unit.ended))
+    def require_abandoned(self, record: Execution) -> None:
+        self._unit.collect(writes.require_abandoned(record, self._unit.now, self._unit.ended))
 
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
         self._unit.collect(writes.limit_group(workflow_id, at_once))
@@ -123,41 +122,68 @@ class MemoryStore:
     """
     Satisfies `wfcore.ports.store.Store` over a disk of its own or one that it shares.
 
-    `ended`: workers of which is known that their process has died.
+    *now* tells its time: `Clock.service_now` of the process. `ended`: workers of which is known
+    that their process has died; handles on one disk may share the set.
     """
 
-    def __init__(self, gate: Gate, disk: Disk | None = None) -> None:
+    def __init__(
+        self, gate: Gate, disk: Disk | None = None, *, now: Now, ended: set[str] | None = None
+    ) -> None:
         self.disk = disk or Disk()
-        self.ended: set[str] = set()
+        self.ended = set[str]() if ended is None else ended
         self._gate = gate
+        self._now = now
+
+    def now(self) -> EpochMs:
+        """The time that it was given."""
+        return self._now()
 
     def unit(self) -> MemoryUnit:
         """A unit of work."""
-        return MemoryUnit(UnitOfWork(self.disk, self._gate, self.ended))
+        return MemoryUnit(UnitOfWork(self.disk, self._gate, self._now, self.ended))
 
     def view(self) -> MemoryUnit:
         """A read-only look."""
-        return MemoryUnit(UnitOfWork(self.disk, self._gate, self.ended))
+        return self.unit()
 
     async def enlist(self, worker: str) -> None:
         """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""
 
     async def claim(
-        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+        self,
+        worker: str,
+        lease_ms: DurationMs,
+        slots: Slots,
+        limit: int,
+        *,
+        ids: Collection[str] | None = None,
+        able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """Take due executions for *worker*, fairly between accounts."""
-        return await self._gate(
-            "claim", worker, lambda: self._claim(worker, now, until, slots, limit), writes=True
-        )
+
+        def wanted(run: Execution) -> bool:
+            doable = able is None or {*run.capabilities} <= {*able}
+            return doable and (ids is None or run.id in ids)
+
+        def claim() -> Sequence[Execution]:
+            return self._claim(worker, lease_ms, slots, limit, wanted)
+
+        return await self._gate("claim", worker, claim, writes=True)
 
     def _claim(
-        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+        self,
+        worker: str,
+        lease_ms: DurationMs,
+        slots: Slots,
+        limit: int,
+        wanted: Callable[[Execution], bool],
     ) -> Sequence[Execution]:
+        now = self._now()
         everything = list(Overlay(self.disk).all(EXECUTIONS))
         held = Counter(run.owner_id for run in everything if run.worker == worker)
         late = waiting_in_groups(everything, self.disk.tables[LIMITS.name])
         due = [run for run in everything if waits(run) and (run.due_at or 0) <= now]
-        due = [run for run in due if run.id not in late]
+        due = [run for run in due if run.id not in late and wanted(run)]
         served: dict[Hashable, EpochMs] = dict(self.disk.tables[SERVED.name])
         lately = {owner for owner, at in served.items() if at > now - slots.lately_ms}
         taken: list[Execution] = []
@@ -172,11 +198,11 @@ class MemoryStore:
             served[owner] = now
             taken.append(_taken(best, worker))
         if taken:
-            self.disk.settle(_leased(taken, now, until))
+            self.disk.settle(_leased(taken, now, later(now, lease_ms)))
         return taken
 
     async def extend(
-        self, worker: str, ids: Collection[str], until: EpochMs
+        self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
 
@@ -184,6 +210,7 @@ class MemoryStore:
             runs = Overlay(self.disk).all(EXECUTIONS)
             held = {run.id: run.due_at for run in runs if run.worker == worker and run.id in ids}
             if held:
+                until = later(self._now(), lease_ms)
                 self.disk.settle({LEASES.name: dict.fromkeys(held, until)})
             return held
 
@@ -230,10 +257,6 @@ class MemoryStore:
     async def release(self, limit: int) -> int:
         """Memory is given back by itself."""
         return 0
-
-    async def backup(self, path: str) -> None:
-        """A store in memory has no copy to give. Raises `StoreUnavailable`."""
-        raise StoreUnavailable(detail="a store in memory cannot be backed up")
 
     async def close(self) -> None:
         """Nothing to release; what is stored stays readable for tests."""

@@ -17,7 +17,7 @@ from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import RECORDS, RecordKind
 from wfcore.rules.audit.chain import BEGINNING
-from wfcore.time import EpochMs
+from wfcore.time import EpochMs, Now
 
 R = TypeVar("R")
 
@@ -79,11 +79,12 @@ def audit_chain(overlay: Overlay) -> AuditChain:
 class UnitOfWork:
     """Where a unit reads and collects. Each read passes the gate, as it would travel."""
 
-    __slots__ = ("_disk", "_gate", "changes", "ended", "overlay")
+    __slots__ = ("_disk", "_gate", "changes", "ended", "now", "overlay")
 
-    def __init__(self, disk: Disk, gate: Gate, ended: Collection[str] = ()) -> None:
+    def __init__(self, disk: Disk, gate: Gate, now: Now, ended: Collection[str] = ()) -> None:
         self._disk = disk
         self._gate = gate
+        self.now = now
         self.ended = ended  # workers of which is known that their process has died
         self.overlay = Overlay(disk)
         self.changes: list[Change] = []

@@ -37,7 +37,7 @@ from wfcore.model.webhook import Delivery, Tally
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.audit.chain import chained, entry_text, read_entry
 from wfcore.rules.limits import DELIVERIES_KEPT
-from wfcore.time import DAY, EpochMs
+from wfcore.time import DAY, EpochMs, Now
 
 
 def put(record: Any) -> Change:
@@ -176,11 +176,11 @@ def purge(ids: Collection[str]) -> Change:
     return change
 
 
-def require_abandoned(record: Execution, now: EpochMs, ended: Collection[str]) -> Change:
+def require_abandoned(record: Execution, now: Now, ended: Collection[str]) -> Change:
     def change(overlay: Overlay) -> None:
         run = overlay.get(EXECUTIONS, record.id)
         held = run is not None and run.worker is not None and run.worker == record.worker
-        overlay.expect(EXECUTIONS, record.id, held and is_gone(overlay, record, now, ended))
+        overlay.expect(EXECUTIONS, record.id, held and is_gone(overlay, record, now(), ended))
 
     return change
 

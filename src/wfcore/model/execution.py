@@ -186,7 +186,8 @@ class Execution:
     `lane`: its concurrency group, see `rules.execution.concurrency`. `trigger_id`: the schedule or
     chain that started it. `chain_depth`: the number of chained starts since somebody started an
     execution. `root_source`: for a child, the trigger of the root of its family; None if an older
-    release stored it.
+    release stored it. `capabilities`: what a worker must be able to do to take it, see
+    `rules.execution.start.capabilities_of`.
     """
 
     id: str
@@ -223,6 +224,7 @@ class Execution:
     trigger_id: str | None = None
     granted: Usage | None = None
     root_source: TriggerSource | None = None
+    capabilities: tuple[str, ...] = ()
     version: int = 0
 
     @property

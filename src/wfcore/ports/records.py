@@ -153,13 +153,13 @@ class ExecutionQueries(Protocol):
         must not be `put`.
         """
 
-    async def grace_over(self, now: EpochMs, limit: int) -> Sequence[Execution]:
-        """INTERRUPTED executions with `due_at` at or before *now*, oldest first."""
+    async def grace_over(self, limit: int) -> Sequence[Execution]:
+        """INTERRUPTED executions whose `due_at` has come by the store's time, oldest first."""
 
-    async def abandoned(self, now: EpochMs, limit: int) -> Sequence[Execution]:
+    async def abandoned(self, limit: int) -> Sequence[Execution]:
         """
-        Unfinished executions whose worker is gone: the lease was over before *now*, or the
-        store knows that the worker's process has ended (see `Store.enlist`).
+        Unfinished executions whose worker is gone: the lease is over by the store's time, or the
+        store knows that the worker's process has ended (see `Store.enlist`). By id.
         """
 
     async def next_due(self) -> EpochMs | None:
@@ -221,8 +221,8 @@ class ArtifactQueries(Protocol):
 
 
 class CallbackQueries(Protocol):
-    async def due(self, now: EpochMs, limit: int) -> Sequence[Callback]:
-        """Those with `due_at` at or before *now*, earliest first."""
+    async def due(self, limit: int) -> Sequence[Callback]:
+        """Those whose `due_at` has come by the store's time, earliest first."""
 
     async def next_due(self) -> EpochMs | None:
         """The earliest `due_at`."""

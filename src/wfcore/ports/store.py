@@ -122,11 +122,11 @@ class Unit(View, Protocol):
         the caller's.
         """
 
-    def require_abandoned(self, record: Execution, now: EpochMs) -> None:
+    def require_abandoned(self, record: Execution) -> None:
         """
         `commit` raises `Stale` unless *record*'s worker still holds it then and is gone: its
-        lease is over at *now*, or its process has ended. A lease that was extended after
-        `abandoned` was read keeps the execution, although `extend` changes no version.
+        lease is over by the store's time, or its process has ended. A lease that was extended
+        after `abandoned` was read keeps the execution, although `extend` changes no version.
         """
 
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
@@ -192,7 +192,22 @@ class Store(Protocol):
     Where everything is kept. One task uses one unit; units of many tasks run at once.
 
     Driver errors never cross this port: they become `StoreUnavailable`.
+
+    **Time.** Leases end and work becomes due by the store's own time, so that machines whose
+    clocks differ agree about both: a lease is a duration, and no caller says what time it is. What
+    people set (deadlines of approvals, schedules) is asked for with an instant.
     """
+
+    def now(self) -> EpochMs:
+        """
+        The store's time, in which use cases write every due time and stamp of work. It never goes
+        back within a process.
+
+        A store that others share over a network measures how far the time of its database is from
+        a monotonic clock of the process, so that asking costs no journey; it may be off by as much
+        as an answer takes. A store on one machine is given the clock of the process, whose
+        `Clock.service_now` agrees with that of other processes.
+        """
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit of work."""
@@ -209,19 +224,28 @@ class Store(Protocol):
         """
 
     async def claim(
-        self, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int
+        self,
+        worker: str,
+        lease_ms: DurationMs,
+        slots: Slots,
+        limit: int,
+        *,
+        ids: Collection[str] | None = None,
+        able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """
         Take up to *limit* due executions for *worker*, atomically.
 
         Due: PENDING, RUNNING or AWAITING_APPROVAL (the time of something else in it is up),
-        `due_at` at or before *now*, held by nobody. The account with
-        the fewest held places comes first, of those with equally few the one that was given a
-        place longest ago (they take turns), within an account the earliest `due_at`; how many it
-        may take, `Slots` says. Each is
-        returned as stored: `worker` set, `fence` and `version` one higher, `due_at` None,
-        leased *until*.
-        Of racing workers exactly one gets each execution.
+        `due_at` at or before the store's time, held by nobody. *ids*: only those among them (None:
+        any), for a queue that says which one is next. *able*: only those whose `capabilities` are
+        all in it (None: the worker is able to do everything).
+
+        The account with the fewest held places comes first, of those with equally few the one
+        that was given a place longest ago (they take turns), within an account the earliest
+        `due_at`; how many it may take, `Slots` says. Each is returned as stored: `worker` set,
+        `fence` and `version` one higher, `due_at` None, leased for *lease_ms* from now on. Of
+        racing workers exactly one gets each execution.
 
         One with a `lane` (its concurrency group) that nobody has taken yet (`fence` 0) waits while
         as many of that group as its workflow's limit says were taken and have not ended; within a
@@ -230,11 +254,11 @@ class Store(Protocol):
         """
 
     async def extend(
-        self, worker: str, ids: Collection[str], until: EpochMs
+        self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """
-        Extend the leases that *worker* holds of *ids*; those that it does hold, each with its
-        `due_at`.
+        Let the leases that *worker* holds of *ids* end *lease_ms* from now; those that it does
+        hold, each with its `due_at`.
 
         Others that it holds run out: it does not know of them, as when a claim's answer got lost.
         """
@@ -264,9 +288,6 @@ class Store(Protocol):
         Give up to *limit* bytes that nothing uses any more back to the system, soon enough for
         others to write meanwhile; how many went. 0: there is nothing worth giving back.
         """
-
-    async def backup(self, path: str) -> None:
-        """Write a consistent copy of the database to *path* while everything goes on."""
 
     async def close(self) -> None:
         """Finish what was handed in, then release everything. Safe to call twice."""

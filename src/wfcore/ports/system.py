@@ -38,9 +38,10 @@ class Clock(Protocol):
 
     def service_now(self) -> EpochMs:
         """
-        The instant that work goes by: what is due, leases, delays, retries, and the stamps of
-        executions. Never before one that it has told, though the wall clock be set back and the
-        process start anew; else that of deadlines. See `rules.clock_jumps.service_time`.
+        The instant that work goes by on one machine: what is due, leases, delays, retries, and
+        the stamps of executions. Use cases ask `Store.now`, and a store on one machine is given
+        this. Never before one that it has told, though the wall clock be set back and the process
+        start anew; else that of deadlines. See `rules.clock_jumps.service_time`.
         """
 
 

@@ -17,6 +17,8 @@ from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
+from wfcore.ports.system import Clock
+from wfcore.testing.fakes import ManualClock
 
 R = TypeVar("R")
 
@@ -31,9 +33,12 @@ async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: b
     return apply()
 
 
-def store_in_memory() -> memory.MemoryStore:
-    """An empty store over dicts, honest about races, versions and visibility."""
-    return memory.MemoryStore(in_turn)
+def store_in_memory(clock: Clock | None = None) -> memory.MemoryStore:
+    """
+    An empty store over dicts, honest about races, versions and visibility. Its time is that of
+    *clock*; None: time stands still.
+    """
+    return memory.MemoryStore(in_turn, now=(clock or ManualClock()).service_now)
 
 
 def counters_in_memory() -> memory.MemoryCounters:

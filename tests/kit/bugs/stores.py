@@ -23,23 +23,40 @@ from wfcore.model.access import Account
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
+from wfcore.testing.fakes import ManualClock
 from wfcore.testing.fakes_running import DictFiles
 
 
-def stores(test: str) -> Any:
-    return promise(StoreContract, test, store=MemoryStore)
+def in_memory(clock: ManualClock) -> MemoryStore:
+    return MemoryStore(now=clock.service_now)
 
 
-def beside(store: MemoryStore) -> MemoryStore:
-    return MemoryStore(store.disk)
+def beside(store: MemoryStore, clock: ManualClock) -> MemoryStore:
+    return MemoryStore(store.disk, now=clock.service_now)
+
+
+def passing(clock: ManualClock) -> Any:
+    async def elapse(ms: int) -> None:
+        clock.advance(ms)
+
+    return elapse
+
+
+def stores(test: str, store: Any = in_memory, another: Any = beside) -> Any:
+    handles = {"store": store, "another": another, "elapse": passing}
+    return promise(StoreContract, test, clock=ManualClock, **handles)
 
 
 def counting(test: str) -> Any:
     return promise(CountersContract, test, counters=MemoryCounters)
 
 
-async def sqlite(folder: Path) -> SqliteStore:
-    return await SqliteStore.open(folder / "wfcore.db")
+async def sqlite(folder: Path, clock: ManualClock) -> SqliteStore:
+    return await SqliteStore.open(folder / "wfcore.db", now=clock.service_now)
+
+
+def sql_stores(test: str) -> Any:
+    return stores(test, sqlite, sqlite)
 
 
 def put_whatever(self: Overlay, kind: Any, key: Any, record: Any) -> None:
@@ -107,12 +124,12 @@ TAKEN = memory_store._taken
 
 
 async def claim_in_two_steps(
-    self: MemoryStore, worker: str, now: Any, until: Any, slots: Any, limit: int
+    self: MemoryStore, worker: str, lease_ms: Any, slots: Any, limit: int, **_: Any
 ) -> Any:
     """Between looking for what is due and taking it, others look."""
     late: list[Any] = []
     with mock.patch.object(self.disk, "settle", late.append):
-        taken = self._claim(worker, now, until, slots, limit)
+        taken = self._claim(worker, lease_ms, slots, limit, lambda run: True)
     await asyncio.sleep(0)
     for changes in late:
         self.disk.settle(changes)
@@ -220,7 +237,7 @@ BUGS = (
     Bug(
         "an update is lost in SQLite",
         patched(sql_writer, "perform_together", perform_blindly),
-        promise(StoreContract, "test_a_lost_update_is_stale", store=sqlite),
+        sql_stores("test_a_lost_update_is_stale"),
     ),
     Bug(
         "an update is lost in SQLite, beside plain dicts",
@@ -276,17 +293,17 @@ BUGS = (
     Bug(
         "two workers get the same execution",
         patched(memory_store.MemoryStore, "claim", claim_in_two_steps),
-        promise(StoreContract, EACH_TO_ONE, store=MemoryStore, another=beside),
+        stores(EACH_TO_ONE),
     ),
     Bug(
         "an extended lease is lost all the same",
         patched(writes, "require_abandoned", require_no_end),
-        promise(StoreContract, EXTENDED, store=MemoryStore, another=beside),
+        stores(EXTENDED),
     ),
     Bug(
         "an extended lease is lost all the same in SQLite",
         patched(sql_writes, "require_abandoned", require_no_end),
-        promise(StoreContract, EXTENDED, store=sqlite, another=sqlite),
+        sql_stores(EXTENDED),
     ),
     Bug(
         "a flood takes every place",
@@ -296,7 +313,7 @@ BUGS = (
     Bug(
         "no place is kept for others",
         patched(Slots, "admits", lambda self, held, free, *, others_lately: free > 0),
-        promise(StoreContract, KEPT, store=MemoryStore, another=beside),
+        stores(KEPT),
     ),
     Bug(
         "a place is kept for nobody",
@@ -306,7 +323,7 @@ BUGS = (
     Bug(
         "nobody notes who was served in SQLite",
         patched(claims, "SERVE", "SELECT ?, ?"),
-        promise(StoreContract, KEPT, store=sqlite, another=sqlite),
+        sql_stores(KEPT),
     ),
     Bug(
         "a flood takes every turn",

@@ -7,7 +7,7 @@ from wfcore.effects import Outcome, WakeRunner
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, TriggerSource, evolve
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import Definition, Workflow
+from wfcore.model.workflow import CodeStep, Definition, Workflow
 from wfcore.rules.execution.budget import total
 from wfcore.rules.variables import bind
 from wfcore.time import EpochMs
@@ -42,6 +42,20 @@ class Start(TypedDict, total=False):
 NOTHING: JsonObject = {}
 
 
+NETWORK = "network"
+"""The capability of a worker that lets code use the network where its step says so."""
+
+
+def capabilities_of(definition: Definition) -> tuple[str, ...]:
+    """
+    What a worker must be able to do to run every step, as words in alphabetical order:
+    `language:python` and so on, and `NETWORK`. See `Store.claim`; decision 100.
+    """
+    code = [step for step in definition.walk() if isinstance(step, CodeStep)]
+    words = {f"language:{step.language}" for step in code}
+    return tuple(sorted(words | {NETWORK for step in code if step.network}))
+
+
 def accept(
     workflow: Workflow,
     definition: Definition,
@@ -67,6 +81,7 @@ def accept(
         total_steps=definition.total_steps,
         due_at=now,
         events=1,
+        capabilities=capabilities_of(definition),
         **start,
     )
     kept = run.step_results.values()

@@ -76,7 +76,8 @@ def shown(state: State, where: ApprovalFilter) -> list[Approval]:
     return found[:: -1 if where.oldest_first else 1]
 
 
-def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
+def due_runs(state: State, limit: int) -> list[Execution]:
+    now = state.now()
     over = [
         run
         for run in state.all(Execution)
@@ -86,7 +87,8 @@ def due_runs(state: State, now: EpochMs, limit: int) -> list[Execution]:
     return sorted(found, key=lambda run: (run.due_at, run.id))[:limit]
 
 
-def abandoned(state: State, now: EpochMs, limit: int) -> list[Execution]:
+def abandoned(state: State, limit: int) -> list[Execution]:
+    now = state.now()
     held = [run for run in state.all(Execution) if run.worker and run.status not in OVER]
     lost = [run for run in held if state.leases.get(run.id, 0) < now]
     return sorted(lost, key=lambda run: run.id)[:limit]

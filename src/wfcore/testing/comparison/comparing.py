@@ -3,13 +3,14 @@ A store beside plain dicts: the same script for both, every answer compared.
 
     class MyComparison(StoreComparison):
         async def open(self, folder):
-            return await MyStore.open(folder / "my.db")
+            return await MyStore.open(folder / "my.db", now=self.clock.service_now)
 
     TestMyStore = MyComparison.TestCase
 
 Hypothesis writes the script: units that read, put, delete and count, side by side, with fresh
 versions and stale ones; commits and units left without; claims, leases, purges; every list.
-What fails is shrunk to the shortest script that still does.
+What fails is shrunk to the shortest script that still does. A store that cannot be given its
+time is compared as well; then no lease of a script ends.
 """
 
 import asyncio
@@ -30,7 +31,6 @@ from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Slots, Store
-from wfcore.testing.builders import NOW
 from wfcore.testing.comparison.model import (
     Change,
     Count,
@@ -42,12 +42,14 @@ from wfcore.testing.comparison.model import (
     claimed,
     key_of,
 )
-from wfcore.testing.comparison.records import GOING, RECORDS, ids, moments, workers
+from wfcore.testing.comparison.records import GOING, RECORDS, ids, moments, words, workers
 from wfcore.testing.comparison.requests import ASKS, Ask
 from wfcore.testing.contracts.keeping import collect
-from wfcore.time import EpochMs
+from wfcore.testing.fakes import ManualClock
+from wfcore.time import HOUR, DurationMs, EpochMs, later
 
-UNTIL = EpochMs(NOW + 2)
+LEASES = st.integers(0, 3)
+"""How long leases are, in milliseconds: as long as a few steps of the clock."""
 COMPARED = (Workflow, Webhook, Trigger, Timer)
 """What is deleted by version; sessions, logins and shares are deleted whatever they are."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
@@ -92,7 +94,10 @@ async def _serve(store: Store, orders: "asyncio.Queue[Any]") -> None:
 
 
 class StoreComparison(RuleBasedStateMachine):
-    """Subclasses give `open`: a new, empty store, whose files (if any) are below the folder."""
+    """
+    Subclasses give `open`: a new, empty store, whose files (if any) are below the folder, and whose
+    time is that of `clock` where it can be given one.
+    """
 
     async def open(self, folder: Path) -> Store:
         raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
@@ -101,10 +106,12 @@ class StoreComparison(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._loop = asyncio.Runner()
+        self.clock = ManualClock()
         self.store = self._loop.run(self.open(Path(self._folder.name)))
         for worker in ("w1", "w2"):
             self._loop.run(self.store.enlist(worker))
-        self.past = [State()]
+        self.past = [State(self.store.now)]
+        self._least_lease = 0 if self._moves(1) else HOUR
         self.units: dict[str, OpenUnit] = {}
 
     @property
@@ -202,20 +209,37 @@ class StoreComparison(RuleBasedStateMachine):
         assert answer == expected, f"{ask}: {answer}, expected {expected}"
 
     @precondition(lambda self: self.state.all(Execution))
-    @rule(worker=workers, now=moments, places=st.integers(1, 4), limit=st.integers(1, 3))
-    def claim(self, worker: str, now: EpochMs, places: int, limit: int) -> None:
-        """A worker takes what is due."""
-        slots = Slots(places)
-        got = self._loop.run(self.store.claim(worker, now, UNTIL, slots, limit))
+    @rule(
+        worker=workers,
+        lease=LEASES,
+        places=st.integers(1, 4),
+        limit=st.integers(1, 3),
+        which=st.none() | st.sets(ids),
+        able=st.none() | st.sets(words),
+    )
+    def claim(
+        self,
+        worker: str,
+        lease: int,
+        places: int,
+        limit: int,
+        which: set[str] | None,
+        able: set[str] | None,
+    ) -> None:
+        """A worker takes what is due: anything, or some of it that it is able to do."""
+        slots, lease_ms, now = Slots(places), self._lease(lease), self.store.now()
+        deed = self.store.claim(worker, lease_ms, slots, limit, ids=which, able=able)
+        got = self._loop.run(deed)
         state, _ = after(self.state, ())
-        claimed(state, worker, now, UNTIL, slots, limit, got)
+        claimed(state, worker, now, later(now, lease_ms), slots, limit, got, which, able)
         self.past.append(state)
 
     @precondition(lambda self: any(run.worker for run in self.state.all(Execution)))
-    @rule(worker=workers, ids=st.sets(ids), until=moments)
-    def extend(self, worker: str, ids: set[str], until: EpochMs) -> None:
+    @rule(worker=workers, ids=st.sets(ids), lease=LEASES)
+    def extend(self, worker: str, ids: set[str], lease: int) -> None:
         """A worker says that it is alive."""
-        kept = self._loop.run(self.store.extend(worker, ids, until))
+        until = later(self.store.now(), self._lease(lease))
+        kept = self._loop.run(self.store.extend(worker, ids, self._lease(lease)))
         state, _ = after(self.state, ())
         mine = (run for run in state.all(Execution) if run.worker == worker and run.id in ids)
         held = {run.id: run.due_at for run in mine}
@@ -223,7 +247,21 @@ class StoreComparison(RuleBasedStateMachine):
         state.leases.update(dict.fromkeys(held, until))
         self.past.append(state)
 
+    @rule(by=st.integers(1, 3))
+    def pass_time(self, by: int) -> None:
+        """Leases end, and work becomes due, while nobody does anything."""
+        self._moves(by)
+
     # Inside
+
+    def _moves(self, by: int) -> bool:
+        """Whether the store's time is that of `clock`, which goes on."""
+        until = self.store.now() + by
+        self.clock.advance(by)
+        return self.store.now() == until
+
+    def _lease(self, ms: int) -> DurationMs:
+        return DurationMs(self._least_lease + ms)
 
     def _begin(self, unit: str) -> None:
         """Open that unit, where it is not open yet."""

@@ -20,7 +20,7 @@ from wfcore.model.webhook import Tally
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.store import Slots
-from wfcore.time import DAY, EpochMs
+from wfcore.time import DAY, EpochMs, Now
 
 R = TypeVar("R")
 Key = tuple[Any, ...]
@@ -46,15 +46,16 @@ def key_of(record: Any) -> Key:
 
 
 class State:
-    """Every record by its class and key, and the end of every lease."""
+    """Every record by class and key, the end of every lease. `now` tells the store's time."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Now) -> None:
+        self.now = now
         self.tables: dict[type, dict[Key, Any]] = {}
         self.leases: dict[str, int] = {}
         self.served: dict[str, int] = {}
 
     def __copy__(self) -> "State":
-        other = State()
+        other = State(self.now)
         other.tables = {kind: dict(rows) for kind, rows in self.tables.items()}
         other.leases = dict(self.leases)
         other.served = dict(self.served)
@@ -183,23 +184,35 @@ def after(state: State, changes: Sequence[Change]) -> tuple[State, bool]:
     return state, fits
 
 
-def waiting(state: State, now: EpochMs) -> Iterator[Execution]:
-    """What a worker may take."""
+def waiting(
+    state: State, now: EpochMs, ids: Collection[str] | None, able: Collection[str] | None
+) -> Iterator[Execution]:
+    """What a worker may take: of *ids*, of what it is *able* to do."""
     for run in state.all(Execution):
         free = run.status in DUE and run.worker is None
-        if free and run.due_at is not None and run.due_at <= now:
+        due = run.due_at is not None and run.due_at <= now
+        wanted = ids is None or run.id in ids
+        if free and due and wanted and (able is None or {*run.capabilities} <= {*able}):
             yield run
 
 
 def claimed(
-    state: State, worker: str, now: EpochMs, until: EpochMs, slots: Slots, limit: int, got: Any
+    state: State,
+    worker: str,
+    now: EpochMs,
+    until: EpochMs,
+    slots: Slots,
+    limit: int,
+    got: Any,
+    ids: Collection[str] | None = None,
+    able: Collection[str] | None = None,
 ) -> None:
     """
     Whether *got* is what a claim may give; the state has it afterwards.
 
     Of accounts with equally few places, served at the same time, the store may choose.
     """
-    due = list(waiting(state, now))
+    due = list(waiting(state, now, ids, able))
     held = Counter(run.owner_id for run in state.all(Execution) if run.worker == worker)
     lately = {owner for owner, at in state.served.items() if at > now - slots.lately_ms}
     for run in got:

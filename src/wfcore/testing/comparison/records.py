@@ -22,6 +22,7 @@ flows = st.sampled_from(("wf_1", "wf_2"))
 runs = st.sampled_from(("exec_1", "exec_2"))
 names = st.sampled_from(("X", "Y"))
 limits = st.integers(1, 3)
+words = st.sampled_from(("language:ruby", "network"))
 
 
 def _pages(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[PageRequest]:
@@ -45,6 +46,7 @@ def _executions() -> st.SearchStrategy[Execution]:
         worker=st.none() | workers,
         completed_at=st.none() | moments,
         redrive_of=st.none() | ids,
+        capabilities=st.sampled_from(((), ("network",), ("language:ruby", "network"))),
         lane=st.none() | names,
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))

@@ -192,16 +192,14 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     ),
     _asks(
         "executions.grace_over",
-        lambda view, now, limit: view.executions.grace_over(now, limit),
+        lambda view, limit: view.executions.grace_over(limit),
         due_runs,
-        moments,
         limits,
     ),
     _asks(
         "executions.abandoned",
-        lambda view, now, limit: view.executions.abandoned(now, limit),
+        lambda view, limit: view.executions.abandoned(limit),
         abandoned,
-        moments,
         limits,
     ),
     _asks("executions.next_due", lambda view: view.executions.next_due(), next_due),
@@ -279,9 +277,8 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     ),
     _asks(
         "callbacks.due",
-        lambda view, now, limit: view.callbacks.due(now, limit),
-        lambda state, now, limit: due(state, Callback, now)[:limit],
-        moments,
+        lambda view, limit: view.callbacks.due(limit),
+        lambda state, limit: due(state, Callback, state.now())[:limit],
         limits,
     ),
     _asks(

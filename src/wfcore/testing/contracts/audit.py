@@ -40,7 +40,7 @@ def names(entries: Sequence[ChainedEntry]) -> list[str]:
 
 
 class AuditContract:
-    """Subclasses give fixtures `store` (empty, closed afterwards) and `another`, see `claims`."""
+    """See `keeping.Handles` for the fixtures."""
 
     async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
         """Entries from an instant on, above an id, oldest first, up to a limit."""

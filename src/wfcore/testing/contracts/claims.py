@@ -13,11 +13,15 @@ from wfcore.model.execution import Callback, Execution, ExecutionStatus, Replay
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.keeping import Elapse, keep
 from wfcore.testing.contracts.lists import at, ids
-from wfcore.time import HOUR, EpochMs
+from wfcore.time import HOUR, DurationMs, EpochMs, later
 
-UNTIL = EpochMs(NOW + 30_000)
+LEASE = HOUR
+"""A lease that does not end within a test."""
+BRIEF = DurationMs(5)
+"""One that ends while a test lets some time pass."""
+OVER = BRIEF + 1
 MANY = Slots(places=1_000)
 
 
@@ -29,22 +33,21 @@ async def read(store: Store, id: str) -> Execution:
     return run
 
 
-async def claim(store: Store, worker: str = "w1", **terms: Any) -> list[str]:
-    """Ids of what *worker* gets at `NOW`, in order."""
-    slots, limit, now = terms.get("slots", MANY), terms.get("limit", 100), terms.get("now", NOW)
-    return ids(await store.claim(worker, now, UNTIL, slots, limit))
+async def claim(
+    store: Store, worker: str = "w1", slots: Slots = MANY, limit: int = 100, **which: Any
+) -> list[str]:
+    """Ids of what *worker* gets, in order."""
+    return ids(await store.claim(worker, LEASE, slots, limit, **which))
+
+
+async def abandoned(store: Store, limit: int = 9) -> list[str]:
+    """Ids of what has lost its worker."""
+    async with store.view() as view:
+        return ids(await view.executions.abandoned(limit))
 
 
 class ClaimContract:
-    """
-    Subclasses give a fixture `store`: an empty store that is closed afterwards; and `another`: a
-    second handle on the same medium, with connections of its own, as another process would have.
-    """
-
-    @pytest.fixture
-    def another(self, store: Store) -> Store:
-        """For a medium that only one handle may use at a time."""
-        return store
+    """See `keeping.Handles` for the fixtures."""
 
     async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
         """What has not ended, is due, and is held by nobody: returned exactly as stored."""
@@ -52,7 +55,7 @@ class ClaimContract:
         result = {"a": make.step_result(output={"n": 1})}
         await keep(
             store,
-            make.execution("late", due_at=at(1)),
+            make.execution("late", due_at=later(store.now(), HOUR)),
             make.execution("idle", due_at=None),
             make.execution("held", worker="other"),
             make.execution("waits", status=awaiting, due_at=None),
@@ -64,7 +67,7 @@ class ClaimContract:
         )
         async with store.view() as view:
             assert await view.executions.next_due() == at(-5)
-        taken = await store.claim("w1", NOW, UNTIL, MANY, 10)
+        taken = await store.claim("w1", LEASE, MANY, 10)
         assert ids(taken) == ["goes", "asks", "due"]
         due = taken[2]
         assert due == make.execution(
@@ -125,7 +128,7 @@ class ClaimContract:
         """While another account has had work lately, by any worker, its next one begins at once."""
         slots = Slots(places)
         await keep(store, make.execution("b0", owner_id="acc_b"))
-        (done,) = await another.claim("w2", NOW, UNTIL, slots, 9)
+        (done,) = await another.claim("w2", LEASE, slots, 9)
         await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
         assert len(await claim(store, slots=slots)) == places - 1
@@ -143,25 +146,27 @@ class ClaimContract:
         await keep(store, make.execution("c0", owner_id="acc_c"))
         assert await claim(store, slots=slots) == ["c0"]
 
-    async def test_lately_is_an_hour(self, store: Store) -> None:
-        """An account that was last given a place an hour ago keeps none from others any more."""
-        slots, over = Slots(places=3), NOW + HOUR
-        for account, now in (("acc_b", NOW), ("acc_c", NOW + 1)):
-            await keep(store, make.execution(account, owner_id=account))
-            (done,) = await store.claim("w2", EpochMs(now), UNTIL, slots, 9)
-            await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
+    async def test_what_was_given_long_ago_keeps_no_place(
+        self, store: Store, elapse: Elapse
+    ) -> None:
+        """The last place is kept from others for as long as `Slots.lately_ms` says."""
+        await keep(store, make.execution("b0", owner_id="acc_b"))
+        (done,) = await store.claim("w2", LEASE, MANY, 9)
+        await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
-        assert len(await claim(store, slots=slots, now=EpochMs(over))) == 2
-        assert len(await claim(store, slots=slots, now=EpochMs(over + 1))) == 1
+        assert len(await claim(store, slots=Slots(places=3, lately_ms=HOUR))) == 2
+        await elapse(OVER)
+        assert len(await claim(store, slots=Slots(places=3, lately_ms=BRIEF))) == 1
 
-    async def test_accounts_take_turns_at_one_place(self, store: Store) -> None:
+    async def test_accounts_take_turns_at_one_place(self, store: Store, elapse: Elapse) -> None:
         """Whoever was served longest ago comes first, though another's flood has waited longer."""
         flood = [make.execution(f"a{n}", owner_id="acc_a", due_at=at(n - 9)) for n in range(5)]
         calm = [make.execution(f"b{n}", owner_id="acc_b", due_at=at(n - 2)) for n in range(2)]
         await keep(store, *flood, *calm)
         order: list[str] = []
-        while got := await store.claim("w1", at(len(order)), UNTIL, Slots(places=1), 9):
+        while got := await store.claim("w1", LEASE, Slots(places=1), 9):
             order += ids(got)
+            await elapse(1)
             done = evolve(got[0], worker=None, status=ExecutionStatus.COMPLETED)
             await keep(store, done)
         assert order == ["a0", "b0", "a1", "b1", "a2", "a3", "a4"]
@@ -170,10 +175,10 @@ class ClaimContract:
         """A put without worker gives the place back, and what is due can be claimed anew."""
         await keep(store, make.execution("e1"), make.execution("e2"))
         slots = Slots(places=1)
-        first = (await store.claim("w1", NOW, UNTIL, slots, 9))[0]
+        first = (await store.claim("w1", LEASE, slots, 9))[0]
         assert await claim(store, slots=slots) == []
         await keep(store, evolve(first, worker=None, due_at=NOW))
-        again = await store.claim("w1", NOW, UNTIL, slots, 9)
+        again = await store.claim("w1", LEASE, slots, 9)
         assert [(run.id, run.fence) for run in again] == [("e1", 2)]
 
     async def test_a_write_from_before_the_claim_is_stale(self, store: Store) -> None:
@@ -184,41 +189,96 @@ class ClaimContract:
         with pytest.raises(Stale):
             await keep(store, old)
 
-    async def test_a_lease_that_is_over_is_abandoned(self, store: Store) -> None:
-        """Held executions are reported once their lease was over, extended ones later."""
+    async def test_particular_executions_are_claimed(self, store: Store, another: Store) -> None:
+        """Of `ids` those that are due and free, in their order; no other, and each once."""
+        await keep(
+            store,
+            make.execution("e1", due_at=at(-1)),
+            make.execution("e2", due_at=at(-2)),
+            make.execution("e3", due_at=at(-3)),
+            make.execution("late", due_at=later(store.now(), HOUR)),
+        )
+        assert await claim(store, ids=["unknown"]) == []
+        assert await claim(store, ids=[]) == []
+        assert await claim(store, ids=["late", "e1", "e2"]) == ["e2", "e1"]
+        assert await claim(another, "w2", ids=["e1", "e3"], limit=1) == ["e3"]
+        assert await claim(store, ids=["e3"]) == []
+
+    async def test_a_particular_execution_waits_in_its_group(self, store: Store) -> None:
+        """Naming an execution lets it pass nobody, and takes no place that is kept for others."""
+        async with store.unit() as unit:
+            unit.limit_group("wf_1", 1)
+            await unit.commit()
+        group = {"lane": "wf_1"}
+        await keep(store, make.execution("e1", due_at=at(-1), **group))
+        await keep(store, make.execution("e2", **group), make.execution("e3"))
+        assert await claim(store, ids=["e2"]) == []
+        assert await claim(store, ids=["e1", "e2"]) == ["e1"]
+        assert await claim(store, slots=Slots(places=1), ids=["e3"]) == []
+
+    async def test_a_worker_takes_what_it_is_able_to_do(self, store: Store) -> None:
+        """An execution goes to whoever is able to do all that it asks for; None is everything."""
+        await keep(
+            store,
+            make.execution("any", due_at=at(-3)),
+            make.execution("ruby", due_at=at(-2), capabilities=("language:ruby",)),
+            make.execution("both", due_at=at(-1), capabilities=("language:ruby", "network")),
+        )
+        assert await claim(store, able=["language:python"], limit=1) == ["any"]
+        assert await claim(store, able=[]) == []
+        assert await claim(store, able={"network"}, ids=["ruby", "both"]) == []
+        assert await claim(store, able=("language:ruby", "gpu")) == ["ruby"]
+        assert await claim(store) == ["both"]
+
+    async def test_of_racing_claims_of_one_execution_one_gets_it(
+        self, store: Store, another: Store
+    ) -> None:
+        """A queue that delivers twice, to two machines, begins it once."""
+        await keep(store, *(make.execution(f"e{n}") for n in range(20)))
+        handles = [(store, "w1"), (another, "w2"), (another, "w3"), (store, "w4")]
+        for n in range(20):
+            tries = (claim(handle, worker, ids=[f"e{n}"]) for handle, worker in handles)
+            assert sorted(await asyncio.gather(*tries)) == [[], [], [], [f"e{n}"]]
+
+    async def test_a_lease_that_is_over_is_abandoned(self, store: Store, elapse: Elapse) -> None:
+        """Held executions are reported once their lease is over, extended ones later."""
         await store.enlist("w1")
         await store.enlist("w2")
-        await keep(store, make.execution("e1"), make.execution("e2"), make.execution("e3"))
-        await claim(store, "w1", limit=2)
-        await claim(store, "w2")
-        async with store.view() as view:
-            assert ids(await view.executions.abandoned(UNTIL, 9)) == []
-            over = await view.executions.abandoned(EpochMs(UNTIL + 1), 9)
-            assert ids(over) == ["e1", "e2", "e3"]
-            assert len(await view.executions.abandoned(EpochMs(UNTIL + 1), 2)) == 2
+        await keep(store, *(make.execution(f"e{n}") for n in (1, 2, 3, 4)))
+        await store.claim("w1", BRIEF, MANY, 2)
+        await store.claim("w2", BRIEF, MANY, 1)
+        assert await claim(store, "w2") == ["e4"]
+        await elapse(OVER)
+        assert await abandoned(store) == ["e1", "e2", "e3"]
+        assert len(await abandoned(store, 2)) == 2
         everything = ("e1", "e2", "e3", "unknown")
-        until = EpochMs(UNTIL + 10)
-        assert await store.extend("w1", everything, until) == {"e1": None, "e2": None}
-        assert await store.extend("w9", everything, until) == {}
-        async with store.view() as view:
-            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e3"]
-            assert len(await view.executions.abandoned(EpochMs(UNTIL + 11), 9)) == 3
+        assert await store.extend("w1", everything, LEASE) == {"e1": None, "e2": None}
+        assert await store.extend("w9", everything, LEASE) == {}
+        assert await abandoned(store) == ["e3"]
+        assert await store.extend("w1", ("e2",), BRIEF) == {"e2": None}
+        await elapse(OVER)
+        assert await abandoned(store) == ["e2", "e3"]
+
+    async def test_handles_agree_about_the_time(self, store: Store, another: Store) -> None:
+        """Who shares a store is told one time, which does not go back."""
+        told = [handle.now() for handle in (store, another) * 5]
+        assert told == sorted(told)
 
     async def test_a_lease_that_was_extended_in_time_keeps_its_execution(
-        self, store: Store, another: Store
+        self, store: Store, another: Store, elapse: Elapse
     ) -> None:
         """Who saw the lease over cannot take it away once another handle has extended it."""
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
-        await claim(store, "w1", limit=2)
-        after = EpochMs(UNTIL + 1)
+        await store.claim("w1", BRIEF, MANY, 2)
+        await elapse(OVER)
         async with another.unit() as kept, another.unit() as gone, another.unit() as alike:
             for unit, id in ((kept, "e1"), (gone, "e2"), (alike, "e2")):
                 run = await unit.get(Execution, id)
                 assert run is not None
-                unit.require_abandoned(run, after)
+                unit.require_abandoned(run)
                 unit.put(evolve(run, worker=None, due_at=NOW))
-            assert await store.extend("w1", ("e1",), EpochMs(after + 10)) == {"e1": None}
+            assert await store.extend("w1", ("e1",), LEASE) == {"e1": None}
             await gone.commit()
             for unit in (kept, alike):
                 with pytest.raises(Stale):
@@ -230,44 +290,49 @@ class ClaimContract:
         """A requirement that rests on a worker that let go meanwhile is `Stale`."""
         await keep(store, make.execution())
         async with store.unit() as unit:
-            unit.require_abandoned(await read(store, "exec_1"), EpochMs(UNTIL + 1))
+            unit.require_abandoned(await read(store, "exec_1"))
             with pytest.raises(Stale):
                 await unit.commit()
 
-    async def test_a_lease_that_its_worker_does_not_name_runs_out(self, store: Store) -> None:
+    async def test_a_lease_that_its_worker_does_not_name_runs_out(
+        self, store: Store, elapse: Elapse
+    ) -> None:
         """Only what the worker says it works on is extended: a claim may be lost on its way."""
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
-        await claim(store, "w1", limit=2)
-        assert await store.extend("w1", ("e2",), EpochMs(UNTIL + 10)) == {"e2": None}
-        assert await store.extend("w1", (), EpochMs(UNTIL + 10)) == {}
-        async with store.view() as view:
-            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
+        await store.claim("w1", BRIEF, MANY, 2)
+        assert await store.extend("w1", ("e2",), LEASE) == {"e2": None}
+        assert await store.extend("w1", (), LEASE) == {}
+        await elapse(OVER)
+        assert await abandoned(store) == ["e1"]
 
     async def test_what_is_held_and_due_is_told_to_its_holder(self, store: Store) -> None:
         """A `due_at` that is put while a worker holds it comes back from extending the lease."""
         await keep(store, make.execution("e1"), make.execution("e2"))
-        (first, _) = await store.claim("w1", NOW, UNTIL, MANY, 2)
+        (first, _) = await store.claim("w1", LEASE, MANY, 2)
         await keep(store, evolve(first, due_at=at(7)))
-        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1": at(7), "e2": None}
+        assert await store.extend("w1", ("e1", "e2"), LEASE) == {"e1": at(7), "e2": None}
         assert await claim(store, "w2") == []
 
-    async def test_a_lease_outlives_puts_of_its_worker_only(self, store: Store) -> None:
+    async def test_a_lease_outlives_puts_of_its_worker_only(
+        self, store: Store, elapse: Elapse
+    ) -> None:
         """A put that keeps the worker keeps the lease; one without worker ends it."""
         await store.enlist("w1")
-        await keep(store, make.execution("e1"), make.execution("e2"))
-        for run in await store.claim("w1", NOW, UNTIL, MANY, 2):
+        await keep(store, make.execution("e1"), make.execution("e2"), make.execution("e3"))
+        for run in await store.claim("w1", LEASE, MANY, 3):
             await keep(store, evolve(run, status=ExecutionStatus.RUNNING))
         done = await read(store, "e2")
         await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
-        async with store.view() as view:
-            assert ids(await view.executions.abandoned(UNTIL, 9)) == []
-            assert ids(await view.executions.abandoned(EpochMs(UNTIL + 1), 9)) == ["e1"]
-        assert await store.extend("w1", ("e1", "e2"), UNTIL) == {"e1": None}
+        assert await abandoned(store) == []
+        assert await store.extend("w1", ("e1", "e2", "e3"), BRIEF) == {"e1": None, "e3": None}
+        await keep(store, evolve(await read(store, "e3"), resumes=1))
+        await elapse(OVER)
+        assert await abandoned(store) == ["e1", "e3"]
+        assert await store.extend("w1", ("e1", "e3"), LEASE) == {"e1": None, "e3": None}
         await keep(store, evolve(await read(store, "e1"), worker=None))
         await keep(store, evolve(await read(store, "e1"), worker="w1"))
-        async with store.view() as view:
-            assert ids(await view.executions.abandoned(NOW, 9)) == ["e1"]
+        assert await abandoned(store) == ["e1"]
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
         """Execution, events, approvals, callback and artifacts go; another's stay."""

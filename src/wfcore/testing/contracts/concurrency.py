@@ -11,7 +11,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.ports.store import Slots, Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
-from wfcore.testing.contracts.claims import MANY, UNTIL, claim, read
+from wfcore.testing.contracts.claims import LEASE, MANY, claim, read
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at
 
@@ -43,7 +43,7 @@ async def end(store: Store, id: str, **fields: Any) -> None:
 
 
 class LaneContract:
-    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+    """See `keeping.Handles` for the fixtures."""
 
     async def test_no_more_are_taken_than_the_limit_allows(self, store: Store) -> None:
         """The earliest come first; each end lets the next one in, whoever claims."""
@@ -147,32 +147,33 @@ class LaneContract:
         await keep(store, *(waiting(f"e{n}") for n in range(3)))
         assert len(await claim(store)) == 3
 
-    async def test_racing_workers_keep_the_limit(self, store: Store) -> None:
+    async def test_racing_workers_keep_the_limit(self, store: Store, another: Store) -> None:
         """Many workers that claim and end executions never hold more than the limit."""
         await limit(store, 3)
         await keep(store, *(waiting(f"e{n:02}", owner_id=f"acc_{n % 4}") for n in range(40)))
         held: set[str] = set()
         order: list[str] = []
 
-        async def work(worker: str) -> None:
+        async def work(handle: Store, worker: str) -> None:
             while len(order) < 40:
-                taken = await store.claim(worker, NOW, UNTIL, Slots(places=2), 2)
+                taken = await handle.claim(worker, LEASE, Slots(places=2), 2)
                 held.update(run.id for run in taken)
                 order.extend(run.id for run in taken)
                 assert len(held) <= 3
                 await asyncio.sleep(0)
                 for run in taken:
                     held.discard(run.id)
-                    await end(store, run.id)
+                    await end(handle, run.id)
 
+        both = (store, another)
         async with asyncio.timeout(60):
-            await asyncio.gather(*(work(f"w{n}") for n in range(5)))
+            await asyncio.gather(*(work(both[n % 2], f"w{n}") for n in range(5)))
         assert sorted(order) == [f"e{n:02}" for n in range(40)]
 
     async def test_counting_sees_what_has_not_ended(self, store: Store) -> None:
         """All of a lane that has not ended, waiting ones too; of those, what was taken."""
         await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
-        await store.claim("w1", NOW, UNTIL, MANY, 1)
+        await store.claim("w1", LEASE, MANY, 1)
         async with store.view() as view:
             assert await view.groups.unfinished("wf_1") == 3
             assert await view.groups.held("wf_1") == 1
@@ -186,11 +187,13 @@ class LaneContract:
         async with store.view() as view:
             assert await view.groups.unfinished("wf_1") == 2
 
-    async def test_of_racing_units_as_many_commit_as_there_is_room(self, store: Store) -> None:
+    async def test_of_racing_units_as_many_commit_as_there_is_room(
+        self, store: Store, another: Store
+    ) -> None:
         """Units that ask for room each saw some; the surplus is stale and leaves no trace."""
 
         async def start(number: int) -> bool:
-            async with store.unit() as unit:
+            async with (store, another)[number % 2].unit() as unit:
                 room = await unit.groups.unfinished("wf_1") < 3
                 await asyncio.sleep(0)
                 if not room:

@@ -1,9 +1,58 @@
-"""How the contracts put records into a store under test."""
+"""What a store under test is given and asked through: its handles, its time, its records."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+import pytest
 
 from wfcore.model.event import AuditEntry, Event
 from wfcore.ports.store import Store, Unit
+from wfcore.testing.fakes import ManualClock
+
+Elapse = Callable[[int], Awaitable[None]]
+"""Lets so many milliseconds of a store's time pass."""
+
+
+class Handles:
+    """
+    The fixtures of `StoreContract`. Subclasses give `store`: an empty store that is closed
+    afterwards. What else they may give stands here, with what holds where they do not.
+    """
+
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        """
+        For the `store` of a subclass that can be given its time: `now=clock.service_now`. It
+        begins at `builders.NOW`. Without it the suite waits where time must pass, some
+        milliseconds at a time.
+        """
+        return ManualClock()
+
+    @pytest.fixture
+    def another(self, store: Store) -> Store:
+        """
+        A second handle on the same medium, with connections of its own, as another process would
+        have. The same handle: for a medium that only one may use at a time.
+        """
+        return store
+
+    @pytest.fixture
+    def broken(self) -> Store:
+        """A store whose medium fails or is gone since it was opened."""
+        pytest.skip("no fixture `broken`: a store whose database fails since it was opened")
+
+    @pytest.fixture
+    def elapse(self, store: Store, clock: ManualClock) -> Elapse:
+        """Moves `clock`, and waits where the store has a time of its own."""
+
+        async def elapse(ms: int) -> None:
+            until = store.now() + ms
+            clock.advance(ms)
+            while store.now() < until:  # noqa: ASYNC110 - a time that nobody can move
+                await asyncio.sleep(0.001)
+
+        return elapse
 
 
 def collect(unit: Unit, *records: Any) -> None:

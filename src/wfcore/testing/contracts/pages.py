@@ -59,7 +59,7 @@ def records(*numbers: int) -> list[Any]:
 
 
 class PageContract:
-    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+    """See `keeping.Handles` for the fixtures."""
 
     async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
         """Pages follow one another without gap or overlap; each knows the exact total."""

@@ -193,6 +193,7 @@ EXECUTION = make.execution(
     lane="wf_1:0",
     chain_depth=4,
     root_source=TriggerSource.SCHEDULE,
+    capabilities=("language:command", "network"),
 )
 APPROVAL = make.approval(
     status=ApprovalStatus.APPROVED,

@@ -3,25 +3,34 @@ The contract of a store, as a test class to inherit from.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
-        async def store(self):
-            store = MyStore(...)
+        async def store(self, clock):
+            store = MyStore(..., now=clock.service_now)
             yield store
             await store.close()
 
         @pytest.fixture
-        async def another(self, store):
-            another = MyStore(...)  # a second handle on the same medium
+        async def another(self, store, clock):
+            another = MyStore(..., now=clock.service_now)  # a second handle on the same medium
             yield another
             await another.close()
 
-Without `another` what races over two handles goes through one. Needs pytest-asyncio in auto mode.
-Time is plain integers: the suite controls it by its arguments.
+        @pytest.fixture
+        async def broken(self, tmp_path):
+            store = MyStore(...)
+            ...  # take the medium away
+            return store
+
+Without `another` what races over two handles goes through one; without `broken` its tests are
+skipped; a store that cannot be given its time leaves `clock` alone. See `keeping.Handles`. Needs
+pytest-asyncio in auto mode.
 """
 
 from wfcore.testing.contracts.audit import AuditContract
 from wfcore.testing.contracts.awaited import Awaited
+from wfcore.testing.contracts.broken import BrokenContract
 from wfcore.testing.contracts.claims import ClaimContract
 from wfcore.testing.contracts.concurrency import LaneContract
+from wfcore.testing.contracts.keeping import Handles
 from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.pages import PageContract
 from wfcore.testing.contracts.triggers import TriggerContract
@@ -30,6 +39,7 @@ from wfcore.testing.contracts.units import UnitContract
 
 class StoreContract(
     Awaited,
+    Handles,
     UnitContract,
     ListContract,
     PageContract,
@@ -37,9 +47,10 @@ class StoreContract(
     LaneContract,
     TriggerContract,
     AuditContract,
+    BrokenContract,
 ):
     """
-    Subclasses give a fixture `store`: empty, and closed afterwards.
+    Subclasses give the fixture `store`, and `another` and `broken` where they can.
 
     Everything that `wfcore.ports.store` and `wfcore.ports.records` promise.
     """

@@ -30,7 +30,7 @@ async def stored(unit: Unit | Any, record: Any) -> Any:
 
 
 class UnitContract:
-    """Subclasses give a fixture `store`: an empty store that is closed afterwards."""
+    """See `keeping.Handles` for the fixtures."""
 
     @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_record_comes_back_as_it_was_one_version_higher(
@@ -55,10 +55,10 @@ class UnitContract:
             await keep(store, record)
 
     @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
-    async def test_a_lost_update_is_stale(self, store: Store, record: Any) -> None:
+    async def test_a_lost_update_is_stale(self, store: Store, another: Store, record: Any) -> None:
         """Of two units that read the same version, the second to commit is refused."""
         await keep(store, record)
-        async with store.unit() as slow, store.unit() as fast:
+        async with store.unit() as slow, another.unit() as fast:
             seen_by_slow = await stored(slow, record)
             collect(fast, await stored(fast, record))
             await fast.commit()
@@ -147,12 +147,14 @@ class UnitContract:
             assert (await view.approvals.list(ApprovalFilter(), PAGE)).total == 1
 
     @pytest.mark.parametrize("rounds", [1, 25])
-    async def test_of_racing_units_one_wins(self, store: Store, rounds: int) -> None:
+    async def test_of_racing_units_one_wins(
+        self, store: Store, another: Store, rounds: int
+    ) -> None:
         """However reads, writes and commits interleave, no update is lost."""
         await keep(store, make.execution(events=0))
 
         async def bump(number: int) -> bool:
-            async with store.unit() as unit:
+            async with (store, another)[number % 2].unit() as unit:
                 run = await unit.get(Execution, "exec_1")
                 assert run is not None
                 for _ in range(number % 3):
@@ -215,6 +217,29 @@ class UnitContract:
                 run = await view.get(Execution, "exec_1")
                 assert run is not None
                 assert list(run.step_results.items()) == list(results.items())
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_of_racing_puts_of_a_new_record_one_wins(
+        self, store: Store, another: Store, record: Any
+    ) -> None:
+        """However many handles put what is not there yet, it is stored once."""
+        tries = (keep(handle, record) for handle in (store, another) * 4)
+        ends = await asyncio.gather(*tries, return_exceptions=True)
+        assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 7
+        async with another.view() as view:
+            assert await stored(view, record) == evolve(record, version=1)
+
+    async def test_of_racing_records_with_one_name_one_wins(
+        self, store: Store, another: Store
+    ) -> None:
+        """What must be unique is so for whoever puts it at the same time, through any handle."""
+        for number in range(10):
+            tries = [
+                keep(handle, make.account(f"acc_{number}_{n}", email=f"{number}@example.org"))
+                for n, handle in enumerate((store, another) * 3)
+            ]
+            ends = await asyncio.gather(*tries, return_exceptions=True)
+            assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 5
 
     async def test_an_email_is_unique(self, store: Store) -> None:
         """A second account with an email is stale; one's own email is not in one's way."""

@@ -71,7 +71,7 @@ class Site:
     def made(cls, wakeup: Wakeup) -> "Site":
         clock, weather = ManualClock(), RefusingGate()
         services = Services(
-            store=MemoryStore(weather),
+            store=MemoryStore(weather, now=clock.service_now),
             counters=counters_in_memory(),
             files=DictFiles(),
             clock=clock,

@@ -112,7 +112,7 @@ class Worker:
         mine = list(self.held)
         if mine:
             kept = await running.heartbeat(self._services, self._worker, mine)
-            now = self._services.clock.service_now()
+            now = self._services.store.now()
             for execution_id in mine:
                 due = kept.get(execution_id)
                 if execution_id not in kept:
@@ -132,7 +132,7 @@ class Worker:
             due = await running.next_due(self._services)
         except StoreUnavailable:
             return POLL_MS
-        left = due - self._services.clock.service_now() if due is not None else POLL_MS
+        left = due - self._services.store.now() if due is not None else POLL_MS
         return left if 0 < left < POLL_MS else POLL_MS
 
     def _take(self, lease: Lease) -> None:
@@ -169,7 +169,7 @@ class Worker:
             self._host.spawn(f"{held.name}/alarm", self._alarm(held, work.look_at))
 
     async def _alarm(self, held: Held, at: EpochMs) -> None:
-        await sleep(max(at - self._services.clock.service_now(), 0))
+        await sleep(max(at - self._services.store.now(), 0))
         if held.look_at == at:
             self.look(held.lease.execution_id)
 

@@ -7,6 +7,8 @@ from typing import Any, Protocol, cast
 from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
+from wfcore.ports.store import Store
+from wfcore.ports.system import Clock
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.chance import AT_HINT, Kind
 from wfcore.testing.simulator.dispatcher import Worker
@@ -20,7 +22,7 @@ SWEEP_MS = 2_000
 
 
 class Surroundings(Protocol):
-    """What all nodes of a world share. `services`: everything but clock and hints."""
+    """What all nodes of a world share. `services`: but for clock, store and hints."""
 
     @property
     def driver(self) -> Driver: ...
@@ -32,6 +34,9 @@ class Surroundings(Protocol):
     def ledger(self) -> Ledger: ...
     @property
     def judge(self) -> Onlooker: ...
+    def store_of(self, clock: Clock) -> Store:
+        """A handle on the one store, in a process with that clock."""
+
     def went_down(self, worker: str) -> None:
         """That process is no more."""
 
@@ -66,7 +71,8 @@ class Node:
         self.wakeup = SimWakeup(self._passes, self._stop_steps, self._look)
         shared = self._around.services
         clock = SimClock(self._around.machine)
-        self.services = evolve(shared, clock=clock, wakeup=self.wakeup)
+        store = self._around.store_of(clock)
+        self.services = evolve(shared, store=store, clock=clock, wakeup=self.wakeup)
         runner = SimRunner(self._around.ledger, self._around.judge, self.worker)
         self.dispatcher = Worker(self.services, runner, self.worker, self, self.wakeup.runner_due)
         self.spawn("claims", self.dispatcher.claims())

@@ -9,6 +9,7 @@ from wfcore.memory import Disk, MemoryCounters, MemoryStore
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
+from wfcore.ports.system import Clock
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
 from wfcore.testing.simulator.chance import Chance, Fault, Kind, Replayed
@@ -71,9 +72,9 @@ class World:
         self.judge = Judge(POLICY.places, self)
         self.disk = Disk(durable=recipe.durable, watch=self.judge)
         self.judge.tables = self.disk.tables
-        self.store = MemoryStore(DriverGate(store=True), self.disk)
         self.counters = MemoryCounters(DriverGate(store=True))
         self.machine = WallClock(self.driver)
+        self.ended: set[str] = set()
         self.ledger = Ledger()
         self.promises = Promises()
         self.workflow_ids: Sequence[str] = ()
@@ -89,12 +90,18 @@ class World:
         self._farthest = 0
         self._disturbed_until = 0
 
+    def store_of(self, clock: Clock) -> MemoryStore:
+        """A handle on the one store, in a process with that clock."""
+        gate = DriverGate(store=True)
+        return MemoryStore(gate, self.disk, now=clock.service_now, ended=self.ended)
+
     def _services(self) -> Services:
+        clock = SimClock(self.machine)
         return Services(
-            store=self.store,
+            store=self.store_of(clock),
             counters=self.counters,
             files=NoFiles(),
-            clock=SimClock(self.machine),
+            clock=clock,
             ids=SimIds(),
             tokens=CountingTokens(),
             passwords=PlainPasswords(),
@@ -180,7 +187,7 @@ class World:
         """A process is no more; where there are locks, the store can tell."""
         self.driver.say(f"{worker}: down")
         if self._recipe.locks:
-            self.store.ended.add(worker)
+            self.ended.add(worker)
 
     def name_of(self, execution_id: str) -> str:
         """

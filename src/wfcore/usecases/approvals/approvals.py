@@ -190,7 +190,7 @@ async def _decide(
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         with stale_if_illegal("execution", run.id):
-            outcome = _told(run, approval, services.clock.service_now())
+            outcome = _told(run, approval, services.store.now())
         unit.put(approval)
         outcome = await stage(unit, outcome, now)
         note_decision(services, unit, who, made, run, asked.comment, origin)

@@ -115,7 +115,7 @@ async def expire(services: Services, approval_id: str) -> bool:
         unit.put(over)
         rejected = Rejected(approval.step_name, approval.id, timed_out=True)
         with stale_if_illegal("execution", run.id):
-            outcome = advance(run, rejected, services.clock.service_now())
+            outcome = advance(run, rejected, services.store.now())
         outcome = await stage(unit, outcome, now)
         made = decided("expire", approval, over)
         note_decision(services, unit, None, made, run, None, BY_ITSELF)
@@ -135,7 +135,7 @@ async def _remind(services: Services, approval_id: str) -> int:
             return 0
         unit.put(evolve(approval, reminded=approval.reminded + len(due)))
         events = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
-        await stage(unit, announce(run, events, services.clock.service_now()), now)
+        await stage(unit, announce(run, events, services.store.now()), now)
         await unit.commit()
     services.wakeup.events(run.id)
     return len(due)

@@ -40,7 +40,7 @@ async def next_call(services: Services) -> EpochMs | None:
 async def take_calls(services: Services, limit: int, report: Report = at_once) -> Sequence[Call]:
     """Up to *limit* attempts that are due now, each on record: of racing takers one gets it."""
     async with services.store.view() as view:
-        due = await view.callbacks.due(services.clock.service_now(), limit)
+        due = await view.callbacks.due(limit)
     taken: list[Call] = []
     for callback in due:
         with apart(report, "callbacks", callback.id):
@@ -50,7 +50,7 @@ async def take_calls(services: Services, limit: int, report: Report = at_once) -
 
 
 async def _take(services: Services, callback: Callback) -> Call | None:
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await unit.get(Execution, callback.id)
         key = await unit.get(ApiKey, callback.key_id or "")
@@ -78,7 +78,7 @@ async def settle_call(services: Services, call: Call, answer: CallbackAnswer) ->
         if callback is None or _beginning(callback) != _beginning(call.callback):
             return None
         if answer.postponed is not None:
-            settled = put_off(callback, answer.postponed, services.clock.service_now())
+            settled = put_off(callback, answer.postponed, services.store.now())
         else:
             settled = answered(callback, answer.status, answer.error)
         unit.put(settled)

@@ -106,7 +106,7 @@ async def cancel_execution(
 
     Raises `NotFound`; `AlreadyFinished` for one that has ended.
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await execution_for(unit, who, execution_id)
         try:
@@ -176,9 +176,9 @@ async def wait_for_rest(
     The execution as soon as it rests, or as it is after *wait_ms*, or where this process is
     *leaving*. Raises `NotFound`.
     """
-    deadline = services.clock.service_now() + wait_ms
+    deadline = services.store.now() + wait_ms
     run = await read_execution(services, who, execution_id)
-    while (left := deadline - (now := services.clock.service_now())) > 0 and not rests(run, now):
+    while (left := deadline - (now := services.store.now())) > 0 and not rests(run, now):
         if leaving():
             break
         await services.wakeup.rest(execution_id, left)

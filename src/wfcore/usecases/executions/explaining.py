@@ -44,7 +44,7 @@ async def explain_execution(
     *serving*: whether a server is there, where the caller knows.
     """
     run = await read_execution(services, who, execution_id)
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.view() as view:
         snapshot = await view.get(DefinitionSnapshot, run.workflow_id, run.revision)
         asks = any(result.approval_id for result in run.step_results.values())

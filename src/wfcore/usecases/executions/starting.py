@@ -74,7 +74,7 @@ async def start_execution(
     (the same idempotency key came with another body), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         workflow = await workflow_for(unit, who, workflow_id, Permission.EXECUTE)
         asked = await _asked(unit, f"start:{caller}:{workflow_id}", idempotency)
@@ -123,7 +123,7 @@ async def trigger_webhook(
     Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
     `InvalidInput` (the payload breaks a declaration), `LimitReached`.
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         webhook = await unit.get(Webhook, webhook_id)
         workflow = await unit.get(Workflow, webhook.workflow_id) if webhook else None
@@ -191,7 +191,7 @@ async def redrive(
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `LimitReached` (nothing was changed).
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         old = await execution_for(unit, who, execution_id)
         workflow = await workflow_for(unit, who, old.workflow_id, Permission.EXECUTE)

@@ -27,7 +27,7 @@ from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.masking import NO_SECRETS, Secrets, mask_shortened, mask_text, secret_values
 from wfcore.rules.named_secrets import SecretMissing
-from wfcore.time import EpochMs, later
+from wfcore.time import EpochMs
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
@@ -67,17 +67,25 @@ class Work:
     look_at: EpochMs | None = None
 
 
-async def claim(services: Services, worker: str, limit: int) -> Sequence[Lease]:
+async def claim(
+    services: Services,
+    worker: str,
+    limit: int,
+    *,
+    ids: Collection[str] | None = None,
+    able: Collection[str] | None = None,
+) -> Sequence[Lease]:
     """
-    Take up to *limit* due executions for *worker*. EX-2.
+    Take up to *limit* due executions for *worker*, of *ids*, of what it is *able* to do; None:
+    any. EX-2. See `Store.claim`.
 
     None where the store took so long that half of the lease is gone already: what was taken is
     left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
     """
-    now, lease_ms = services.clock.service_now(), services.policy.lease_ms
+    now, lease_ms = services.store.now(), services.policy.lease_ms
     slots = Slots(services.policy.places)
-    taken = await services.store.claim(worker, now, later(now, lease_ms), slots, limit)
-    if services.clock.service_now() - now > lease_ms // 2:
+    taken = await services.store.claim(worker, lease_ms, slots, limit, ids=ids, able=able)
+    if services.store.now() - now > lease_ms // 2:
         return []
     return [Lease(worker, run.id, run.fence) for run in taken]
 
@@ -98,8 +106,7 @@ async def heartbeat(
     The others were taken away. What it holds without knowing (the answer to a claim got lost,
     say) is left to run out, and goes on elsewhere.
     """
-    until = later(services.clock.service_now(), services.policy.lease_ms)
-    return await services.store.extend(worker, execution_ids, until)
+    return await services.store.extend(worker, execution_ids, services.policy.lease_ms)
 
 
 async def begin(services: Services, lease: Lease) -> Work:
@@ -131,7 +138,7 @@ async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int
 async def _move(
     services: Services, lease: Lease, first: tuple[facts.Fact, ...]
 ) -> tuple[Definition, Outcome[Execution]]:
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if first and run.in_flight:
@@ -183,7 +190,7 @@ async def _complete(
     which: tuple[int | None, int | None],
     go_on: bool,
 ) -> tuple[Definition, Outcome[Execution]]:
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, *which):
@@ -231,7 +238,7 @@ async def log_lines(
     Add output lines of a running step to the event log, masked, also what its job has *hidden*.
     *continued*: what came before ended within a line. Raises `LeaseLost`.
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         text = mask_lines(lines, hidden, secret_values(run), continued=continued)
@@ -247,7 +254,7 @@ async def hand_back(services: Services, lease: Lease) -> None:
     Give up an execution: another worker goes on with it, or, where a step was in flight
     (the caller has ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
@@ -263,7 +270,7 @@ async def break_off(services: Services, lease: Lease) -> None:
 
     Raises `LeaseLost`.
     """
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         claimed = advance(run, facts.Claimed(), now)

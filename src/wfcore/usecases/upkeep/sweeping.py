@@ -53,7 +53,7 @@ async def recover(services: Services, report: Report = at_once) -> int:
     rest goes on. How many. EX-11, EX-15.
     """
     async with services.store.view() as view:
-        lost = await view.executions.abandoned(services.clock.service_now(), BATCH)
+        lost = await view.executions.abandoned(BATCH)
     for run in lost:
         with apart(report, "executions", run.id), suppress(Stale):
             await _recover(services, run)
@@ -62,12 +62,12 @@ async def recover(services: Services, report: Report = at_once) -> int:
 
 async def _recover(services: Services, lost: Execution) -> None:
     """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await unit.get(Execution, lost.id)
         if run is None or (run.worker, run.fence) != (lost.worker, lost.fence):
             return
-        unit.require_abandoned(run, now)
+        unit.require_abandoned(run)
         definition = await definition_of(unit, run.workflow_id, run.revision)
         outcome = advance(run, loss(run, definition, now, services.policy.grace_ms), now)
         outcome = await stage(unit, outcome, now)
@@ -78,7 +78,7 @@ async def _recover(services: Services, lost: Execution) -> None:
 async def end_graces(services: Services, report: Report = at_once) -> int:
     """Resume what the service may resume; end what nobody resumed in time. EX-12, EX-13."""
     async with services.store.view() as view:
-        over = await view.executions.grace_over(services.clock.service_now(), BATCH)
+        over = await view.executions.grace_over(BATCH)
     for run in over:
         with apart(report, "executions", run.id):
             await _end_grace(services, run.id)
@@ -87,7 +87,7 @@ async def end_graces(services: Services, report: Report = at_once) -> int:
 
 @retried
 async def _end_grace(services: Services, execution_id: str) -> None:
-    now = services.clock.service_now()
+    now = services.store.now()
     async with services.store.unit() as unit:
         run = await unit.get(Execution, execution_id)
         if run is None or run.due_at is None or run.due_at > now:

@@ -48,7 +48,7 @@ async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fir
     Fire what is due, the oldest first; of very many only the first, so that other duties have
     their turn. Whoever calls again fires the rest.
     """
-    until, work = services.clock.deadline_now(), services.clock.service_now()
+    until, work = services.clock.deadline_now(), services.store.now()
     async with services.store.view() as view:
         found = await view.timers.due(until, BATCH)
         if until < work:
@@ -72,7 +72,7 @@ async def fire(services: Services, timer_id: str) -> Fired | None:
     until = services.clock.deadline_now()
     async with services.store.unit() as unit:
         timer = await unit.get(Timer, timer_id)
-        until = services.clock.service_now() if timer and timer.cause else until
+        until = services.store.now() if timer and timer.cause else until
         if timer is None or timer.due_at > until:
             return None
         trigger = await unit.get(Trigger, timer.trigger_id)
@@ -110,7 +110,7 @@ async def _fire(
             trigger_id=trigger.id,
         )
         try:
-            at, about = services.clock.service_now(), _about(timer, trigger, for_instant)
+            at, about = services.store.now(), _about(timer, trigger, for_instant)
             outcome = await enqueue(services, unit, workflow, start, at, about)
         except InvalidInput:
             why = Refusal.INVALID_INPUT

@@ -1,0 +1,96 @@
+"""What a store promises while its medium fails: a refusal in the core's words, and no harm."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from typing import Any, get_type_hints
+
+import pytest
+
+from wfcore.errors import StoreUnavailable
+from wfcore.model.page import Page, PageRequest
+from wfcore.ports import records
+from wfcore.ports.store import Slots, Store, View
+from wfcore.testing import builders as make
+from wfcore.testing.builders import NOW
+from wfcore.testing.contracts import samples
+from wfcore.testing.contracts.keeping import collect
+from wfcore.time import HOUR, EpochMs
+
+WORDS: dict[Any, Any] = {
+    str: "x",
+    int: 9,
+    EpochMs: NOW,
+    PageRequest: PageRequest(),
+    Collection[str]: ("x", "y"),
+    records.ExecutionFilter: records.ExecutionFilter(),
+    records.ApprovalFilter: records.ApprovalFilter(),
+}
+"""An argument of each type that a query of the port takes; None where it may."""
+
+Look = Callable[[View], Awaitable[Any]]
+
+
+def every_look() -> Iterator[tuple[str, Look]]:
+    """Each way to read: every kind by its key, and every named query."""
+    for kind in records.RECORDS:
+        key = tuple("x" for _ in kind.key)
+        yield f"get {kind.name}", lambda view, kind=kind, key=key: view.get(kind.type, *key)  # type: ignore[misc]
+    for subject, queries in vars(View).items():
+        if isinstance(queries, property):
+            asked = get_type_hints(queries.fget)["return"]
+            for name, query in vars(asked).items():
+                if not name.startswith("_"):
+                    yield f"{subject}.{name}", _asking(subject, name, query)
+
+
+def _asking(subject: str, name: str, query: Any) -> Look:
+    hints = get_type_hints(query)
+    hints.pop("return")
+    given = [WORDS.get(wanted) for wanted in hints.values()]
+    return lambda view: getattr(getattr(view, subject), name)(*given)
+
+
+LOOKS = dict(every_look())
+NOTHING: tuple[Any, ...] = (None, (), 0)
+"""What may be said of an empty store."""
+
+
+class BrokenContract:
+    """See `keeping.Handles` for the fixtures."""
+
+    @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
+    async def test_nothing_is_stored_by_a_medium_that_fails(
+        self, broken: Store, record: Any
+    ) -> None:
+        """`commit` says that the store is unavailable, whatever it was to store."""
+        async with broken.unit() as unit:
+            collect(unit, record, make.event(1), make.audit_entry())
+            with pytest.raises(StoreUnavailable):
+                await unit.commit()
+
+    async def test_a_store_whose_medium_fails_gives_no_work(self, broken: Store) -> None:
+        """Claims, leases, health and cleaning say so in the core's words."""
+        for deed in (
+            broken.claim("w1", HOUR, Slots(8), 9),
+            broken.claim("w1", HOUR, Slots(8), 9, ids=["e1"], able=["network"]),
+            broken.extend("w1", ("e1",), HOUR),
+            broken.ping(),
+            broken.trim(NOW, NOW, NOW, NOW, 9),
+        ):
+            with pytest.raises(StoreUnavailable):
+                await deed
+
+    @pytest.mark.parametrize("name", LOOKS)
+    async def test_no_error_of_a_driver_is_read(self, broken: Store, name: str) -> None:
+        """A read of an empty store whose medium failed finds nothing, or says unavailable."""
+        try:
+            async with broken.view() as view:
+                found = await LOOKS[name](view)
+        except StoreUnavailable:
+            return
+        found = found.rows if isinstance(found, Page) else found
+        assert name == "audit.chain" or (found if found is None else found or ()) in NOTHING
+
+    async def test_a_broken_store_can_be_closed(self, broken: Store) -> None:
+        """Twice, as any other: whoever shuts down need not know."""
+        await broken.close()
+        await broken.close()
