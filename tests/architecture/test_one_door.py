@@ -18,7 +18,7 @@ def imported_from(path: Path, module: str) -> set[str]:
 
 
 def test_executions_are_accepted_in_one_place() -> None:
-    """Whoever starts one asks `enqueue`: what it stores is in its lane, with room. CC-1, CC-4."""
+    """Whoever starts one asks `enqueue`: what it stores is in its group, with room. CC-1, CC-4."""
     doors = {
         path.name
         for path in USECASES.rglob("*.py")

@@ -12,7 +12,7 @@ from wfcore.model.execution import ReasonCode, StatusReason, StepStatus, Trigger
 from wfcore.model.explanation import Why
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
-from wfcore.rules.explain.queue import LaneAhead, Queue
+from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.runs import executions
@@ -267,7 +267,7 @@ def test_a_quorum_says_how_far_it_is():
     assert "approvals are there" not in line.text
 
 
-def test_a_lane_names_only_the_holders_that_the_asker_sees():
+def test_a_group_names_only_the_holders_that_the_asker_sees():
     """XP-2: whoever waits for a limit learns of others no more than their number."""
     waiting = builders.execution("exec_mine", fence=0)
     holders = [
@@ -276,9 +276,9 @@ def test_a_lane_names_only_the_holders_that_the_asker_sees():
         )
         for owner in ("acc_1", "acc_2")
     ]
-    ahead = LaneAhead(2, 2, holders, asker="acc_1")
-    lines = explain(waiting, Around(lane=ahead), NOW)
+    ahead = GroupAhead(2, 2, holders, asker="acc_1")
+    lines = explain(waiting, Around(group=ahead), NOW)
     assert "2 have not ended" in lines[0].text
     assert [line.execution_id for line in lines] == [None, "exec_acc_1"]
-    everything = explain(waiting, Around(lane=LaneAhead(2, 2, holders)), NOW)
+    everything = explain(waiting, Around(group=GroupAhead(2, 2, holders)), NOW)
     assert [line.execution_id for line in everything] == [None, "exec_acc_1", "exec_acc_2"]

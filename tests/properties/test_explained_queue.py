@@ -8,7 +8,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.explanation import Line, Why
 from wfcore.rules.explain.explanation import Around, explain, is_due
-from wfcore.rules.explain.queue import LaneAhead, Queue
+from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import later
@@ -66,13 +66,13 @@ def test_a_share_that_is_used_in_words():
     assert queued([*more, *full], 4)[1:] == own[1:]
 
 
-def test_a_full_lane_in_words():
+def test_a_full_group_in_words():
     """CC-2, XP-2: the limit, how many have not ended, and at most five of them by name."""
     waiting = make.execution("exec_mine", workflow_name="Payday")
     holders = [holder(n) for n in range(7)]
 
     def lines(held: int, limit: int, **fields: Any) -> list[Line]:
-        return of(evolve(waiting, **fields), Around(lane=LaneAhead(held, limit, holders)))
+        return of(evolve(waiting, **fields), Around(group=GroupAhead(held, limit, holders)))
 
     ahead = [
         Line(Why.LIMIT_REACHED, f"One of them is exec_{n}, RUNNING.", execution_id=f"exec_{n}")

@@ -33,7 +33,7 @@ from wfcore.rules.auth.access import require_active, require_permission, require
 from wfcore.rules.auth.api_key import Presented, check, hash_secret, parse, presented_key
 from wfcore.rules.auth.rate_limit import verdict, windows
 from wfcore.rules.auth.session import require_alive, require_unlocked
-from wfcore.rules.execution.concurrency import require_room as require_room_in_lane
+from wfcore.rules.execution.concurrency import require_room as require_room_in_group
 from wfcore.rules.execution.open_approval import open_approval
 from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.paging import page_request
@@ -331,11 +331,11 @@ AUTHENTICATORS: list[Case] = [
 FULL = "and as many have not ended"
 LISTS: list[Case] = [
     (
-        lambda: require_room_in_lane(make.execution(), Concurrency(1), 1),
+        lambda: require_room_in_group(make.execution(), Concurrency(1), 1),
         LimitReached(f"The workflow allows 1 execution at once, {FULL}", "wf_1", 1),
     ),
     (
-        lambda: require_room_in_lane(make.execution(), Concurrency(2, "{{ 1 }}"), 3),
+        lambda: require_room_in_group(make.execution(), Concurrency(2, "{{ 1 }}"), 3),
         LimitReached(f"The workflow allows 2 executions with this key at once, {FULL}", "wf_1", 2),
     ),
     (
@@ -378,6 +378,6 @@ def test_who_is_not_let_in(deed, refusal):
 
 
 @pytest.mark.parametrize(("deed", "refusal"), LISTS)
-def test_what_a_list_or_lane_refuses(deed, refusal):
+def test_what_a_list_or_group_refuses(deed, refusal):
     """CC-4, PG-1, EX-17: in words that name the limit, the field or the kind."""
     refuses(deed, refusal)

@@ -25,6 +25,7 @@ from wfcore.rules.execution.fold import advance
 from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
+from wfcore.time import later
 from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease
@@ -58,8 +59,10 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     """A claim looks first and takes afterwards; in between others look too."""
 
     async def claim(
-        self: MemoryStore, worker: str, now: Any, until: Any, slots: Slots, limit: int
+        self: MemoryStore, worker: str, lease_ms: int, slots: Slots, limit: int, **_: object
     ) -> Sequence[Execution]:
+        now = self.now()
+
         def look() -> Sequence[Execution]:
             runs = self.disk.tables[EXECUTIONS.name].values()
             due = [run for run in runs if memory_store.waits(run) and (run.due_at or 0) <= now]
@@ -67,7 +70,7 @@ def claim_in_two_steps(patch: pytest.MonkeyPatch) -> None:
 
         found = await self._gate("look", worker, look)
         taken = [memory_store._taken(run, worker) for run in found]
-        leased = memory_store._leased(taken, now, until)
+        leased = memory_store._leased(taken, now, later(now, lease_ms))
         await self._gate("claim", worker, lambda: self.disk.settle(leased), writes=True)
         return taken
 

@@ -19,7 +19,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
         planted.fence_unchecked,
         {"no end", "late result", "result changed", "started twice", "forgotten", "lease unheeded"},
     ),
-    (planted.claim_in_two_steps, {"lost update", "too many places", "lane too full"}),
+    (planted.claim_in_two_steps, {"lost update", "too many places", "group too full"}),
     (planted.requeued_after_death, {"started twice"}),
     (planted.resumed_for_everybody, {"began again"}),
     (planted.the_child_is_asked, {"began again"}),
@@ -57,8 +57,8 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_starts.timer_fires_before_it_goes, {"started twice"}),
     (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),
     (planted_starts.timer_id_by_chance, {"started twice"}),
-    (planted_starts.groups_are_ignored, {"lane too full"}),
-    (planted_starts.room_is_only_looked_at, {"lane too full", "too many in lane"}),
+    (planted_starts.groups_are_ignored, {"group too full"}),
+    (planted_starts.room_is_only_looked_at, {"group too full", "too many in lane"}),
 )
 """Each mistake, and the kinds of violations that it may be found as."""
 

@@ -89,7 +89,7 @@ asyncio.run(main())
 """
 )
 
-WORK_IN_A_LANE = (
+WORK_IN_A_GROUP = (
     PREAMBLE
     + """
 from wfcore.model.execution import ExecutionStatus
@@ -177,13 +177,13 @@ async def test_processes_share_out_what_is_due(store: SqliteStore, start: Start)
     assert sorted(everything) == sorted(f"e{n}" for n in range(100))
 
 
-async def test_processes_keep_the_limit_of_a_lane(store: SqliteStore, start: Start) -> None:
+async def test_processes_keep_the_limit_of_a_group(store: SqliteStore, start: Start) -> None:
     """Never more than the limit are held, whoever claims; each is taken once, all are."""
     async with store.unit() as unit:
         unit.limit_group("wf_1", 2)
         await unit.commit()
-    await keep(store, *(make.execution(f"e{n:02}", lane="wf_1") for n in range(60)))
-    processes = [start(WORK_IN_A_LANE, store.path, f"w{number}") for number in range(3)]
+    await keep(store, *(make.execution(f"e{n:02}", concurrency_group="wf_1") for n in range(60)))
+    processes = [start(WORK_IN_A_GROUP, store.path, f"w{number}") for number in range(3)]
     told = [process.communicate(timeout=90)[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sorted(id for ids in told for id in ids) == [f"e{n:02}" for n in range(60)]

@@ -73,23 +73,27 @@ def test_a_claim_does_not_walk_through_accounts(database: Connection) -> None:
     assert steps.taken <= 3_000
 
 
-def queue(connection: Connection, lanes: int) -> None:
-    """As many executions of one account as there are already, in so many lanes with limit 1."""
+def queue(connection: Connection, groups: int) -> None:
+    """As many executions of one account as there are already, in so many groups with limit 1."""
     connection.execute("BEGIN")
     connection.execute("INSERT INTO lane_limits VALUES ('wf_9', 1)")
     for number in range(MANY):
-        lane, due_at = f"wf_9:{number % lanes}", EpochMs(number)
+        group, due_at = f"wf_9:{number % groups}", EpochMs(number)
         run = make.execution(
-            f"q{number}", owner_id="acc_3", workflow_id="wf_9", lane=lane, due_at=due_at
+            f"q{number}",
+            owner_id="acc_3",
+            workflow_id="wf_9",
+            concurrency_group=group,
+            due_at=due_at,
         )
         perform(connection.cursor(), execution_rows.writes(run, None, None)[0])
     connection.execute("COMMIT")
 
 
-@pytest.mark.parametrize("lanes", [1, 50, MANY])
-def test_a_claim_does_not_walk_through_queues(database: Connection, lanes: int) -> None:
-    """However many wait in one lane or in many, a claim takes a few steps for each taken. CC-2."""
-    queue(database, lanes)
+@pytest.mark.parametrize("groups", [1, 50, MANY])
+def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int) -> None:
+    """However many wait in one group or in many, a claim takes a few steps for each taken. CC-2."""
+    queue(database, groups)
     cursor = database.cursor()
     first = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(10_000), 300)(cursor)
     assert [id for id, _ in first if id.startswith("q")][:1] == ["q0"]
@@ -98,14 +102,14 @@ def test_a_claim_does_not_walk_through_queues(database: Connection, lanes: int) 
     assert len(taken) == 8
     assert steps.taken <= 20_000
     queued = [id for id, _ in (*first, *taken) if id.startswith("q")]
-    assert len(queued) <= lanes
+    assert len(queued) <= groups
     database.execute("UPDATE executions SET status = 'COMPLETED' WHERE id = 'q0'")
-    database.execute(execution_rows.MARK_BUSY_LANE, ("wf_9:0",))
+    database.execute(execution_rows.MARK_BUSY_GROUP, ("wf_9:0",))
     steps = Steps(database)
     after = claims.Claim("w3", NOW, EpochMs(NOW + 1), Slots(100), 8)(cursor)
     assert steps.taken <= 20_000
-    if lanes < MANY:
-        assert f"q{lanes}" in [id for id, _ in after]
+    if groups < MANY:
+        assert f"q{groups}" in [id for id, _ in after]
 
 
 def run_with_steps(**fields: Any) -> Execution:

@@ -62,10 +62,10 @@ async def test_without_a_limit_there_is_no_group(world: World) -> None:
     """An execution of a workflow without `concurrency` is in no group. CC-1."""
     ann = await world.account()
     id = await world.start(ann, await world.workflow(ann, code("a")))
-    assert (await everything(world))[id].lane is None
+    assert (await everything(world))[id].concurrency_group is None
 
 
-async def test_a_key_makes_lanes(world: World) -> None:
+async def test_a_key_makes_groups(world: World) -> None:
     """Executions wait only for those with the same value of the key, whatever its type. CC-3."""
     ann = await world.account()
     flow = await world.workflow(ann, code("a"), concurrency=BY_CUSTOMER)
@@ -80,8 +80,8 @@ async def test_a_key_makes_lanes(world: World) -> None:
     one, listed = await start(1), await start([1])
     assert await claimed(world) == [first, other, one, listed]
     stored = (await everything(world))[again]
-    assert stored.lane is not None
-    assert "x" not in stored.lane
+    assert stored.concurrency_group is not None
+    assert "x" not in stored.concurrency_group
 
 
 async def test_a_key_without_a_value_is_refused(world: World) -> None:
@@ -232,7 +232,7 @@ async def test_a_redrive_keeps_the_limit_of_today(world: World) -> None:
         await starting.redrive(world.services, ann, old)
     await executions.cancel_execution(world.services, ann, first)
     again = await starting.redrive(world.services, ann, old)
-    assert (await everything(world))[again.execution_id].lane == flow
+    assert (await everything(world))[again.execution_id].concurrency_group == flow
 
 
 @pytest.mark.parametrize("source", [TriggerSource.OPEN_API, TriggerSource.MANUAL])
@@ -257,7 +257,7 @@ async def test_redriving_an_interrupted_execution_ends_it(
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whatever_happens_no_lane_is_over_its_limit_and_all_comes_to_an_end(
+async def test_whatever_happens_no_group_is_over_its_limit_and_all_comes_to_an_end(
     world: World, seed: int
 ) -> None:
     """
@@ -323,9 +323,9 @@ async def test_whatever_happens_no_lane_is_over_its_limit_and_all_comes_to_an_en
 async def _limits_hold(world: World, limits: dict[str, int]) -> None:
     runs = (await everything(world)).values()
     held = Counter(
-        (run.workflow_id, run.lane)
+        (run.workflow_id, run.concurrency_group)
         for run in runs
         if run.fence > 0 and run.status not in EXECUTION.final
     )
-    over = {lane: count for (flow, lane), count in held.items() if count > limits[flow]}
+    over = {group: count for (flow, group), count in held.items() if count > limits[flow]}
     assert not over

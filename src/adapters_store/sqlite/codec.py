@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args
 import attrs
 import orjson
 from cattrs import Converter, override
-from cattrs.gen import make_dict_unstructure_fn
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 from cattrs.strategies import configure_tagged_union
 
 from wfcore.model.json import Json, JsonObject
@@ -122,11 +122,15 @@ def writer_of(cls: type[R], leaving_out: Sequence[str]) -> Callable[[R], dict[st
     return lambda record: made()(record)
 
 
+STORED_AS: Mapping[str, str] = {"concurrency_group": "lane"}
+"""Fields that have another name in what is stored, which is as old as the release that wrote it."""
+
+
 def _made_writer(cls: type[R], leaving_out: Sequence[str]) -> Callable[[R], dict[str, Any]]:
     kept: dict[str, Any] = {
         field.name: override(omit=True)
         if field.name in leaving_out
-        else override(omit_if_default=field.default is None)
+        else override(omit_if_default=field.default is None, rename=STORED_AS.get(field.name))
         for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))
     }
     return cast(
@@ -137,5 +141,12 @@ def _made_writer(cls: type[R], leaving_out: Sequence[str]) -> Callable[[R], dict
 
 def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
     """A function from plain data to a record."""
-    hook = cache(lambda: CONVERTER.get_structure_hook(cls))
-    return lambda data: cast("R", hook()(data, cls))
+    hook = cache(lambda: _made_reader(cls))
+    return lambda data: hook()(data, cls)
+
+
+def _made_reader(cls: type[R]) -> Callable[[Mapping[str, Any], Any], R]:
+    names = {field.name for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))}
+    renamed: Any = {name: override(rename=STORED_AS[name]) for name in names & STORED_AS.keys()}
+    found = make_dict_structure_fn(cls, CONVERTER, **renamed) if renamed else None
+    return found or CONVERTER.get_structure_hook(cls)

@@ -11,13 +11,13 @@ a lane.
 from attrs import define
 
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.execution_rows import LANE_OPEN
+from adapters_store.sqlite.execution_rows import GROUP_OPEN
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 
 GROUPS_IN_A_CLAIM = 200
 
-OPEN = LANE_OPEN.format("?")
+OPEN = GROUP_OPEN.format("?")
 COUNT = f"SELECT count(*) FROM executions WHERE {OPEN}"
 HELD = f"{COUNT} AND queued = 0 AND fence > 0"
 LIMIT = f"""SELECT at_once FROM lane_limits WHERE workflow_id =
@@ -50,18 +50,18 @@ class Groups:
 
 def admit_waiting(cursor: Cursor) -> None:
     """In every marked group, admit as many as there is room for, and queue who is too many."""
-    for (lane,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
-        _admit(cursor, lane)
-        cursor.execute(CHECKED, (lane,))
+    for (group,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
+        _admit(cursor, group)
+        cursor.execute(CHECKED, (group,))
 
 
-def _admit(cursor: Cursor, lane: str) -> None:
+def _admit(cursor: Cursor, group: str) -> None:
     """Unclaimed executions are admitted in queue order while the group has room."""
-    at_once = cursor.execute(LIMIT, (lane,)).fetchone()
-    held = cursor.execute(HELD, (lane,)).fetchone()[0]
+    at_once = cursor.execute(LIMIT, (group,)).fetchone()
+    held = cursor.execute(HELD, (group,)).fetchone()[0]
     room = max(0, at_once[0] - held) if at_once else EVERYBODY
-    inside = cursor.execute(INSIDE, (lane,)).fetchall()
-    line = sorted(inside + cursor.execute(FIRST_WAITING, (lane, room)).fetchall())
+    inside = cursor.execute(INSIDE, (group,)).fetchall()
+    line = sorted(inside + cursor.execute(FIRST_WAITING, (group, room)).fetchall())
     for place, (_, id, queued) in enumerate(line):
         if queued == (place < room):
             cursor.execute(TURN, (id,))

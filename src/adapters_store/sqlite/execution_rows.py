@@ -68,16 +68,16 @@ PUT_STEP = insert(
     """ ON CONFLICT (execution_id, position) DO UPDATE
     SET body = excluded.body, output = excluded.output, items = excluded.items""",
 )
-LANE_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+GROUP_OPEN = "lane = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ?1 AND (
-    EXISTS (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 1)
-    OR (SELECT count(*) FROM executions WHERE {LANE_OPEN.format("?2")} AND queued = 0)
+    EXISTS (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 1)
+    OR (SELECT count(*) FROM executions WHERE {GROUP_OPEN.format("?2")} AND queued = 0)
         > (SELECT at_once FROM lane_limits WHERE workflow_id = ?3))"""
-"""Where others wait already, or where one more than the limit would be in the lane."""
-MARK_BUSY_LANE = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
-    (SELECT 1 FROM executions WHERE {LANE_OPEN.format("?1")} AND queued = 1)
+"""Where others wait already, or where one more than the limit would be in the group."""
+MARK_BUSY_GROUP = f"""INSERT INTO lane_checks (lane) SELECT ?1 WHERE EXISTS
+    (SELECT 1 FROM executions WHERE {GROUP_OPEN.format("?1")} AND queued = 1)
     ON CONFLICT (lane) DO NOTHING"""
-"""The next claim counts the lane."""
+"""The next claim counts the group. The tables call it a lane."""
 DROP_STEPS = "DELETE FROM step_results WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
@@ -148,7 +148,7 @@ def writes(
         cell = sealed(sealer, variables, "execution_variables", "body", run.id)
         found.append((PUT_VARIABLES, (run.id, cell), None))
         more += cost_of(variables) - (cost_of(text_of(base.variables)) if base else 0)
-    found += _lane_writes(run)
+    found += _group_writes(run)
     return found, Size(cost_of(body) + cost_of(output or ""), more)
 
 
@@ -176,17 +176,17 @@ def _head(
     values = (status.value, *place, 1 if secrets else 0, *last)
     if run.version:
         return MOVE, (*values, run.version), stale
-    return INSERT, (*values, run.lane, run.trigger_source.value, run.redrive_of), stale
+    return INSERT, (*values, run.concurrency_group, run.trigger_source.value, run.redrive_of), stale
 
 
-def _lane_writes(run: Execution) -> Iterator[Write]:
-    """A new execution queues up where its lane is full; an end may let another one in."""
-    if run.lane is None:
+def _group_writes(run: Execution) -> Iterator[Write]:
+    """A new execution queues up where its group is full; an end may let another one in."""
+    if run.concurrency_group is None:
         return
     if not run.version and run.fence == 0:
-        yield QUEUE_UP, (run.id, run.lane, run.workflow_id), None
+        yield QUEUE_UP, (run.id, run.concurrency_group, run.workflow_id), None
     if not run.version or run.status in _ENDED:
-        yield MARK_BUSY_LANE, (run.lane,), None
+        yield MARK_BUSY_GROUP, (run.concurrency_group,), None
 
 
 _place = attrgetter(*_PLACE, "secrets")

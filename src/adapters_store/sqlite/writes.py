@@ -196,4 +196,4 @@ def limit_group(unit: UnitOfWork, workflow_id: str, at_once: int | None) -> None
 
 
 def require_room(unit: UnitOfWork, group: str, at_once: int) -> None:
-    unit.write("pulse", (HAS_ROOM, (group, at_once), ("lanes", group)))
+    unit.write("pulse", (HAS_ROOM, (group, at_once), ("concurrency group", group)))

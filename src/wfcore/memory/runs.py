@@ -243,12 +243,12 @@ def waiting_in_groups(runs: Iterable[Execution], limits: Mapping[Hashable, int])
     held = Counter[str]()
     queues: defaultdict[str, list[Execution]] = defaultdict(list)
     for run in runs:
-        if run.lane is None or run.status in FINISHED:
+        if run.concurrency_group is None or run.status in FINISHED:
             continue
         if run.fence > 0:
-            held[run.lane] += 1
+            held[run.concurrency_group] += 1
         elif run.workflow_id in limits:
-            queues[run.lane].append(run)
+            queues[run.concurrency_group].append(run)
     late: list[Execution] = []
     for group, queue in queues.items():
         queue.sort(key=lambda run: (run.due_at or 0, run.id))

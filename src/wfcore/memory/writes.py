@@ -204,4 +204,4 @@ def require_room(group: str, at_once: int) -> Change:
 
 def is_open(run: Execution, group: str) -> bool:
     """Whether *run* counts in that concurrency group."""
-    return run.lane == group and run.status not in FINISHED
+    return run.concurrency_group == group and run.status not in FINISHED

@@ -247,10 +247,10 @@ class Store(Protocol):
         `fence` and `version` one higher, `due_at` None, leased for *lease_ms* from now on. Of
         racing workers exactly one gets each execution.
 
-        One with a `lane` (its concurrency group) that nobody has taken yet (`fence` 0) waits while
-        as many of that group as its workflow's limit says were taken and have not ended; within a
-        group the earliest `due_at`, then the smallest id comes first. It does not keep any other
-        from being taken.
+        One with a `concurrency_group` that nobody has taken yet (`fence` 0) waits while as many of
+        that group as its workflow's limit says were taken and have not ended; within a group the
+        earliest `due_at`, then the smallest id comes first. It does not keep any other from being
+        taken.
         """
 
     async def extend(

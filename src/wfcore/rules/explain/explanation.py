@@ -10,7 +10,7 @@ from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import Definition
 from wfcore.rules.execution.interruption import MAX_RESUMES, obstacle
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.explain.queue import LaneAhead, Queue, in_the_lane, in_the_queue
+from wfcore.rules.explain.queue import GroupAhead, Queue, in_the_group, in_the_queue
 from wfcore.rules.explain.steps import Known, said, steps
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.time import EpochMs
@@ -29,7 +29,7 @@ class Around:
     approvals: Sequence[Approval] = ()
     children: Sequence[Execution] = ()
     queue: Queue | None = None
-    lane: LaneAhead | None = None
+    group: GroupAhead | None = None
     serving: bool | None = None
 
 
@@ -56,7 +56,7 @@ def _open(run: Execution, around: Around, now: EpochMs) -> Iterator[Line]:
         yield from _interrupted(run, around.definition)
         return
     if is_due(run, now):
-        yield from list(in_the_lane(run, around.lane)) or in_the_queue(run, around.queue)
+        yield from list(in_the_group(run, around.group)) or in_the_queue(run, around.queue)
     told = list(steps(run, Known(around.definition, around.approvals, around.children)))
     yield from told
     if not told and run.worker is not None:

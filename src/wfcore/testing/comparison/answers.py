@@ -158,4 +158,8 @@ def oldest(records: list[Any]) -> list[Any]:
 
 
 def in_group(state: State, group: str) -> list[Execution]:
-    return [run for run in state.all(Execution) if run.lane == group and run.status not in OVER]
+    return [
+        run
+        for run in state.all(Execution)
+        if run.concurrency_group == group and run.status not in OVER
+    ]

@@ -47,7 +47,7 @@ def _executions() -> st.SearchStrategy[Execution]:
         completed_at=st.none() | moments,
         redrive_of=st.none() | ids,
         capabilities=st.sampled_from(((), ("network",), ("language:ruby", "network"))),
-        lane=st.none() | names,
+        concurrency_group=st.none() | names,
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
         ),

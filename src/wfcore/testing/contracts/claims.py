@@ -209,7 +209,7 @@ class ClaimContract:
         async with store.unit() as unit:
             unit.limit_group("wf_1", 1)
             await unit.commit()
-        group = {"lane": "wf_1"}
+        group = {"concurrency_group": "wf_1"}
         await keep(store, make.execution("e1", due_at=at(-1), **group))
         await keep(store, make.execution("e2", **group), make.execution("e3"))
         assert await claim(store, ids=["e2"]) == []

@@ -1,4 +1,4 @@
-"""What a store promises of lanes: never more at once than the limit, in order, nothing lost."""
+"""What a store promises of concurrency groups: never more than the limit, in order, none lost."""
 
 import asyncio
 from typing import Any
@@ -24,9 +24,9 @@ HOLDING = (
 ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
-def waiting(id: str, lane: str = "wf_1", **fields: Any) -> Execution:
+def waiting(id: str, group: str = "wf_1", **fields: Any) -> Execution:
     """An execution that nobody has taken yet."""
-    return make.execution(id, lane=lane, **fields)
+    return make.execution(id, concurrency_group=group, **fields)
 
 
 async def limit(store: Store, at_once: int | None, workflow_id: str = "wf_1") -> None:
@@ -42,7 +42,7 @@ async def end(store: Store, id: str, **fields: Any) -> None:
     await keep(store, evolve(await read(store, id), **{**done, "completed_at": NOW, **fields}))
 
 
-class LaneContract:
+class ConcurrencyContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_no_more_are_taken_than_the_limit_allows(self, store: Store) -> None:
@@ -95,8 +95,8 @@ class LaneContract:
         await end(store, "e3", status=status)
         assert await claim(store) == []
 
-    async def test_lanes_do_not_wait_for_one_another(self, store: Store) -> None:
-        """A full lane stops neither other lanes nor executions without one, of any account."""
+    async def test_groups_do_not_wait_for_one_another(self, store: Store) -> None:
+        """A full group stops neither other groups nor executions without one, of any account."""
         await limit(store, 1)
         await limit(store, 1, "wf_2")
         await keep(
@@ -113,8 +113,8 @@ class LaneContract:
         await end(store, "b0")
         assert await claim(store) == ["b1"]
 
-    async def test_a_lane_is_shared_by_accounts(self, store: Store) -> None:
-        """Executions of several accounts in one lane are counted together, in one order."""
+    async def test_a_group_is_shared_by_accounts(self, store: Store) -> None:
+        """Executions of several accounts in one group are counted together, in one order."""
         await limit(store, 1)
         await keep(
             store,
@@ -142,7 +142,7 @@ class LaneContract:
         await limit(store, None)
         assert len(await claim(store)) == 6
 
-    async def test_a_lane_without_a_limit_is_open(self, store: Store) -> None:
+    async def test_a_group_without_a_limit_is_open(self, store: Store) -> None:
         """Where no limit was ever set, everybody comes in."""
         await keep(store, *(waiting(f"e{n}") for n in range(3)))
         assert len(await claim(store)) == 3
@@ -171,7 +171,7 @@ class LaneContract:
         assert sorted(order) == [f"e{n:02}" for n in range(40)]
 
     async def test_counting_sees_what_has_not_ended(self, store: Store) -> None:
-        """All of a lane that has not ended, waiting ones too; of those, what was taken."""
+        """All of a group that has not ended, waiting ones too; of those, what was taken."""
         await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
         await store.claim("w1", LEASE, MANY, 1)
         async with store.view() as view:

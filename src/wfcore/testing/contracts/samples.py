@@ -190,7 +190,7 @@ EXECUTION = make.execution(
     callback_url="https://example.org/told?t=1",
     secrets=("url",),
     granted=Usage(5, 6, "0.1"),
-    lane="wf_1:0",
+    concurrency_group="wf_1:0",
     chain_depth=4,
     root_source=TriggerSource.SCHEDULE,
     capabilities=("language:command", "network"),

@@ -29,7 +29,7 @@ from wfcore.testing.contracts.audit import AuditContract
 from wfcore.testing.contracts.awaited import Awaited
 from wfcore.testing.contracts.broken import BrokenContract
 from wfcore.testing.contracts.claims import ClaimContract
-from wfcore.testing.contracts.concurrency import LaneContract
+from wfcore.testing.contracts.concurrency import ConcurrencyContract
 from wfcore.testing.contracts.keeping import Handles
 from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.pages import PageContract
@@ -44,7 +44,7 @@ class StoreContract(
     ListContract,
     PageContract,
     ClaimContract,
-    LaneContract,
+    ConcurrencyContract,
     TriggerContract,
     AuditContract,
     BrokenContract,

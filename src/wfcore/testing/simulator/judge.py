@@ -84,7 +84,7 @@ class Judge:
                 check(_After(tables, changes), before, after)
         if EXECUTIONS.name in changes:
             self._no_place_too_many(tables, changes)
-            _no_lane_too_full(tables, changes)
+            _no_group_too_full(tables, changes)
             self._no_one_robbed(tables, changes)
         if WEBHOOKS.name in changes:
             _no_webhook_too_many(tables, changes)
@@ -269,7 +269,7 @@ _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
 }
 
 
-def _no_lane_too_full(tables: Tables, changes: Changes) -> None:
+def _no_group_too_full(tables: Tables, changes: Changes) -> None:
     """
     Of a workflow with a limit no more executions hold a place than it says, or, where starts
     over it are refused, no more are there at all. CC-1, CC-4.
@@ -280,16 +280,16 @@ def _no_lane_too_full(tables: Tables, changes: Changes) -> None:
     skips = {id for id in limits if _skips(tables, id)}
     runs: Mapping[Any, Execution | None] = {**tables[EXECUTIONS.name], **changes[EXECUTIONS.name]}
     held = Counter(
-        (run.workflow_id, run.lane)
+        (run.workflow_id, run.concurrency_group)
         for run in runs.values()
         if run
-        and run.lane
+        and run.concurrency_group
         and (run.fence or run.workflow_id in skips)
         and run.status not in EXECUTION.final
     )
-    for (workflow_id, lane), count in held.items():
+    for (workflow_id, group), count in held.items():
         most = limits.get(workflow_id)
-        require(most is None or count <= most, "lane too full", f"{lane} {count} of {most}")
+        require(most is None or count <= most, "group too full", f"{group} {count} of {most}")
 
 
 def _skips(tables: Tables, workflow_id: Any) -> bool:

@@ -32,9 +32,15 @@ def rests(run: Execution) -> bool:
 def restless(tables: Tables, ledger: Ledger) -> Iterator[str]:
     """What still has to happen, in words."""
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
-    stopped = {run.lane for run in runs.values() if rests(run) and run.status not in ENDED}
+    stopped = {
+        run.concurrency_group for run in runs.values() if rests(run) and run.status not in ENDED
+    }
     for run in runs.values():
-        queues = run.lane is not None and run.fence == 0 and run.lane in stopped
+        queues = (
+            run.concurrency_group is not None
+            and run.fence == 0
+            and run.concurrency_group in stopped
+        )
         if not rests(run) and not queues:
             yield f"{run.id} is {run.status} held by {run.worker}"
     yield from pending(tables)

@@ -14,7 +14,7 @@ from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.explanation import Around, explain, is_due
-from wfcore.rules.explain.queue import LaneAhead, Queue
+from wfcore.rules.explain.queue import GroupAhead, Queue
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.executions import read_execution
 from wfcore.usecases.services import Services
@@ -55,7 +55,7 @@ async def explain_execution(
             queue=Queue(await _held(view), services.policy.places, who.account.id if who else None)
             if is_due(run, now)
             else None,
-            lane=await _lane(view, run, who),
+            group=await _group(view, run, who),
             serving=serving,
         )
     return Explanation(run, now, explain(run, around, now))
@@ -68,9 +68,9 @@ async def _children(view: View, run: Execution, who: Principal | None) -> Sequen
     return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
 
 
-async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead | None:
+async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhead | None:
     """Who is ahead of *run*, by the limit that its workflow has now."""
-    if run.lane is None or run.fence > 0:
+    if run.concurrency_group is None or run.fence > 0:
         return None
     workflow = await view.get(Workflow, run.workflow_id)
     newest = (
@@ -79,18 +79,20 @@ async def _lane(view: View, run: Execution, who: Principal | None) -> LaneAhead 
     limit = newest.definition.concurrency if newest else None
     if limit is None:
         return None
-    held, asker = await view.groups.held(run.lane), who.account.id if who else None
-    return LaneAhead(held, limit.limit, await _holders(view, run), asker)
+    held, asker = await view.groups.held(run.concurrency_group), who.account.id if who else None
+    return GroupAhead(held, limit.limit, await _holders(view, run), asker)
 
 
 async def _holders(view: View, run: Execution) -> Sequence[Execution]:
-    """Those of the same lane that were taken and have not ended, oldest first."""
+    """Those of the same group that were taken and have not ended, oldest first."""
     found: list[Execution] = []
     for status in ExecutionStatus:
         if status not in EXECUTION.final:
             where = ExecutionFilter(workflow_id=run.workflow_id, statuses=(status,))
             found += (await view.executions.list(where, PageRequest(1, _MOST_HELD))).rows
-    held = (one for one in found if one.lane == run.lane and one.fence > 0)
+    held = (
+        one for one in found if one.concurrency_group == run.concurrency_group and one.fence > 0
+    )
     return sorted(held, key=lambda one: (one.accepted_at, one.id))
 
 

@@ -217,7 +217,7 @@ async def redrive(
 async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect]:
     """
     An interrupted execution that is redriven has its successor: it is FAILED now, not when its
-    grace is over, so that it is not resumed beside it and holds no place in its lane. EX-17.
+    grace is over, so that it is not resumed beside it and holds no place in its group. EX-17.
     """
     if old.status is not ExecutionStatus.INTERRUPTED:
         return ()
@@ -330,6 +330,6 @@ async def prepared(
 
 async def _claim_room(unit: Unit, run: Execution, limit: Concurrency) -> None:
     """Of racing starts only as many are stored as there is room. CC-4."""
-    assert run.lane is not None
-    require_room(run, limit, await unit.groups.unfinished(run.lane))
-    unit.require_room(run.lane, limit.limit)
+    assert run.concurrency_group is not None
+    require_room(run, limit, await unit.groups.unfinished(run.concurrency_group))
+    unit.require_room(run.concurrency_group, limit.limit)

@@ -1,4 +1,4 @@
-"""Which lane an execution is in, and when a full one refuses. CC-1, CC-3, CC-4."""
+"""Which group an execution is in, and when a full one refuses. CC-1, CC-3, CC-4."""
 
 from hashlib import sha256
 
@@ -21,9 +21,9 @@ BY_KEY = Concurrency(1, "{{ variables.k }}")
 render = MiniJinjaTemplates().render
 
 
-def lane_of(value: Json, concurrency: Concurrency = BY_KEY, workflow: str = "wf_1") -> str:
+def group_of(value: Json, concurrency: Concurrency = BY_KEY, workflow: str = "wf_1") -> str:
     run = builders.execution(workflow_id=workflow, variables={"k": value})
-    return in_group(Outcome(run), concurrency, render).record.lane or ""
+    return in_group(Outcome(run), concurrency, render).record.concurrency_group or ""
 
 
 def text(value: Json) -> str:
@@ -31,35 +31,35 @@ def text(value: Json) -> str:
 
 
 @given(json_values(), json_values())
-def test_the_same_key_is_the_same_lane(one: Json, other: Json) -> None:
-    """CC-3: exactly those share a lane whose keys have the same text, in one workflow."""
-    assert (lane_of(one) == lane_of(other)) is (text(one) == text(other))
-    assert lane_of(one) != lane_of(one, workflow="wf_2")
+def test_the_same_key_is_the_same_group(one: Json, other: Json) -> None:
+    """CC-3: exactly those share a group whose keys have the same text, in one workflow."""
+    assert (group_of(one) == group_of(other)) is (text(one) == text(other))
+    assert group_of(one) != group_of(one, workflow="wf_2")
 
 
 @given(json_values())
-def test_without_a_key_all_are_in_one_lane(value: Json) -> None:
+def test_without_a_key_all_are_in_one_group(value: Json) -> None:
     """CC-1: the workflow's."""
-    assert lane_of(value, Concurrency(1)) == "wf_1"
+    assert group_of(value, Concurrency(1)) == "wf_1"
 
 
 @given(st.text(min_size=8))
-def test_a_lane_does_not_show_its_key(value: str) -> None:
+def test_a_group_does_not_show_its_key(value: str) -> None:
     """CC-3: of the value only a digest is kept, of one length for all."""
-    lane = lane_of(value)
-    assert value not in lane
-    assert len(lane) == len(lane_of("")) == len("wf_1:") + 32
+    group = group_of(value)
+    assert value not in group
+    assert len(group) == len(group_of("")) == len("wf_1:") + 32
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [("x", b"x"), ({"a": 1}, b'{"a":1}'), ("\ud800", b"\xed\xa0\x80")]
 )
-def test_a_lane_is_one_that_is_found_again(value: Json, text: bytes) -> None:
+def test_a_group_is_one_that_is_found_again(value: Json, text: bytes) -> None:
     """CC-3: of the key's text a SHA-256, in every version; of odd text as well."""
     outcome = Outcome(builders.execution(), (builders.event(),), (WakeRunner(),))
-    laned = in_group(outcome, BY_KEY, lambda template, names: value)
-    lane = f"wf_1:{sha256(text).hexdigest()[:32]}"
-    assert laned == evolve(outcome, record=evolve(outcome.record, lane=lane))
+    grouped = in_group(outcome, BY_KEY, lambda template, names: value)
+    group = f"wf_1:{sha256(text).hexdigest()[:32]}"
+    assert grouped == evolve(outcome, record=evolve(outcome.record, concurrency_group=group))
 
 
 def test_a_key_that_fails_names_its_field() -> None:
@@ -86,7 +86,7 @@ def test_a_key_that_fails_shows_no_secret() -> None:
 
 
 @given(st.integers(1, 9), st.integers(0, 12))
-def test_a_full_lane_refuses(limit: int, unfinished: int) -> None:
+def test_a_full_group_refuses(limit: int, unfinished: int) -> None:
     """CC-4: as soon as as many have not ended as may run at once, and not before."""
     concurrency = Concurrency(limit)
     if unfinished < limit:
@@ -99,7 +99,7 @@ def test_a_full_lane_refuses(limit: int, unfinished: int) -> None:
 
 @given(json_values())
 def test_a_key_over_what_is_not_there_is_refused(value: Json) -> None:
-    """CC-3: a variable without a value has no lane."""
+    """CC-3: a variable without a value has no group."""
     assume(value is not None)
     run = builders.execution(variables={"other": value})
     with pytest.raises(InvalidInput):
