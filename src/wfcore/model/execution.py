@@ -183,7 +183,7 @@ class Execution:
     `parent_step`: the step that started it. `callback_url` is told of its end. `secrets`: variables
     whose values are masked wherever they would be shown. `granted`: usage that does not count
     against the budget: what was spent when an approval last extended it, or before a redrive.
-    `concurrency_group`: which limits it, see `rules.execution.concurrency`. `trigger_id`: the schedule or
+    `concurrency_group`: see `rules.execution.concurrency`. `trigger_id`: the schedule or
     chain that started it. `chain_depth`: the number of chained starts since somebody started an
     execution. `root_source`: for a child, the trigger of the root of its family; None if an older
     release stored it. `capabilities`: what a worker must be able to do to take it, see

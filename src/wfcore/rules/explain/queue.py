@@ -39,7 +39,7 @@ class GroupAhead:
     asker: str | None = None
 
 
-def in_the_lane(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
+def in_the_group(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
     """Says that *run* waits for others of its concurrency group to end, if it does. CC-2."""
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return
