@@ -35,6 +35,7 @@ from wfcore.testing.contracts.lists import ListContract
 from wfcore.testing.contracts.pages import PageContract
 from wfcore.testing.contracts.triggers import TriggerContract
 from wfcore.testing.contracts.units import UnitContract
+from wfcore.testing.contracts.upkeep import UpkeepContract
 
 
 class StoreContract(
@@ -47,6 +48,7 @@ class StoreContract(
     ConcurrencyContract,
     TriggerContract,
     AuditContract,
+    UpkeepContract,
     BrokenContract,
 ):
     """

@@ -68,23 +68,17 @@ class Work:
 
 
 async def claim(
-    services: Services,
-    worker: str,
-    limit: int,
-    *,
-    ids: Collection[str] | None = None,
-    able: Collection[str] | None = None,
+    services: Services, worker: str, limit: int, **which: Collection[str] | None
 ) -> Sequence[Lease]:
     """
-    Take up to *limit* due executions for *worker*, of *ids*, of what it is *able* to do; None:
-    any. EX-2. See `Store.claim`.
+    Take up to *limit* due executions for *worker*; *which*: `ids`, `able` of `Store.claim`. EX-2.
 
     None where the store took so long that half of the lease is gone already: what was taken is
     left to run out and goes on, rather than to be begun under a lease that ends meanwhile.
     """
     now, lease_ms = services.store.now(), services.policy.lease_ms
     slots = Slots(services.policy.places)
-    taken = await services.store.claim(worker, lease_ms, slots, limit, ids=ids, able=able)
+    taken = await services.store.claim(worker, lease_ms, slots, limit, **which)
     if services.store.now() - now > lease_ms // 2:
         return []
     return [Lease(worker, run.id, run.fence) for run in taken]

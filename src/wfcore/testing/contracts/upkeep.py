@@ -1,0 +1,107 @@
+"""What a store promises of purging, trimming, and giving room back."""
+
+from wfcore.model.access import Login, Session
+from wfcore.model.approval import Approval
+from wfcore.model.execution import Callback, Execution, Replay
+from wfcore.ports.store import Store
+from wfcore.testing import builders as make
+from wfcore.testing.contracts.keeping import keep
+from wfcore.testing.contracts.lists import at, ids
+from wfcore.time import EpochMs
+
+
+class UpkeepContract:
+    """See `keeping.Handles` for the fixtures."""
+
+    async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
+        """Execution, events, approvals, callback and artifacts go; another's stay."""
+        for id in ("e1", "e2"):
+            await keep(
+                store,
+                make.execution(id, step_results={"a": make.step_result()}),
+                make.event(1, id),
+                make.approval(f"appr_{id}", execution_id=id),
+                make.artifact(f"art_{id}", execution_id=id),
+                make.callback(id),
+            )
+        async with store.unit() as unit:
+            unit.purge("e1")
+            unit.purge("unknown")
+            assert await unit.get(Execution, "e1") is None
+            await unit.commit()
+        async with store.view() as view:
+            for id, left in (("e1", 0), ("e2", 1)):
+                assert (await view.get(Execution, id) is not None) == bool(left)
+                assert len(await view.events.of_execution(id, 0, 9)) == left
+                assert len(await view.approvals.of_execution(id)) == left
+                assert len(await view.artifacts.of_execution(id)) == left
+                assert (await view.get(Approval, f"appr_{id}") is not None) == bool(left)
+                assert (await view.get(Callback, id) is not None) == bool(left)
+
+    async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
+        """What is old goes, sort by sort; the answer says how many went."""
+        await keep(
+            store,
+            *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(5)),
+            *(make.replay(f"k{n}", created_at=at(n)) for n in range(5)),
+            *(make.session(f"s{n}", created_at=at(n)) for n in range(5)),
+            *(make.login(f"l{n}", last_failure_at=at(n)) for n in range(5)),
+        )
+        async with store.unit() as unit:
+            for n in range(5):
+                unit.deliver(make.delivery(f"dlv_{n}", at=at(n)))
+            await unit.commit()
+        gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(5)]
+        assert gone == [4, 4, 4, 3, 0]
+        async with store.view() as view:
+            assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
+            left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(5)]
+            sessions = [await view.get(Session, f"s{n}") for n in range(5)]
+            logins = [await view.get(Login, f"l{n}") for n in range(5)]
+            assert ids(await view.webhooks.deliveries("wh_1")) == ["dlv_4", "dlv_3", "dlv_2"]
+        assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
+        assert [session is not None for session in sessions] == [False] * 4 + [True]
+        assert [login is not None for login in logins] == [False] * 4 + [True]
+
+    async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
+        """A batch that is not all takes what is oldest of its kind."""
+        await keep(store, *(make.replay(f"k{n}", created_at=at(9 - n)) for n in range(4)))
+        assert await store.trim(at(0), at(20), at(0), at(0), 3) == 3
+        async with store.view() as view:
+            left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(4)]
+        assert [replay is not None for replay in left] == [True, False, False, False]
+
+    async def test_many_are_purged_at_once(self, store: Store) -> None:
+        """A batch goes with all that belongs to it, and nothing else."""
+        for id in ("e1", "e2", "e3"):
+            await keep(store, make.execution(id), make.event(1, id), make.callback(id))
+        async with store.unit() as unit:
+            unit.purge("e1", "e3", "unknown")
+            await unit.commit()
+        async with store.view() as view:
+            left = [await view.get(Execution, id) is not None for id in ("e1", "e2", "e3")]
+            events = [len(await view.events.of_execution(id, 0, 9)) for id in ("e1", "e2", "e3")]
+        assert (left, events) == ([False, True, False], [0, 1, 0])
+
+    async def test_room_is_given_back_until_none_is_left(self, store: Store) -> None:
+        """Each call gives back at most what it may; what is stored stays."""
+        for first in range(0, 60, 20):
+            large = {"x": "x" * 200_000}
+            names = [f"e{n}" for n in range(first, first + 20)]
+            await keep(store, *(make.execution(id, variables=large) for id in names))
+            async with store.unit() as unit:
+                unit.purge(*names[:-1])
+                await unit.commit()
+        while gone := await store.release(1 << 20):
+            assert 0 < gone <= 1 << 20
+        async with store.view() as view:
+            for id in ("e19", "e39", "e59"):
+                kept = await view.get(Execution, id)
+                assert kept is not None
+                assert kept.variables == large
+
+    async def test_a_store_answers_until_it_is_closed_twice(self, store: Store) -> None:
+        """`ping` is quiet on a healthy store, `close` may be called twice."""
+        await store.ping()
+        await store.close()
+        await store.close()
