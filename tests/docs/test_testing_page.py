@@ -32,8 +32,10 @@ def rows(header: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
-GIVEN = {"self", "monkeypatch", "tmp_path", "row", "fact", "state", "site", "wakeup", "does"}
-GIVEN |= {"clock", "elapse"}  # by the suite of stores itself
+GIVEN = {"self", "monkeypatch", "tmp_path", "row", "fact", "state", "site", "wakeup", "does"} | {
+    "clock",
+    "elapse",
+}
 """What pytest gives, or a suite itself, perhaps from what authors override."""
 SUITES = {CODE.findall(row[1])[0]: row for row in rows("Port")}
 
