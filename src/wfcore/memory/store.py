@@ -159,26 +159,30 @@ class MemoryStore:
         ids: Collection[str] | None = None,
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
-        """Take due executions for *worker*, fairly between accounts."""
+        """
+        Take due executions for *worker*, fairly between accounts. The time is that of the call: a
+        lease does not grow by what the call waits for its turn.
+        """
+        now = self._now()
 
         def wanted(run: Execution) -> bool:
             doable = able is None or {*run.capabilities} <= {*able}
             return doable and (ids is None or run.id in ids)
 
         def claim() -> Sequence[Execution]:
-            return self._claim(worker, lease_ms, slots, limit, wanted)
+            return self._claim(worker, now, lease_ms, slots, limit, wanted)
 
         return await self._gate("claim", worker, claim, writes=True)
 
     def _claim(
         self,
         worker: str,
+        now: EpochMs,
         lease_ms: DurationMs,
         slots: Slots,
         limit: int,
         wanted: Callable[[Execution], bool],
     ) -> Sequence[Execution]:
-        now = self._now()
         everything = list(Overlay(self.disk).all(EXECUTIONS))
         held = Counter(run.owner_id for run in everything if run.worker == worker)
         late = waiting_in_groups(everything, self.disk.tables[LIMITS.name])
@@ -205,12 +209,12 @@ class MemoryStore:
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+        until = later(self._now(), lease_ms)
 
         def extend() -> Mapping[str, EpochMs | None]:
             runs = Overlay(self.disk).all(EXECUTIONS)
             held = {run.id: run.due_at for run in runs if run.worker == worker and run.id in ids}
             if held:
-                until = later(self._now(), lease_ms)
                 self.disk.settle({LEASES.name: dict.fromkeys(held, until)})
             return held
 

@@ -129,7 +129,7 @@ async def claim_in_two_steps(
     """Between looking for what is due and taking it, others look."""
     late: list[Any] = []
     with mock.patch.object(self.disk, "settle", late.append):
-        taken = self._claim(worker, lease_ms, slots, limit, lambda run: True)
+        taken = self._claim(worker, self.now(), lease_ms, slots, limit, lambda run: True)
     await asyncio.sleep(0)
     for changes in late:
         self.disk.settle(changes)
