@@ -29,7 +29,9 @@ def in_group(
     Only a digest of the key's value is stored. Raises `InvalidInput` if the key has no value. CC-3.
     """
     run = outcome.record
-    return evolve(outcome, record=evolve(run, concurrency_group=_group(run, concurrency.key, render)))
+    return evolve(
+        outcome, record=evolve(run, concurrency_group=_group(run, concurrency.key, render))
+    )
 
 
 def _group(run: Execution, key: str | None, render: Render) -> str:
