@@ -12,13 +12,17 @@ from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import ApprovalStep, Column
 from wfcore.rules.approval.edited_items import standing_rows
-from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, step_output
-from wfcore.rules.approval.quorum import (
+from wfcore.rules.approval.machine import (
+    Approve,
+    Decider,
+    Reject,
+    decide,
     due_reminders,
     has_assented,
     items_hash,
     require_other_eyes,
     require_seen,
+    step_output,
 )
 from wfcore.rules.execution.open_approval import open_approval
 from wfcore.testing import builders as make

@@ -11,9 +11,9 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_store.batcher import MOST, Batcher
 from adapters_store.sqlite import writer
 from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.writer import MOST, Batcher
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval

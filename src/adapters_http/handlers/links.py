@@ -13,8 +13,7 @@ from adapters_http.pages import PAGE_HEADERS, Page, confirm_page, decided_page, 
 from adapters_http.request import Request
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Verdict
-from wfcore.rules.approval.machine import command
-from wfcore.rules.approval.quorum import has_assented
+from wfcore.rules.approval.machine import command, has_assented
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.variables import NO_NUL
 from wfcore.usecases.approvals.approvals import Decide, Question, decide_approval, question_for

@@ -38,11 +38,10 @@ from itertools import groupby
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from adapters_store.batcher import Batcher
 from adapters_store.sqlite.connection import (
     BUSY_S,
     BadJob,
@@ -81,6 +80,52 @@ BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
 
 Committed = Callable[[int, Sequence[Writes] | None], None]
 """Called with the number of a commit and, where nothing else was written, the units of it."""
+
+
+MOST = 64
+LONGEST_S = 0.01
+
+
+@define(eq=False)
+class Batcher(Generic[T]):
+    """
+    Collects what the turns of an event loop bring, so that much of it is done at once: a batch of a
+    database costs much for itself and little for what is in it.
+
+    Delivers once *quiet_turns* in a row brought nothing more, at the latest when `MOST` items are
+    there or the first one has waited for `LONGEST_S`. An idle turn takes some microseconds.
+    """
+
+    deliver: Callable[[list[T]], None]
+    quiet_turns: int
+    _items: list[T] = field(factory=list)
+    _before: int = 0
+    _quiet: int = 0
+    _by: float = 0.0
+
+    def add(self, item: T) -> None:
+        """Wait with *item* for more. Called from the event loop."""
+        if not self._items:
+            loop = asyncio.get_running_loop()
+            self._before = self._quiet = 0
+            self._by = loop.time() + LONGEST_S
+            loop.call_soon(self._look, loop)
+        self._items.append(item)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        count = len(self._items)
+        self._quiet = self._quiet + 1 if count == self._before else 0
+        self._before = count
+        if self._quiet < self.quiet_turns and count < MOST and loop.time() < self._by:
+            loop.call_soon(self._look, loop)
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Deliver what is there, now."""
+        if self._items:
+            items, self._items = self._items, []
+            self.deliver(items)
 
 
 class Failed(Exception):

@@ -20,7 +20,7 @@ from wfcore.model.execution import (
 from wfcore.model.page import Page
 from wfcore.model.trigger import Shown
 from wfcore.model.workflow import Column, Definition, Variable, Workflow
-from wfcore.rules.approval.quorum import items_hash
+from wfcore.rules.approval.machine import items_hash
 from wfcore.rules.execution.budget import total
 from wfcore.rules.masking import MASK, Secrets, mask, mask_text, secret_values
 from wfcore.rules.paging import cursor_text

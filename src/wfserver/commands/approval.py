@@ -10,8 +10,7 @@ from wfcore.errors import AlreadyDecided, InvalidInput
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject
-from wfcore.rules.approval.quorum import items_hash
+from wfcore.rules.approval.machine import Approve, Reject, items_hash
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide

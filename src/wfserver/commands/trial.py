@@ -11,7 +11,7 @@ import click
 
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.quorum import items_hash
+from wfcore.rules.approval.machine import items_hash
 from wfserver import sample
 from wfserver.bootstrap import KEY_FILE, read_key
 from wfserver.serving.pidfile import noted_url

@@ -3,6 +3,9 @@ The approval machine, and decisions: one compare-and-set, whoever decides. Contr
 
 An approval past its `expires_at` counts as rejected whether or not a timer has run; use cases
 expire such approvals before they read them.
+
+Approvers agree to the rows as they stand. So whoever changes the rows begins the count anew, and
+what is released in the end is what everybody who counts has agreed to. AP-15 to AP-19.
 """
 
 from collections.abc import Mapping
@@ -11,8 +14,9 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided
+from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
 from wfcore.machine import Machine, Row
+from wfcore.model.access import Account
 from wfcore.model.approval import (
     Approval,
     Assent,
@@ -24,7 +28,7 @@ from wfcore.model.approval import (
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
-from wfcore.rules.approval.quorum import with_assent
+from wfcore.rules.audit.chain import canonical, digest
 from wfcore.time import EpochMs
 
 
@@ -175,3 +179,64 @@ def step_output(approval: Approval) -> JsonObject:
         "decidedBy": approval.decided_by,
         "groups": {name: list(items) for name, items in rows.items()},
     }
+
+
+# How many must approve, and what: approvals that need more than one approver.
+
+
+def with_assent(
+    approval: Approval, assent: Assent, *, changed: bool = False, alone: bool = False
+) -> tuple[Assent, ...]:
+    """
+    The approvers who count after *assent*; only that one if it *changed* the rows. AP-15, AP-17.
+
+    Raises `AlreadyDecided` if the same approver has approved these rows before, unless they now
+    decide *alone*. AP-16.
+    """
+    if changed:
+        return (assent,)
+    if has_assented(approval, assent.account) and not alone:
+        left = approval.required_approvals - len(approval.assents)
+        raise AlreadyDecided(f"You have approved this already; it needs {left} more", approval.id)
+    others = (one for one in approval.assents if one.account != assent.account)
+    return (*others, assent)
+
+
+def has_assented(approval: Approval, account: str) -> bool:
+    """Whether that account already counts as an approver. AP-16."""
+    return any(one.account == account for one in approval.assents)
+
+
+def require_other_eyes(approval: Approval, account: Account) -> None:
+    """
+    Raises `Forbidden` if *account* started the execution and the step forbids self-approval.
+    Rejecting is always allowed. AP-18.
+    """
+    if not approval.allow_self_approval and account.id == approval.owner_id:
+        raise Forbidden("Who started the execution may not approve it; another approver must")
+
+
+def items_hash(approval: Approval) -> str:
+    """A digest of the rows as they stand: equal exactly if the rows are equal. AP-19."""
+    return digest(canonical(rows_of(approval)))
+
+
+def rows_of(approval: Approval) -> JsonObject:
+    """The rows as they stand, by group name."""
+    return {group.name: group.items for group in approval.groups}
+
+
+def require_seen(approval: Approval, expected: str | None) -> None:
+    """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
+    if expected is not None and expected != items_hash(approval):
+        raise ItemsChanged(
+            "expectedItemsHash: the rows are not the ones you saw; read the approval again",
+            approval.id,
+        )
+
+
+def due_reminders(approval: Approval, now: EpochMs) -> tuple[EpochMs, ...]:
+    """The reminders that are due and were not sent yet. AP-20."""
+    if approval.remind_at is None:
+        return ()
+    return tuple(at for at in approval.reminders[approval.reminded :] if at <= now)

@@ -6,11 +6,11 @@ from typing import Any
 from attrs import evolve, frozen
 
 from wfcore.memory import Disk, MemoryCounters
-from wfcore.memory.counters import Count
 from wfcore.memory.tables import ACCOUNTS, SHARES, TIMERS, TRIGGERS, WEBHOOKS
 from wfcore.model.access import Permission, Plan, Principal
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import TriggerKind
+from wfcore.rules.auth.rate_limit import Count
 from wfcore.rules.limits import REQUESTS
 from wfcore.testing import builders as make
 from wfcore.testing.simulator.driver import at_once

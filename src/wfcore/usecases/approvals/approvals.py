@@ -16,8 +16,16 @@ from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.ports.store import View
-from wfcore.rules.approval.machine import Approve, Decider, Reject, decide, expired, step_output
-from wfcore.rules.approval.quorum import require_other_eyes, require_seen
+from wfcore.rules.approval.machine import (
+    Approve,
+    Decider,
+    Reject,
+    decide,
+    expired,
+    require_other_eyes,
+    require_seen,
+    step_output,
+)
 from wfcore.rules.auth.access import is_approver, sees_approval
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected

@@ -20,8 +20,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import View
-from wfcore.rules.approval.machine import BY_TIMEOUT, Expire, decide, expired
-from wfcore.rules.approval.quorum import due_reminders
+from wfcore.rules.approval.machine import BY_TIMEOUT, Expire, decide, due_reminders, expired
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs

@@ -22,7 +22,7 @@ from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
-from wfcore.rules.approval.quorum import rows_of
+from wfcore.rules.approval.machine import rows_of
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
