@@ -15,13 +15,14 @@ from adapters_store.sqlite import writes as sql_writes
 from adapters_store.sqlite.store import SqliteStore
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
-from wfcore.memory import counters, runs, writes
+from wfcore.memory import runs, writes
 from wfcore.memory import store as memory_store
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.tables import ACCOUNTS, EVENTS, EXECUTIONS, UnitOfWork
 from wfcore.model.access import Account
 from wfcore.model.execution import Execution
 from wfcore.ports.store import Slots
+from wfcore.rules.auth import rate_limit
 from wfcore.testing.contracts import CountersContract, FilesContract, StoreContract
 from wfcore.testing.fakes import ManualClock
 from wfcore.testing.fakes_running import DictFiles
@@ -202,7 +203,7 @@ def counts_refusals(self: Any, subject: str, windows: Any) -> Any:
     return taken
 
 
-TAKE = counters.Ledger.take
+TAKE = rate_limit.Ledger.take
 
 
 def forgets(self: Any, subject: str, windows: Any) -> Any:
@@ -347,17 +348,17 @@ BUGS = (
     ),
     Bug(
         "one request over the quota",
-        patched(counters, "full_of", one_too_many),
+        patched(rate_limit, "full_of", one_too_many),
         counting("test_exactly_the_limit_is_admitted"),
     ),
     Bug(
         "a refusal counts",
-        patched(counters.Ledger, "take", counts_refusals),
+        patched(rate_limit.Ledger, "take", counts_refusals),
         counting("test_a_refusal_counts_nowhere"),
     ),
     Bug(
         "a clock set back grants anew",
-        patched(counters.Ledger, "take", forgets),
+        patched(rate_limit.Ledger, "take", forgets),
         counting("test_a_clock_set_back_grants_nothing"),
     ),
     Bug(
