@@ -1,4 +1,4 @@
-"""The pages about running it: the command line and the settings."""
+"""Generates two pages of the reference: the command line, and the settings."""
 
 import ast
 import re
@@ -19,9 +19,10 @@ def cli_page() -> str:
     """Every command with its arguments and options."""
     parts = [
         "# Command line\n\n"
-        "Written from the commands themselves; `wfcore COMMAND --help` says the same. Every "
-        "command takes `--data DIR`, `--store URL` and `--json`, before or after its own "
-        "arguments. Exit status: 0, 1 failed, 2 called wrongly.\n"
+        "This page is generated from the program; `wfcore COMMAND --help` prints the same. Every "
+        "command accepts `--data DIR`, `--store URL` and `--json`, before or after its own "
+        "arguments. Exit status: 0 on success, 1 if the command failed, 2 if it was called "
+        "incorrectly.\n"
     ]
     for path, command in commands(cli, click.Context(cli, info_name="wfcore")):
         parts.append(_command(path, command))
@@ -29,7 +30,7 @@ def cli_page() -> str:
 
 
 def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
-    """The commands below *group*, each with the words that call it."""
+    """Every command of *group* and its subgroups, with the words that invoke it."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         assert command is not None
@@ -61,7 +62,7 @@ def _option(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
 
 
 def settings_page() -> str:
-    """Every setting: its default, and what it does."""
+    """Every setting with its default and its meaning."""
     told = documented()
     rows = [
         (name, told[name][1], told[name][2]) for name in sorted(settings_read()) if name in told
@@ -69,15 +70,16 @@ def settings_page() -> str:
     shown = dict.fromkeys((told[name][0], *rest) for name, *rest in rows)
     return (
         "# Settings\n\n"
-        "From the environment, or on the command line, which wins. Lengths of time have a unit: "
-        "`500ms`, `30s`, `5m`, `24h`, `7d`. The same with advice: [Operating](../operating.md)."
+        "Settings are environment variables; an option on the command line takes precedence. "
+        "Durations have a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. [Operating](../operating.md) "
+        "explains how to choose them."
         "\n\n"
         f"{table(('Setting', 'Default', 'What'), shown)}"
     )
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
-    """The rows of the operator's table by the name of the variable."""
+    """The rows of the table of settings in `docs/operating.md`, by name of the variable."""
     text = (ROOT / "docs/operating.md").read_text()
     found: dict[str, tuple[str, str, str]] = {}
     for names, default, about in _ROW.findall(text):
@@ -87,7 +89,7 @@ def documented() -> dict[str, tuple[str, str, str]]:
 
 
 def settings_read() -> set[str]:
-    """Every `WFCORE_…` that the program speaks of as a string of its own."""
+    """Every `WFCORE_…` name that is a string literal of its own in the program."""
     return {
         text
         for path in (ROOT / "src").rglob("*.py")

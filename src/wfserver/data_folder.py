@@ -1,8 +1,8 @@
 """
-The data folder: made where it is missing, looked at before it is used, and its key files.
+The data folder: created if it does not exist, checked before it is used; and its key files.
 
-What is wrong with it is said in one line before anything opens a file in it: the same fault would
-come back from SQLite as "unable to open database file", which names neither file nor cure.
+The check runs before anything opens a file in the folder, and reports a problem in one line. SQLite
+would report the same problem as "unable to open database file", which names neither file nor cure.
 """
 
 import errno
@@ -34,26 +34,26 @@ class Trouble:
 
 
 def make_data_folder(data: Path) -> None:
-    """Make *data* where it is missing. Raises `Failed` where it cannot be used, and says why."""
+    """Create *data* if it does not exist. Raises `Failed` with the reason if it is unusable."""
     if not os.path.lexists(data):
         try:
             make_private(data)
         except (PermissionError, NotADirectoryError, FileExistsError) as error:
-            raise Failed(f"{data} cannot be made: {_why_not_made(data, error)}") from None
+            raise Failed(f"cannot create {data}: {_why_not_made(data, error)}") from None
     trouble = trouble_with(data)
     if trouble is not None:
         raise Failed(f"{trouble.what}; {trouble.cure}")
 
 
 def trouble_with(data: Path) -> Trouble | None:
-    """Why this user cannot work in *data*, which is there; None: it can."""
+    """Why this process cannot work in *data*, which exists; None if it can."""
     return next(_troubles(data), None)
 
 
 def _troubles(data: Path) -> Iterator[Trouble]:
-    another = "give another folder with --data"
+    another = "choose another folder with --data"
     if not data.exists():
-        yield Trouble(f"{data} is a link to nothing", another)
+        yield Trouble(f"{data} is a symbolic link to a path that does not exist", another)
     elif not data.is_dir():
         yield Trouble(f"{data} is a file, not a folder", another)
     elif not _may(data, os.R_OK | os.W_OK | os.X_OK):
@@ -71,22 +71,24 @@ def _trouble_below(data: Path, path: Path, wanted: int) -> Iterator[Trouble]:
     if not path.exists():
         return
     if path.is_dir() != (path.name in _FOLDERS):
-        kinds = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
-        yield Trouble(f"{path} is {kinds[0]} where wfcore keeps {kinds[1]}", "move it away")
+        found, needed = ("a folder", "a file") if path.is_dir() else ("a file", "a folder")
+        yield Trouble(f"{path} is {found}, but wfcore needs {needed} of that name", "move it away")
     elif not _may(path, wanted):
         yield _forbidden(path, data)
 
 
 def _forbidden(path: Path, data: Path) -> Trouble:
     if os.statvfs(path).f_flag & os.ST_RDONLY:
-        cure = "mount it for writing, or give another folder with --data"
+        cure = "mount it read-write, or choose another folder with --data"
         return Trouble(f"{path} is on a file system that is mounted read-only", cure)
     found, me = path.stat(), _name(os.geteuid())
     if found.st_uid == os.geteuid():
-        return Trouble(f"{path} is closed to its own owner, {me}", f"chmod u+rwX {path}")
+        what = f"{path} belongs to {me}, but its mode denies its owner access"
+        return Trouble(what, f"chmod u+rwX {path}")
     owner = _name(found.st_uid)
-    what = f"{path} belongs to {owner}, and this process, which runs as {me}, may not use it"
-    return Trouble(what, f"run it as {owner}, or: chown -R {me} {data}")
+    what = f"{path} belongs to {owner}, and this process runs as {me}, who has no access to it"
+    cure = f"run wfcore as {owner}, or choose another folder with --data"
+    return Trouble(what, f"{cure}, or if only wfcore uses {data}: chown -R {me} {data}")
 
 
 def _may(path: Path, wanted: int) -> bool:
@@ -96,11 +98,11 @@ def _may(path: Path, wanted: int) -> bool:
 def _why_not_made(data: Path, error: OSError) -> str:
     there = next(folder for folder in data.parents if folder.exists())
     if error.errno == errno.EROFS or not isinstance(error, PermissionError):
-        return f"{there}: {error.strerror}; give another folder with --data"
+        return f"{there}: {error.strerror}; choose another folder with --data"
     me = _name(os.geteuid())
     return (
-        f"{me} may not write to {there}; make it as root and chown it to {me}, "
-        "or give another folder with --data"
+        f"{me} may not write to {there}; create it as root and chown it to {me}, "
+        "or choose another folder with --data"
     )
 
 
@@ -113,9 +115,9 @@ def _name(uid: int) -> str:
 
 def signing_key(data: Path) -> bytes:
     """
-    The key of download links: made once, kept in the data folder, mode 600.
+    The key that signs download links: created once, kept in the data folder with mode 600.
 
-    Raises `Failed` where it is not 32 bytes: with an empty one anybody could sign.
+    Raises `Failed` if it is not 32 bytes long: with an empty key anybody could sign links.
     """
     path = data / SIGNING_KEY_FILE
     if not path.exists():
@@ -124,15 +126,18 @@ def signing_key(data: Path) -> bytes:
         key = file.read(SIGNING_KEY_BYTES + 1)
     if len(key) != SIGNING_KEY_BYTES:
         raise Failed(
-            f"{path} is {path.stat().st_size} bytes, and a key is {SIGNING_KEY_BYTES}: put the "
-            "right file back, from a backup, say. If it is lost, delete it: a new one is made, "
-            "and download links that were handed out end"
+            f"{path} has {path.stat().st_size} bytes instead of {SIGNING_KEY_BYTES}: restore it, "
+            "for example from a backup. If it is lost, delete the file: a new key is created, and "
+            "download links that were issued before stop working"
         )
     return key
 
 
 def write_key(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file of mode 600, complete and durably; *replace*: one that is there already."""
+    """
+    Write a file of mode 600 durably, all or nothing. *replace*: overwrite an existing one;
+    otherwise that one is kept.
+    """
     fresh = path.with_suffix(f".{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(fresh, flags, 0o600), "wb", buffering=0) as file:
@@ -149,7 +154,7 @@ def write_key(path: Path, content: bytes, *, replace: bool) -> None:
 
 
 def _link(fresh: Path, path: Path) -> None:
-    """Two servers that start at once must agree: the first one's stays."""
+    """Two servers that start at the same time must agree on a key: the first one's is kept."""
     try:
         os.link(fresh, path)
     except FileExistsError:

@@ -113,12 +113,12 @@ def a_folder_for_the_note(data: Path) -> None:
 
 
 FOR_ALL = {
-    a_file: "is a file, not a folder; give another folder",
-    below_a_file: "cannot be made: .* Not a directory|there is no folder",
-    a_link_to_nothing: "is a link to nothing",
-    a_folder_for_the_database: "wfcore.db is a folder where wfcore keeps a file",
-    a_file_for_artifacts: "artifacts is a file where wfcore keeps a folder",
-    a_folder_for_the_note: "server.json is a folder where wfcore keeps a file",
+    a_file: "is a file, not a folder; choose another folder",
+    below_a_file: "cannot create .* Not a directory|there is no folder",
+    a_link_to_nothing: "is a symbolic link to a path that does not exist",
+    a_folder_for_the_database: "wfcore.db is a folder, but wfcore needs a file",
+    a_file_for_artifacts: "artifacts is a file, but wfcore needs a folder",
+    a_folder_for_the_note: "server.json is a folder, but wfcore needs a file",
 }
 
 
@@ -145,10 +145,10 @@ def a_key_nobody_may_read(data: Path) -> None:
 
 FOR_ORDINARY_USERS = {
     **FOR_ALL,
-    closed_to_its_owner: "is closed to its own owner, .*chmod u",
-    a_parent_of_somebody_else: "cannot be made: .* may not write to",
-    a_database_nobody_may_write: "wfcore.db is closed to its own owner",
-    a_key_nobody_may_read: "signing.key is closed to its own owner",
+    closed_to_its_owner: "its mode denies its owner access; chmod u",
+    a_parent_of_somebody_else: "cannot create .* may not write to",
+    a_database_nobody_may_write: "wfcore.db belongs to .* denies its owner access",
+    a_key_nobody_may_read: "signing.key belongs to .* denies its owner access",
 }
 
 
@@ -188,7 +188,7 @@ def test_an_ordinary_user_is_told_what_it_may_not(
 def test_a_folder_of_somebody_else_is_named_with_its_owner() -> None:
     """A folder of root's is none to serve from, and the line says whose it is."""
     said = as_ordinary_user("--data", "/etc", "account", "list")
-    one_line(said, "/etc belongs to root, and this process, which runs as .*chown -R")
+    one_line(said, "/etc belongs to root, .* only wfcore uses /etc: chown -R")
 
 
 def test_a_read_only_mount_is_named(folder: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_read_only_mount_is_named(folder: Path) -> None:
     mounted = (*inside, "sh", "-c", f'mount -t tmpfs -o ro none {folder} && exec "$@"', "sh")
     wfcore = (sys.executable, "-m", "wfserver", "--data", str(folder))
     said = said_by(*mounted, *wfcore, "account", "list")
-    one_line(said, "mounted read-only; mount it for writing")
+    one_line(said, "mounted read-only; mount it read-write")
 
 
 @pytest.mark.parametrize("size", [0, 31, 33, 4_096])
@@ -206,7 +206,7 @@ def test_a_signing_key_of_another_size_is_refused(wfcore: Call, data: Path, size
     key = data / SIGNING_KEY_FILE
     key.write_bytes(b"k" * size)
     said = wfcore("account", "list")
-    one_line(said, f"signing.key is {size} bytes, and a key is 32")
+    one_line(said, f"signing.key has {size} bytes instead of 32")
     assert key.read_bytes() == b"k" * size
 
 
@@ -288,7 +288,7 @@ def test_doctor_says_the_same(call: Call, folder: Path) -> None:
     checks = {one["name"]: one for one in json.loads(said.out)["checks"]}
     assert said.status == 1
     assert checks["data"]["detail"] == f"{data} is a file, not a folder"
-    assert checks["data"]["cure"] == "give another folder with --data"
+    assert checks["data"]["cure"] == "choose another folder with --data"
 
 
 NAMED = str(StoreDisplaced())
