@@ -9,9 +9,13 @@ WORKERS ?= 2
 # pyproject.toml allows.
 LOCKED ?= 1
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
+SERVER := server,ai
+EXTRAS := $(SERVER),node,client,testing
+# $(call install,FILE,EXTRAS,GROUP): requirements/FILE.txt; with LOCKED= the extras and the dependency group, which pip
+# knows since 25.1. Without a group any pip will do: that of Debian 12 is 23.0.
 define install
-	@$(if $(LOCKED),$(PIP) install --require-hashes -r requirements/$(1).txt)
-	@$(if $(LOCKED),$(PIP) install --no-deps --no-build-isolation -e .,$(PIP) install -e '.[$(1)]')
+	@$(if $(LOCKED),$(PIP) install --require-hashes -r requirements/$(1).txt,$(PIP) install 'pip>=25.1')
+	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
 .PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
@@ -30,19 +34,19 @@ test: .venv/.dev           ## install what the tests need and run them
 check: .venv/.dev lint types layers  ## lint, types and layers: fast, nothing is run
 
 lint: .venv/.dev           ## style and format
-	$(BIN)/ruff check src tests bench examples docs
-	$(BIN)/ruff format --check src tests bench examples docs
+	$(BIN)/ruff check src tests bench examples docs hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples docs hatch_build.py
 
 types: .venv/.dev          ## mypy, strict
 	$(BIN)/mypy
-	$(BIN)/mypy examples docs/wfdocs
+	$(BIN)/mypy examples docs/wfdocs hatch_build.py
 
 layers: .venv/.dev         ## who may import whom
 	$(BIN)/lint-imports
 
 format: .venv/.dev         ## put sources into the standard format
-	$(BIN)/ruff check --fix src tests bench examples docs
-	$(BIN)/ruff format src tests bench examples docs
+	$(BIN)/ruff check --fix src tests bench examples docs hatch_build.py
+	$(BIN)/ruff format src tests bench examples docs hatch_build.py
 
 ##@ Write down what changed
 
@@ -66,14 +70,14 @@ power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); P
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
-	$(PIP) install -e '.[mutation]'
+	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
 	rm -rf mutants
 	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.definition.duration*'  # makes all, tries some
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
 	PYTHONPATH=tests $(BIN)/python -m mutation.page
 
 mutation-adapters: .venv/.dev## the same for a sample of the adapters (long)
-	$(PIP) install -e '.[mutation]'
+	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.adapters
 
 trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross
@@ -93,11 +97,12 @@ newest:                    ## the server's tests with the newest versions, on th
 lock:                      ## take newer versions: run all tests with them, then write requirements/
 	.ci/versions lock
 
-release: .venv/.dev        ## dist/: the wheel, the sdist and a list of components
+release: .venv/.dev        ## dist/: the wheel, the sdist and a list of components, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
 	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
 	  --output-reproducible --output-file dist/sbom.cdx.json
+	RELEASE=$(CURDIR)/dist $(BIN)/pytest -q tests/packaging
 	cd dist && sha256sum * | tee SHA256SUMS
 
 ##@ Other
@@ -116,13 +121,20 @@ clean:                     ## remove environments, caches and everything built
 	@$(PYTHON) -m venv .venv \
 	  || { rm -rf .venv; echo "Install the venv module first: apt-get install python3-venv"; exit 1; }
 
-.venv/.server: .venv/bin/python pyproject.toml requirements/server.txt
-	$(call install,server)
+# A Node that runs TypeScript, too (22.18 or newer), on PATH or from the extra `node`: what a server would use.
+HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfserver.definition import interpreters; \
+  sys.exit(not interpreters().find(Language.TYPESCRIPT).available)'
+
+.venv/.server: .venv/bin/python pyproject.toml requirements/server.txt requirements/node.txt
+	$(call install,server,$(SERVER))
+	@$(HAS_NODE) \
+	  || $(PIP) install $(if $(LOCKED),--require-hashes -r requirements/node.txt,-e '.[node]') \
+	  || echo "Node could not be installed: steps in JavaScript and TypeScript will not run"
 	@$(BIN)/python -m compileall -q src   # an editable installation does not, and each start would
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
-	$(call install,dev)
+	$(call install,dev,$(EXTRAS),dev)
 	@if command -v npm >/dev/null; then \
 	  for tools in senders editors; do \
 	    npm ci --prefix tests/$$tools --ignore-scripts --no-audit --no-fund --silent \

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 from attrs import evolve, frozen
 
-from adapters_runtime.ai import schemas
+from adapters_runtime.ai import UNAVAILABLE, is_available, schemas
 from adapters_runtime.calendar import CronCalendar
 from adapters_runtime.code.languages import Interpreters
 from adapters_runtime.code.typescript import without_types
 from adapters_runtime.definition_yaml import load_definition_text, with_lines
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.workflow import CodeStep, Definition, Language, walk
+from wfcore.model.workflow import AiStep, CodeStep, Definition, Language, walk
 from wfcore.rules.definition.check import check_definition, language_problems
 from wfcore.rules.definition.packages import needs_of, replaced
 from wfcore.rules.definition.values import below
@@ -67,14 +67,22 @@ def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:
         definition = check_definition(
             document, templates.problems, calendar.problems, schemas.problems
         )
-        missing = language_problems(definition, cures(definition)) if runs_here else ()
-        if missing:
-            raise InvalidDefinition(missing)
         if runs_here:
+            _require_runnable(definition)
             definition = _as_javascript(definition)
     except InvalidDefinition as error:
         raise with_lines(error, lines, source) from None
     return definition
+
+
+def _require_runnable(definition: Definition) -> None:
+    """Raises `InvalidDefinition` for steps that need what is not installed here."""
+    found = language_problems(definition, cures(definition))
+    if not is_available():
+        asking = (path for path, step in walk(definition.steps) if isinstance(step, AiStep))
+        found += tuple(Problem(path, UNAVAILABLE) for path in asking)
+    if found:
+        raise InvalidDefinition(found)
 
 
 def announce_packages(definition: Definition, *, quiet: bool) -> None:

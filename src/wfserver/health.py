@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
@@ -61,6 +62,8 @@ def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) 
     detail = "; ".join(map(ai.described, providers.values())) or "none; AI steps need one"
     wanted = _wanted(session, data)
     missing = [(name, wanted[name]) for name in sorted(wanted) if name not in providers]
+    if (wanted or providers) and not is_available():
+        return Check("providers", False, f"{detail}; AI steps cannot run here", CURE)
     clear = [one for one in providers.values() if one.in_the_clear]
     if missing:
         used = "; ".join(f"{name} is used by {', '.join(flows[:_FEW])}" for name, flows in missing)

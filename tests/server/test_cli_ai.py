@@ -1,6 +1,7 @@
 """What the command line says of providers of models, and AI steps that it runs here."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,27 @@ def test_a_missing_provider_is_told(
     assert not found["ok"]
     assert "local is used by Ask" in found["detail"]
     assert found["cure"] == "set WFCORE_AI_LOCAL_BASE_URL"
+
+
+@pytest.mark.parametrize("library", ["genai_prices", "jsonschema_rs"])
+def test_without_the_extra_it_says_what_to_install(
+    wfcore: Call,
+    provider: ModelServer,
+    flow: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+) -> None:
+    """Where the libraries of AI steps are missing, they are refused with the step and the cure."""
+    monkeypatch.setitem(sys.modules, library, None)
+    for document in (ASK, ASK.replace("prompt:", "schema: {type: object}, prompt:")):
+        flow.write_text(document)
+        said = wfcore("run", str(flow))
+        assert said.status == 1
+        assert 'AI steps cannot run here: pip install "wfcore[ai]"' in said.err
+        assert f"{flow}:3" in said.err
+    found = checks(wfcore("doctor", "--json"))["providers"]
+    assert (found["ok"], found["cure"]) == (False, 'pip install "wfcore[ai]"')
+    assert provider.asked == []
 
 
 def test_keys_leave_the_environment(wfcore: Call, provider: ModelServer) -> None:

