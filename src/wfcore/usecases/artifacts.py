@@ -41,7 +41,7 @@ async def read_artifact(
 
 
 def link(services: Services, artifact: Artifact) -> Link:
-    """A link that is good for 15 minutes. AR-2."""
+    """A link that is valid for 15 minutes. AR-2."""
     expires = later(services.clock.now(), DOWNLOAD_LINK)
     return Link(expires, sign_download(services.signing_key, artifact.id, expires))
 
@@ -50,9 +50,9 @@ async def linked_artifact(
     services: Services, execution_id: str, artifact_id: str, given: Link
 ) -> Artifact:
     """
-    The artifact that a signed link opens. AR-2.
+    The artifact of a signed link. AR-2.
 
-    Raises `Unauthenticated` (the link does not fit or is over), `NotFound`.
+    Raises `Unauthenticated` (the link is wrong or expired), `NotFound`.
     """
     now = services.clock.now()
     if not download_fits(services.signing_key, artifact_id, given.expires, given.signature, now):

@@ -16,10 +16,10 @@ from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 @frozen
 class Policy:
     """
-    Settings that change what follows, not what is allowed.
+    Settings that influence what happens, not what is allowed.
 
-    A schedule that fires later than `schedule_grace_ms` was missed; `missed` says what follows
-    where the schedule itself does not.
+    A schedule that fires later than `schedule_grace_ms` was missed; `missed` applies to schedules
+    that do not say what follows then.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -33,18 +33,18 @@ class Policy:
 
     @property
     def audit_ms(self) -> DurationMs:
-        """How long audit entries are kept: never shorter than executions. AL-5."""
+        """How long audit entries are kept: at least as long as executions. AL-5."""
         return max(self.keep_audit_ms, self.keep_executions_ms)
 
 
 @frozen
 class Services:
     """
-    Everything a use case may touch. One per process; safe for many tasks at once.
+    Everything a use case may use. One per process; safe for many tasks at once.
 
-    `signing_key` signs download links; processes on one store share it. `calendar` None: there
-    are no schedules here, definitions with one are refused. `offload`: a server has threads for
-    decisions about many rows; without any they are made where everything else is.
+    `signing_key` signs download links; processes on one store share it. `calendar` None:
+    definitions with schedules are refused. `offload`: a server runs decisions about many rows in a
+    thread; without it they run in place.
     """
 
     store: Store

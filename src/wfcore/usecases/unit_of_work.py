@@ -96,7 +96,7 @@ async def approval_for(
 
 
 async def definition_of(view: View | Unit, workflow_id: str, revision: int) -> Definition:
-    """The definition that executions of that revision keep. Snapshots are never deleted."""
+    """The definition of that revision. Snapshots are never deleted."""
     snapshot = await view.get(DefinitionSnapshot, workflow_id, revision)
     if snapshot is None:
         raise NotFound("Definition")
@@ -134,7 +134,7 @@ async def stage(unit: Unit, outcome: Outcome[Execution], now: EpochMs) -> Outcom
 
 
 async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
-    """Completion and timers are one unit: no completion can be lost, none counts twice. CH-1."""
+    """Completion and timers are one unit: no completion is lost or counted twice. CH-1."""
     timers = timers_after(run, await unit.triggers.watching(keys_of(run)))
     for timer in timers:
         unit.put(timer)
@@ -142,7 +142,7 @@ async def _set_timers(unit: Unit, run: Execution) -> Sequence[Effect]:
 
 
 async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
-    """An ended execution, or an ended step, asks nobody any more. AP-5."""
+    """An ended execution or step no longer asks anybody. AP-5."""
     for id in ids:
         approval = await unit.get(Approval, id)
         if approval is not None and approval.status is ApprovalStatus.PENDING:
@@ -150,7 +150,7 @@ async def _withdraw(unit: Unit, ids: Iterable[str], now: EpochMs) -> None:
 
 
 async def _cancel_children(unit: Unit, ids: Iterable[str], now: EpochMs) -> Sequence[Effect]:
-    """Nobody waits for them any more: they end, and what they have started with them. FL-6."""
+    """Nobody waits for them any more: they end, with everything that they started. FL-6."""
     hints: list[Effect] = []
     for id in ids:
         child = await unit.get(Execution, id)
@@ -172,7 +172,9 @@ async def _tell_parent(
 
 
 def notify(wakeup: Wakeup, execution_id: str, effects: Iterable[Effect]) -> tuple[StartStep, ...]:
-    """Pass the hints on, after the commit. The steps to start are the caller's: returned."""
+    """
+    Send the hints, after the commit. Returns the steps to start, which are the caller's to run.
+    """
     wakeup.events(execution_id)
     begun: list[StartStep] = []
     for effect in effects:
@@ -201,15 +203,15 @@ MOST_TRIES = 20
 
 @define
 class Collided(StoreUnavailable):
-    """A unit of work lost every race that it ran."""
+    """A unit of work lost every race."""
 
 
 def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
     """
-    Repeat a whole unit of work on `Stale`: it reads afresh and decides afresh.
+    Repeat a whole unit of work on `Stale`: it reads and decides again.
 
-    In a race one of the racers always wins, so losing twenty times over means a store in
-    trouble: `StoreUnavailable`.
+    In a race somebody always wins, so losing twenty times means that the store is in trouble:
+    `StoreUnavailable`.
     """
 
     @wraps(unit_of_work)
@@ -226,7 +228,7 @@ def retried(unit_of_work: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]
 
 @frozen
 class Unswept:
-    """A duty of a sweep, or one record of it, that failed; the others have their turn."""
+    """A duty of a sweep, or one record of it, that failed while the others continued."""
 
     kind: str
     id: str
@@ -237,13 +239,16 @@ Report = Callable[[Unswept], None]
 
 
 def at_once(failed: Unswept) -> None:
-    """A `Report` that lets nothing pass."""
+    """A `Report` that raises everything."""
     raise failed.error
 
 
 @contextmanager
 def apart(report: Report, kind: str, id: str) -> Iterator[None]:
-    """What fails within is reported, and keeps nobody from the rest; but a store that is away."""
+    """
+    Report a failure inside instead of raising it, so that the rest continues; not if the store is
+    unavailable.
+    """
     try:
         yield
     except Collided as error:
@@ -257,8 +262,8 @@ def apart(report: Report, kind: str, id: str) -> Iterator[None]:
 @contextmanager
 def stale_if_illegal(kind: str, id: str) -> Iterator[None]:
     """
-    For moves that rest on two records. They were read one after the other, so a move that the
-    second one does not allow means that somebody changed both in between: `Stale`, read again.
+    For changes that depend on two records. They are read one after the other, so a change that the
+    second record does not allow means that somebody changed both in between: `Stale`, read again.
     """
     try:
         yield

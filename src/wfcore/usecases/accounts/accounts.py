@@ -32,7 +32,7 @@ async def create_account(
     password: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> Account:
-    """A new active account. Raises `InvalidInput`, `Conflict` (the email is taken)."""
+    """A new active account. Raises `InvalidInput`; `Conflict` if the email is taken."""
     now = services.clock.now()
     email = _checked_email(email)
     hashed = await _hashed(services, password)
@@ -59,9 +59,9 @@ async def set_account(
     origin: Origin = UNKNOWN,
 ) -> Account:
     """
-    Change plan, status or password. A downgrade disables the newest webhooks over the new
-    limit, an upgrade brings them back. WH-5, WH-16. Another password, and a status that is not
-    ACTIVE, end every session. SE-4. Raises `NotFound`, `InvalidInput`.
+    Change plan, status or password. A downgrade disables the newest webhooks above the new limit,
+    an upgrade enables them again. WH-5, WH-16. A new password, or a status other than ACTIVE, ends
+    every session. SE-4. Raises `NotFound`, `InvalidInput`.
     """
     now = services.clock.now()
     hashed = await _hashed(services, password)
@@ -86,8 +86,8 @@ async def set_account(
 
 async def _fit_webhooks(unit: Unit, owner: Account, now: EpochMs) -> None:
     """
-    Disable what the plan has no room for, and enable again what a plan has disabled and this
-    one has room for, where its owner may still EDIT the workflow. WH-5, WH-16.
+    Disable webhooks that exceed the plan, and enable those that an earlier plan disabled and this
+    one has room for, if their owner may still EDIT the workflow. WH-5, WH-16.
     """
     webhooks = await unit.webhooks.all_of_owner(owner.id)
     for webhook in over_limit(owner.plan, webhooks):
@@ -105,7 +105,7 @@ async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:
 
 
 async def find_account(services: Services, id_or_email: str) -> Account:
-    """The account of that id or email. Raises `NotFound`."""
+    """The account with that id or email. Raises `NotFound`."""
     async with services.store.view() as view:
         account = await view.get(Account, id_or_email)
         account = account or await view.accounts.by_email(id_or_email.strip().lower())
@@ -135,7 +135,7 @@ async def set_secret(
     services: Services, account_id: str, name: str, value: str, origin: Origin = UNKNOWN
 ) -> None:
     """
-    Set a secret, or give it another value: for the steps that begin from now on.
+    Set a secret, or change its value, for steps that begin from now on.
 
     Raises `NotFound` for the account, `InvalidInput`.
     """
@@ -153,7 +153,7 @@ async def delete_secret(
 
 
 async def list_secrets(services: Services, account_id: str) -> Sequence[NamedSecret]:
-    """The secrets of an account by name; nobody is to show their values. Raises `NotFound`."""
+    """The secrets of an account by name; callers must not show their values. Raises `NotFound`."""
     async with services.store.view() as view:
         account = await view.get(Account, account_id)
     if account is None:

@@ -23,7 +23,7 @@ from wfcore.usecases.services import Services
 
 @frozen
 class Credentials:
-    """All values that a request carries where a key may be. Never shown."""
+    """All values in a request where a key may be. Never shown."""
 
     authorization: Sequence[str] = ()
     x_api_key: Sequence[str] = ()
@@ -31,7 +31,7 @@ class Credentials:
 
     @property
     def is_ours(self) -> bool:
-        """Whether one of our keys is among them, good or bad. AU-10."""
+        """Whether one of our keys is among them, valid or not. AU-10."""
         return bears_key(self.authorization, self.x_api_key, self.query)
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Credentials:
 
 @frozen
 class Admitted:
-    """Who came in, and what is left of its quota."""
+    """The caller, and what is left of its quota."""
 
     who: Principal
     quota: Quota
@@ -48,9 +48,9 @@ class Admitted:
 
 async def authenticate(services: Services, carried: Credentials, scope: Scope) -> Principal:
     """
-    The account and key that *carried* stands for. AU-1 to AU-4.
+    The account and key that *carried* identifies. AU-1 to AU-4.
 
-    Raises `Unauthenticated`, `AccountBlocked`. Counts nothing, notes nothing.
+    Raises `Unauthenticated`, `AccountBlocked`. Counts and records nothing.
     """
     presented = api_key.parse(
         presented_key(carried.authorization, carried.x_api_key, carried.query)
@@ -84,7 +84,7 @@ async def admit(services: Services, carried: Credentials, scope: Scope, origin: 
 
 async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -> Principal:
     """
-    The account that *visitor* stands for. AU-10.
+    The account that *visitor* acts for. AU-10.
 
     Raises `Unauthenticated` (no such account, or *scope* is not granted), `AccountBlocked`.
     """
@@ -134,7 +134,7 @@ async def find_webhook(services: Services, webhook_id: str) -> Webhook:
 
 @frozen
 class Sender:
-    """Whoever may trigger a webhook: `subject` is who the requests are counted for."""
+    """A caller that may trigger a webhook. `subject`: whose quota its requests count against."""
 
     subject: str
     account: Account
@@ -149,7 +149,7 @@ async def identify_sender(
     origin: Origin,
 ) -> Sender:
     """
-    Whether the credentials of a request are good for *webhook*. WH-1, WH-11, SG-3, SG-4.
+    The sender, if the request's credentials are valid for *webhook*. WH-1, WH-11, SG-3, SG-4.
 
     Raises `Unauthenticated`, `AccountBlocked` (both noted in the audit log).
     """
@@ -185,7 +185,7 @@ async def owner_as_sender(services: Services, webhook: Webhook) -> Sender:
 
 async def admit_sender(services: Services, webhook: Webhook, sender: Sender) -> Quota:
     """
-    Whether *sender* may trigger *webhook* now: rate, then active. WH-2, RL-5.
+    Admit *sender* to *webhook*: first its rate, then whether the webhook is active. WH-2, RL-5.
 
     Raises `RateLimited`, `Conflict`.
     """

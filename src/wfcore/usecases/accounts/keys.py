@@ -18,7 +18,7 @@ from wfcore.usecases.unit_of_work import retried
 
 @frozen
 class IssuedKey:
-    """A key and its text, which is kept nowhere; its callback secret where that is new."""
+    """A key with its text, which is not stored, and its callback secret if that is new."""
 
     key: ApiKey
     text: str
@@ -69,7 +69,9 @@ def _new_callback_secret(services: Services) -> str:
 
 @retried
 async def revoke_key(services: Services, key_id: str, origin: Origin = UNKNOWN) -> ApiKey:
-    """Revoke a key from the next request on; again changes nothing. Raises `NotFound`. AU-3."""
+    """
+    Revoke a key from the next request on; doing so again changes nothing. Raises `NotFound`. AU-3.
+    """
     now = services.clock.now()
     async with services.store.unit() as unit:
         key = await unit.get(ApiKey, key_id)
@@ -125,7 +127,7 @@ async def find_key(services: Services, key_id: str) -> ApiKey | None:
 
 
 async def list_keys(services: Services, account_id: str) -> Sequence[ApiKey]:
-    """The keys of an account, newest first, with when they were last used."""
+    """The keys of an account, newest first, with the time of their last use."""
     async with services.store.view() as view:
         keys = await view.keys.of_account(account_id)
     return [evolve(key, last_used_at=await _last_used(services, key)) for key in keys]

@@ -32,7 +32,7 @@ TOKEN_LENGTH = 43
 
 @frozen
 class SignedIn:
-    """A new session; the token is for the cookie and is not kept anywhere."""
+    """A new session; the token is for the cookie and is not stored."""
 
     account: Account
     token: str
@@ -42,7 +42,7 @@ class SignedIn:
 
 
 def session_id(token: str) -> str:
-    """What is stored of a cookie's token."""
+    """The part of a cookie's token that is stored: its hash."""
     return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -50,11 +50,12 @@ async def sign_in(
     services: Services, email: str, password: str, origin: Origin, previous: str | None = None
 ) -> SignedIn:
     """
-    A new session for the right password; that of the token *previous* ends. SE-1, SE-2, SE-5.
+    A new session for the correct password; the session of the token *previous* ends. SE-1, SE-2,
+    SE-5.
 
-    Ten failures in 15 minutes lock that login, the right password too. An unknown email
-    takes as long as a known one. What is over the limits of a minute is not looked at, nor noted:
-    the audit log would be the next thing to flood. SE-6.
+    Ten failures in 15 minutes lock that login, for the correct password too. An unknown email takes
+    as long as a known one. Logins over the limit of a minute are neither checked nor recorded,
+    since they would flood the audit log next. SE-6.
 
     Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`.
     """
@@ -91,8 +92,8 @@ async def _begin(
     services: Services, account: Account, login: str, origin: Origin, previous: str | None
 ) -> SignedIn:
     """
-    A new session; what failed before is forgiven, unless the login was locked meanwhile: of many
-    passwords that are tried at once no more count than of those tried one by one.
+    A new session. Earlier failures are forgiven unless the login was locked meanwhile, so that
+    passwords tried concurrently count like passwords tried one after another.
     """
     now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     async with services.store.unit() as unit:
@@ -116,9 +117,7 @@ async def _verified(services: Services, email: str, password: str) -> Account | 
 
 @retried
 async def session_of(services: Services, token: str | None) -> Principal:
-    """
-    Who a cookie's token stands for. Raises `Unauthenticated`, `AccountBlocked`.
-    """
+    """The principal of a cookie's token. Raises `Unauthenticated`, `AccountBlocked`."""
     if not token:
         raise Unauthenticated(AuthReason.SESSION_INVALID)
     now = services.clock.now()
@@ -137,7 +136,7 @@ async def session_of(services: Services, token: str | None) -> Principal:
 
 
 async def sign_out(services: Services, token: str, origin: Origin) -> None:
-    """End the session. Ending one that is gone is fine."""
+    """End the session; does nothing if it has ended."""
     async with services.store.unit() as unit:
         session = await unit.get(Session, session_id(token))
         if session is None:
@@ -151,7 +150,7 @@ async def sign_out(services: Services, token: str, origin: Origin) -> None:
 
 
 async def list_sessions(services: Services, account_id: str) -> Sequence[Session]:
-    """The sessions of an account that have not ended, newest first. Raises `NotFound`."""
+    """The open sessions of an account, newest first. Raises `NotFound`."""
     now = services.clock.now()
     async with services.store.view() as view:
         account = await view.get(Account, account_id)

@@ -62,7 +62,7 @@ async def list_approvals(
     page: PageRequest,
     where: ApprovalFilter = EVERY_APPROVAL,
 ) -> Page[Approval]:
-    """The approvals that the caller may see, whatever *where* says of the account. AC-5."""
+    """The approvals that the caller may see, whatever *where* says about the account. AC-5."""
     await expire_all_due(services)
     if who is not None:
         where = evolve(where, account_id=who.account.id, email=who.account.email)
@@ -82,7 +82,7 @@ async def read_approval(services: Services, who: Principal | None, approval_id: 
 
 @frozen
 class Question:
-    """An approval as a person is asked it, and the name of the workflow that asks."""
+    """An approval as a person is asked, with the name of the workflow."""
 
     approval: Approval
     workflow_name: str
@@ -92,9 +92,10 @@ async def question_for(
     services: Services, who: Principal, approval_id: str, decision: Approve | Reject
 ) -> Question:
     """
-    One approval for somebody who may decide it so; open or not. AP-10, AP-18.
+    An approval, open or not, for a caller who may decide it this way. AP-10, AP-18.
 
-    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution).
+    Raises `NotFound`; `Forbidden` if the caller sees it but is not an approver, or started the
+    execution.
     """
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
@@ -119,7 +120,7 @@ async def approvals_of(
     """
     The approvals of one execution that the caller may see, newest first. AC-5.
 
-    Raises `NotFound` where it sees neither the execution nor any of them.
+    Raises `NotFound` if the caller sees neither the execution nor any of them.
     """
     async with services.store.view() as view:
         found = list(await view.approvals.of_execution(execution_id))
@@ -141,8 +142,8 @@ async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
 @frozen
 class Decide:
     """
-    A decision as it came through some door. `items_hash`: of the rows that the reviewer saw.
-    `alone`: the operator's yes is enough, however many are required.
+    A decision, whatever the channel. `items_hash`: of the rows that the reviewer saw. `alone`: the
+    operator's approval is enough, however many are required.
     """
 
     approval_id: str
@@ -161,14 +162,14 @@ async def decide_approval(
     services: Services, who: Principal | None, asked: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
-    Record one decision and let its execution go on, or stop it; or count a yes that is not
-    the last one required. AP-2, AP-3, AP-6, AP-10, AP-15.
+    Record one decision: its execution continues or stops, or waits for further approvers. AP-2,
+    AP-3, AP-6, AP-10, AP-15.
 
-    Of any number of racing decisions, an expiry among them, exactly one wins.
+    Of any number of racing decisions and an expiry, exactly one wins.
 
-    Raises `NotFound`, `Forbidden` (visible, but no approver, or of one's own execution),
-    `AlreadyDecided`, `ItemsChanged` (other rows than the reviewer saw), `InvalidInput`
-    (edited rows; nothing is decided). All but the last are in the audit log. AP-27.
+    Raises `NotFound`, `Forbidden` (visible, but not an approver, or started by the caller),
+    `AlreadyDecided`, `ItemsChanged` (not the rows that the reviewer saw), `InvalidInput` (edited
+    rows; nothing is decided). All but the last are in the audit log. AP-27.
     """
     try:
         return await _decide(services, who, asked, origin)
@@ -218,12 +219,12 @@ def _has_many(approval: Approval, asked: Decide) -> bool:
 
 
 def has_many_rows(approval: Approval) -> bool:
-    """Whether what is done with every row of it takes a while."""
+    """Whether work on each of its rows takes noticeable time."""
     return sum(len(group.items) for group in approval.groups) > MANY_ROWS
 
 
 def _weighed(approval: Approval, asked: Decide, decider: Decider, now: EpochMs) -> Decided:
-    """The approval with its decision, and what is kept of it. Raises what `decide` raises."""
+    """The approval with its decision, and its audit record. Raises what `decide` raises."""
     is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
     if is_open and isinstance(asked.decision, Approve):
         require_seen(approval, asked.items_hash)

@@ -32,7 +32,7 @@ from wfcore.usecases.services import Services
 
 @frozen
 class Origin:
-    """Where a request came from, as far as its door can tell. Never a query string."""
+    """Where a request came from, as far as is known. Never contains a query string."""
 
     path: str | None = None
     ip: str | None = None
@@ -44,14 +44,14 @@ UNKNOWN = Origin()
 
 @frozen
 class Record:
-    """What is kept with an entry, as canonical JSON, and its hash. AL-3."""
+    """A record stored with an entry, as canonical JSON, and its hash. AL-3."""
 
     text: str
     hash: str
 
 
 def record_of(value: JsonObject) -> Record:
-    """*value* to be kept with an entry."""
+    """*value* as a record to store with an entry."""
     text = canonical(value)
     return Record(text, digest(text))
 
@@ -69,8 +69,8 @@ def note(
     record: Record | None = None,
 ) -> None:
     """
-    Add an entry about something that is done in *unit*: both are stored or neither. *record*: what
-    is kept with it, and is too large for a list. AL-3.
+    Add an entry about something that *unit* does: both are stored or neither. *record*: data stored
+    with it that is too large for a list. AL-3.
     """
     entry = evolve(
         _entry(services, event, origin, target),
@@ -85,7 +85,7 @@ def note(
 
 @frozen
 class Decided:
-    """An approval with a decision, the hash of its rows, and what the audit log keeps of it."""
+    """An approval with a decision, the hash of its rows, and its audit record."""
 
     verb: str
     approval: Approval
@@ -94,7 +94,7 @@ class Decided:
 
 
 def decided(verb: str, before: Approval, after: Approval) -> Decided:
-    """What *verb* has made of *before*. Pure; takes a while where there are many rows. AL-3."""
+    """The result of *verb* on *before*. Pure; takes a while if there are many rows. AL-3."""
     rows = rows_of(after)
     record: JsonObject = {
         "approvalId": after.id,
@@ -119,7 +119,7 @@ def note_decision(
     comment: str | None,
     origin: Origin,
 ) -> None:
-    """Add an entry about a decision: to which rows, of which definition. AP-27."""
+    """Add an entry about a decision: on which rows, of which definition. AP-27."""
     if comment is not None:
         comment = without_keys(mask_text(comment, secret_values(run)))
     details: JsonObject = {
@@ -149,9 +149,9 @@ async def note_refusal(
     origin: Origin,
 ) -> None:
     """
-    Record which decision on the approval *target* somebody who is known asked for and did not get.
-    What is refused left no trace, so the entry is a unit of its own; a store that cannot write
-    does not change the answer.
+    Record a decision on the approval *target* that an authenticated caller tried to make and was
+    refused. A refusal writes nothing else, so the entry is a unit of its own; a store that cannot
+    be written does not change the answer.
     """
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
@@ -181,7 +181,7 @@ _REFUSED: Mapping[type[Exception], str] = {
 def note_skipped(
     services: Services, unit: Unit, event: str, reason: str, account_id: str, target: str
 ) -> None:
-    """Add an entry about what the service itself would have done, and did not."""
+    """Add an entry about something the service itself would have done, and did not."""
     entry = _entry(services, event, UNKNOWN, target, reason)
     unit.append(evolve(entry, account_id=account_id))
 
@@ -193,7 +193,9 @@ async def note_denial(
     origin: Origin,
     target: str | None = None,
 ) -> None:
-    """Record a refusal with its reason. A store that cannot write does not change the answer."""
+    """
+    Record a refusal with its reason. A store that cannot be written does not change the answer.
+    """
     entry = evolve(
         _entry(services, event, origin, target, _reason(error)),
         account_id=getattr(error, "account_id", None),
@@ -208,7 +210,7 @@ async def note_denial(
 def _entry(
     services: Services, event: str, origin: Origin, target: str | None, reason: str | None = None
 ) -> AuditEntry:
-    """What every entry says; with a *reason* it is one of something that was denied."""
+    """The common part of every entry; one with a *reason* is about a refusal."""
     now = services.clock.now()
     return AuditEntry(
         id=services.ids.new("aud", now),
@@ -226,7 +228,7 @@ def _entry(
 async def read_audit(
     services: Services, since: EpochMs, after_id: str | None, limit: int
 ) -> Sequence[AuditEntry]:
-    """Entries from *since* on with an id above *after_id*, oldest first."""
+    """Entries since *since* with an id above *after_id*, oldest first."""
     async with services.store.view() as view:
         return await view.audit.list(since, after_id, limit)
 

@@ -45,7 +45,9 @@ _BEFORE_ALL = -(2**63)
 
 @frozen
 class Checked:
-    """How a check of the log ended. *fault*: the first entry that does not fit; None: all fit."""
+    """
+    The result of checking the log. *fault*: the first entry that does not match; None if all do.
+    """
 
     chain: AuditChain
     fault: Fault | None
@@ -57,7 +59,7 @@ class Checked:
 
 
 async def check_audit(services: Services, anchors: Sequence[Anchor] = ()) -> Checked:
-    """Read the whole audit log; whether each entry, its end and *anchors* fit. AL-2, AL-4."""
+    """Read the whole audit log and check each entry, its end and *anchors*. AL-2, AL-4."""
     async with services.store.view() as view:
         for _ in range(TRIES):
             chain = await view.audit.chain()
@@ -83,7 +85,7 @@ async def _fault(view: View, chain: AuditChain) -> Fault | None:
 
 
 async def _behind(view: View, end: ChainPoint) -> Fault | None:
-    """An entry behind the end, though nobody has added one."""
+    """An entry after the end, although nobody has added one."""
     for entry in await view.audit.chained(end.number, 1):
         if (await view.audit.chain()).end.number < entry.number:
             return Fault(entry.number, None, "it was inserted: the log ends before it")
@@ -110,7 +112,7 @@ async def _hash_of(view: View, chain: AuditChain, number: int) -> str | None:
 
 
 async def audit_anchor(services: Services) -> Anchor:
-    """The end of the audit log as it is now, to be kept elsewhere. AL-4."""
+    """The present end of the audit log, to be stored elsewhere. AL-4."""
     async with services.store.view() as view:
         chain = await view.audit.chain()
         found = await view.audit.chained(chain.end.number - 1, 1) if chain.end.number else ()
@@ -173,7 +175,7 @@ async def _document(services: Services, execution_id: str, anchors: Sequence[Anc
 
 
 def _masked(approval: Approval, run: Execution | None) -> Approval:
-    """Rows are shown as they were decided on; in comments people may have written anything."""
+    """Rows are shown as they were decided; comments may contain secrets, so they are masked."""
     secrets = secret_values(run) if run else NO_SECRETS
 
     def masked(text: str | None) -> str | None:
@@ -196,7 +198,7 @@ def _artifact(artifact: Artifact) -> Json:
 async def _audit(
     view: View, execution_id: str, own: Sequence[ChainedEntry], anchors: Sequence[Anchor]
 ) -> JsonObject:
-    """The stretch of the chain that holds all of *own* and reaches *anchors*."""
+    """The part of the chain that contains all of *own* and reaches *anchors*."""
     chain = await view.audit.chain()
     for anchor in anchors:
         if anchor.chain != chain.id or not _reaches(chain, anchor.number):

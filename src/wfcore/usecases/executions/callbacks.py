@@ -38,7 +38,7 @@ async def next_call(services: Services) -> EpochMs | None:
 
 
 async def take_calls(services: Services, limit: int, report: Report = at_once) -> Sequence[Call]:
-    """Up to *limit* attempts that are due now, each on record: of racing takers one gets it."""
+    """Up to *limit* attempts that are due now, each on record; of racing workers one gets it."""
     async with services.store.view() as view:
         due = await view.callbacks.due(limit)
     taken: list[Call] = []
@@ -72,7 +72,7 @@ async def _take(services: Services, callback: Callback) -> Call | None:
 
 @retried
 async def settle_call(services: Services, call: Call, answer: CallbackAnswer) -> Callback | None:
-    """Record what came of an attempt; nothing where a later one has begun."""
+    """Record the result of an attempt; does nothing if a later one has begun."""
     async with services.store.unit() as unit:
         callback = await unit.get(Callback, call.callback.id)
         if callback is None or _beginning(callback) != _beginning(call.callback):
@@ -87,5 +87,5 @@ async def settle_call(services: Services, call: Call, answer: CallbackAnswer) ->
 
 
 def _beginning(callback: Callback) -> tuple[int, EpochMs | None]:
-    """What tells one attempt from another: an attempt that was put off gives its number back."""
+    """What distinguishes attempts: a postponed attempt returns its number."""
     return callback.attempts, callback.due_at

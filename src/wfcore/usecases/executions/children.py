@@ -29,10 +29,10 @@ async def start_children(
     unit: Unit, render: Render, outcome: Outcome[Execution], now: EpochMs
 ) -> Outcome[Execution]:
     """
-    Collect every execution that *outcome*, which is collected already, asks for. A step for
-    which there can be none learns why, as if one had ended badly.
+    Start every execution that *outcome*, which is already staged, requests. A step whose child
+    cannot be started learns why, as if the child had failed.
 
-    The outcome with the hints that follow.
+    Returns the outcome with the resulting hints.
     """
     hints: list[Effect] = []
     for asked in outcome.effects:
@@ -46,8 +46,8 @@ async def start_children(
 
 async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list[ChildFailed]:
     """
-    For each step of *run* whose time is up while its child, or one further down, is interrupted:
-    for it that child has ended. Whoever tells so cancels it. EX-26.
+    For each step of *run* that timed out while its child, or an execution below it, is interrupted:
+    to the step the child has ended. The caller cancels it. EX-26.
     """
     late: list[ChildFailed] = []
     for result in run.step_results.values():
@@ -60,11 +60,11 @@ async def interrupted_too_long(unit: Unit, run: Execution, now: EpochMs) -> list
 
 async def _is_interrupted(unit: Unit, run: Execution) -> bool:
     """
-    Whether *run* is, or an execution below it that has not ended.
+    Whether *run*, or an open execution below it, is interrupted.
 
-    Each is written back as it was read. They are read again to be cancelled, and one that was
-    interrupted in between would count as slow: now the commit is `Stale` instead, and all is
-    read anew.
+    Each is written back unchanged. They are read again when they are cancelled, and one that was
+    interrupted in between would count as slow; now the commit is `Stale` instead, and everything is
+    read again.
     """
     unit.put(run)
     if run.status is ExecutionStatus.INTERRUPTED:
@@ -88,7 +88,7 @@ async def _child(
     unit: Unit, render: Render, parent: Execution, asked: StartChild, now: EpochMs
 ) -> Outcome[Execution]:
     """
-    Raises `Conflict` (there is no such workflow, it would start itself, or it is full),
+    Raises `Conflict` (there is no such workflow, it would start itself, or its group is full),
     `Forbidden`, `InvalidInput`.
     """
     workflow = await _workflow(unit, parent.workflow_owner_id, asked.workflow)
@@ -121,7 +121,7 @@ async def _workflow(unit: Unit, owner_id: str, named: str) -> Workflow:
 
 
 async def _with_ancestors(unit: Unit, run: Execution) -> tuple[Execution, ...]:
-    """The execution, and those that started it, the first one last."""
+    """The execution and those above it, the root last."""
     line = [run]
     while (above := line[-1].parent_id) is not None:
         parent = await unit.get(Execution, above)

@@ -30,10 +30,10 @@ async def list_executions(
     where: ExecutionFilter = EVERY_EXECUTION,
 ) -> Page[Execution]:
     """
-    The caller's executions; with a workflow that it owns, all of that workflow's, whatever
-    *where* says of the owner. AC-4.
+    The caller's executions; for a workflow that the caller owns, all of its executions, whatever
+    *where* says about the owner. AC-4.
 
-    The rows carry no step outputs.
+    The rows contain no step outputs.
     """
     await expire_all_due(services)
     async with services.store.view() as view:
@@ -59,8 +59,8 @@ async def read_execution(services: Services, who: Principal | None, execution_id
 
 async def starter_names(services: Services, runs: Iterable[Execution]) -> Mapping[str, str]:
     """
-    The emails of the accounts, and the names of the keys, that started *runs*, by id: two
-    questions, however many rows there are.
+    The emails of the accounts, and the names of the keys, that started *runs*, by id: two queries,
+    however many rows there are.
     """
     chosen = list(runs)
     async with services.store.view() as view:
@@ -71,8 +71,8 @@ async def starter_names(services: Services, runs: Iterable[Execution]) -> Mappin
 
 async def redriven_as(services: Services, run: Execution) -> str | None:
     """
-    The last execution that redrives *run*. Asked for where there may be one only: what has ended
-    never changes, so it is not on record there. Decision 93.
+    The last execution that redrives *run*. Looked up when needed, because what has ended never
+    changes. Decision 93.
     """
     if run.status not in FROM:
         return None
@@ -83,7 +83,7 @@ async def redriven_as(services: Services, run: Execution) -> str | None:
 async def read_definition(
     services: Services, who: Principal | None, execution_id: str
 ) -> tuple[Execution, Definition]:
-    """An execution and the definition that it runs by. Raises `NotFound`."""
+    """An execution and the definition that it runs. Raises `NotFound`."""
     async with services.store.view() as view:
         run = await execution_for(view, who, execution_id)
         return run, await definition_of(view, run.workflow_id, run.revision)
@@ -102,7 +102,7 @@ async def cancel_execution(
     services: Services, who: Principal | None, execution_id: str, origin: Origin = UNKNOWN
 ) -> Execution:
     """
-    End an execution at once, in one unit with its open approvals; running steps die. EX-7.
+    End an execution at once, in one unit with its open approvals; running steps are killed. EX-7.
 
     Raises `NotFound`; `AlreadyFinished` for one that has ended.
     """
@@ -138,8 +138,8 @@ async def read_logs(
     limit: int = 100,
 ) -> tuple[Execution, Sequence[Event], int]:
     """
-    The execution, its output lines above number *after* (of one *step*, by its key), whoever
-    started it, and the number to go on after. None of them: there are no more yet. EX-28.
+    The execution, its output lines with numbers above *after* (of one *step*, by its key), whoever
+    started it, and the number to continue after. No lines: there are no more yet. EX-28.
 
     Raises `NotFound`.
     """
@@ -156,8 +156,8 @@ async def read_logs(
 
 def rests(run: Execution, now: EpochMs) -> bool:
     """
-    Whether nothing goes on until somebody or something outside acts. What is INTERRUPTED and due
-    does not rest: the next sweep resumes it or ends it. EX-12, EX-13.
+    Whether nothing happens until somebody or something outside acts. An INTERRUPTED execution that
+    is due does not rest: the next sweep resumes or ends it. EX-12, EX-13.
     """
     if run.status is ExecutionStatus.INTERRUPTED:
         return run.due_at is None or run.due_at > now
@@ -173,7 +173,7 @@ async def wait_for_rest(
     leaving: Callable[[], bool] = lambda: False,
 ) -> Execution:
     """
-    The execution as soon as it rests, or as it is after *wait_ms*, or where this process is
+    The execution as soon as it rests, or as it is after *wait_ms* or when this process is
     *leaving*. Raises `NotFound`.
     """
     deadline = services.store.now() + wait_ms

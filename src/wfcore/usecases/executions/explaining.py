@@ -24,7 +24,7 @@ _MOST_HELD = 1_000
 
 @frozen
 class Explanation:
-    """An execution as it was at an instant, and what there was to say of it."""
+    """An execution at an instant, and its explanation."""
 
     run: Execution
     at: EpochMs
@@ -41,7 +41,7 @@ async def explain_execution(
     """
     Why nothing is happening, or what happens next. XP-1, XP-2. Raises `NotFound`.
 
-    *serving*: whether a server is there, where the caller knows.
+    *serving*: whether a server is running, if the caller knows.
     """
     run = await read_execution(services, who, execution_id)
     now = services.store.now()
@@ -62,7 +62,7 @@ async def explain_execution(
 
 
 async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
-    """The executions that *run* waits for and that *who* sees. XP-2."""
+    """The executions that *run* waits for, as far as *who* sees them. XP-2."""
     ids = (result.open_child for result in run.step_results.values())
     found = [await view.get(Execution, id) for id in ids if id is not None]
     return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]

@@ -38,7 +38,7 @@ from wfcore.usecases.unit_of_work import (
 
 @frozen
 class Idempotency:
-    """The client's key, and a SHA-256 of the body that came with it."""
+    """The client's key, and a SHA-256 of the request body."""
 
     key: str
     fingerprint: str
@@ -46,7 +46,7 @@ class Idempotency:
 
 @frozen
 class Started:
-    """What was accepted. `replayed`: this is the first answer again, nothing was started."""
+    """The accepted execution. `replayed`: the first answer is repeated, and nothing was started."""
 
     execution_id: str
     workflow_id: str
@@ -71,7 +71,7 @@ async def start_execution(
     Accept an execution of a workflow that *who* may EXECUTE; durable on return.
 
     *callback_url* is told of its end. Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`
-    (the same idempotency key came with another body), `LimitReached`.
+    (the same idempotency key with another body), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
@@ -96,7 +96,7 @@ async def start_execution(
 
 
 def _callback(services: Services, who: Principal, url: str | None) -> str | None:
-    """The address to tell of the end. Raises `InvalidInput`. CB-1, CB-4."""
+    """The callback address. Raises `InvalidInput`. CB-1, CB-4."""
     if url is None:
         return None
     if who.key is None or who.key.callback_secret is None:
@@ -117,11 +117,11 @@ async def trigger_webhook(
     """
     Accept an execution for an admitted trigger; it belongs to the webhook's owner. WH-20.
 
-    *replay_of*: the delivery that this one repeats; one that started an execution gives that
-    one's variables, and *payload* is not looked at. WH-22.
+    *replay_of*: the delivery that this one repeats. If it started an execution, that execution's
+    variables are used and *payload* is ignored. WH-22.
 
-    Raises `NotFound`, `Conflict` (disabled, or the idempotency key came with another body),
-    `InvalidInput` (the payload breaks a declaration), `LimitReached`.
+    Raises `NotFound`, `Conflict` (disabled, or the idempotency key with another body),
+    `InvalidInput` (the payload violates a declaration), `LimitReached`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -233,7 +233,7 @@ class _Asked:
     found: Replay | None
 
     def answer(self, now: EpochMs) -> Replay | None:
-        """The answer this key had within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+        """The answer to this key within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
         if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
             return None
         if self.found.fingerprint != self.idempotency.fingerprint:
@@ -241,7 +241,7 @@ class _Asked:
         return self.found
 
     def stands_for(self, execution_id: str, now: EpochMs) -> Replay:
-        """The record of a new answer: over the one that was found, and no younger one."""
+        """The record of a new answer, replacing exactly the one that was found."""
         key, print_ = self.idempotency.key, self.idempotency.fingerprint
         version = self.found.version if self.found else 0
         return Replay(self.scope, key, print_, execution_id, now, version=version)

@@ -57,8 +57,8 @@ def job_for(
     secrets: Mapping[str, str],
 ) -> Job:
     """
-    The job of one attempt, under the lease that *run* is held by; with *secrets* in its
-    environment. Raises `NotRendered`.
+    The job of one attempt under the lease that *run* is held by, with *secrets* in its environment.
+    Raises `NotRendered`.
     """
     key = begun.step_name
     step = definition.step(name_of(key))
@@ -108,8 +108,8 @@ def logged(
     run: Execution, key: str, lines: Iterable[tuple[str, str]], now: EpochMs
 ) -> Iterator[Event]:
     """
-    Output *lines* of a step that has ended, as they are kept: numbered behind all earlier ones
-    without asking for these, since whoever records another end has told another event.
+    Output *lines* of a step that has ended, as they are stored. They are numbered after all earlier
+    ones without reading those, because each recorded end is another event.
     """
     kept = islice(_kept(run, key, lines), _SPACE - 1)
     for number, data in enumerate(kept, run.events * _SPACE + 1):
@@ -117,7 +117,7 @@ def logged(
 
 
 def _kept(run: Execution, key: str, lines: Iterable[tuple[str, str]]) -> Iterator[JsonObject]:
-    """Secrets masked, in pieces, bounded for all streams together. EX-28, SC-1."""
+    """With secrets masked, in pieces, with a limit for all streams together. EX-28, SC-1."""
     room, secrets = MOST_LOGGED, secret_values(run)
     for stream, written in lines:
         text = _mask_kept(written, secrets)
@@ -138,8 +138,8 @@ def _mask_kept(text: str, secrets: Secrets) -> str:
 
 def mask_lines(text: str, *secrets: Secrets, continued: bool) -> str:
     """
-    Output lines as they came. *continued*: behind a line that was too long to come as a whole; they
-    may end within one, too, or where no more is kept.
+    Output lines with secrets masked. *continued*: they follow a line that was too long to arrive as
+    a whole; they may also end within one, or where output is cut off.
     """
     shown, no_more, _ = text.partition(_NO_MORE)
     cut = bool(no_more) or not text.endswith("\n")
@@ -149,13 +149,13 @@ def mask_lines(text: str, *secrets: Secrets, continued: bool) -> str:
 
 
 def log_of(run: Execution, key: str, stream: str, text: str) -> JsonObject:
-    """What an event says of output lines."""
+    """The event data for output lines."""
     attempt = run.step_results[key].attempts
     return {"step": key, "attempt": attempt, "stream": stream, "text": text}
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """*text* in pieces of whole lines, but for lines that are longer than a piece."""
+    """*text* in pieces of whole lines, except for lines that are longer than a piece."""
     while len(text) > _PIECE:
         end = text.rfind("\n", 0, _PIECE) + 1 or _PIECE
         yield text[:end]
@@ -188,7 +188,7 @@ def artifact_of(execution_id: str, step_name: str, file: LeftFile, now: EpochMs)
 
 
 def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
-    """What the event log says of it."""
+    """The event data for it."""
     about: JsonObject = {
         "step": step_name,
         "artifactId": file.id,
@@ -199,7 +199,7 @@ def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
 
 
 async def named_secrets(services: Services, run: Execution, step: Step) -> Mapping[str, str]:
-    """What the step is given in its environment. Raises `SecretMissing`."""
+    """The secrets for the step's environment. Raises `SecretMissing`."""
     if not isinstance(step, CodeStep) or not step.secrets:
         return {}
     async with services.store.view() as view:
@@ -210,7 +210,7 @@ async def named_secrets(services: Services, run: Execution, step: Step) -> Mappi
 
 
 def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
-    """The same end without what the job was given in secret. SC-6."""
+    """The same end with the job's secrets masked. SC-6."""
 
     def named(file: RefusedFile) -> RefusedFile:
         return evolve(file, name=mask_text(file.name, hidden))
@@ -228,8 +228,8 @@ def without_secrets(end: StepEnd, hidden: Secrets) -> StepEnd:
 
 def fitting(end: StepEnd, room: int) -> StepEnd:
     """
-    The same end where its files fit into the execution; else a failed one, with those that do
-    and the others named. CS-10.
+    The same end if its files are within the execution's limits; otherwise a failed one, with the
+    files within the limits, naming the others. CS-10.
     """
     if len(end.files) <= room:
         return end

@@ -57,8 +57,8 @@ class Lease:
 @frozen
 class Work:
     """
-    What a worker has to do for an execution that it holds: run these jobs, each once, however
-    often it is told of them; end what it runs of steps that are not `in_flight`, for those were
+    What a worker has to do for an execution that it holds: run these jobs, each once, however often
+    they are returned; stop what it runs of steps that are not `in_flight`, because those were
     stopped; and `go_on` with it at `look_at`.
     """
 
@@ -85,7 +85,9 @@ async def claim(
 
 
 async def next_due(services: Services) -> EpochMs | None:
-    """When the next execution that nobody holds is due; in the past where one waits for a place."""
+    """
+    Due time of the earliest unclaimed execution; already past if it only waits for a free slot.
+    """
     async with services.store.view() as view:
         return await view.executions.next_due()
 
@@ -94,21 +96,21 @@ async def heartbeat(
     services: Services, worker: str, execution_ids: Collection[str]
 ) -> Mapping[str, EpochMs | None]:
     """
-    Extend the leases of what *worker* works on; those of *execution_ids* that it still holds,
-    each with the instant at which it must `go_on` with it.
+    Extend the leases of what *worker* holds; returns those of *execution_ids* that it still holds,
+    each with the instant at which it must `go_on`.
 
-    The others were taken away. What it holds without knowing (the answer to a claim got lost,
-    say) is left to run out, and goes on elsewhere.
+    The others were taken away. Executions that it holds without knowing (because the answer to a
+    claim was lost) are left to expire and continue elsewhere.
     """
     return await services.store.extend(worker, execution_ids, services.policy.lease_ms)
 
 
 async def begin(services: Services, lease: Lease) -> Work:
     """
-    Take a claimed execution as far as it goes by itself; what to do now. EX-2, EX-15.
+    Take a claimed execution as far as it goes by itself; returns what to do now. EX-2, EX-15.
 
-    Asked again under the same lease (the answer got lost), it records nothing and gives the
-    same steps: nothing of a claimed execution is in flight but what this has begun. EX-23.
+    Called again under the same lease (the answer was lost), it records nothing and returns the same
+    steps: nothing of a claimed execution is in flight but what this call began. EX-23.
 
     Raises `LeaseLost`.
     """
@@ -118,11 +120,11 @@ async def begin(services: Services, lease: Lease) -> Work:
 
 async def go_on(services: Services, lease: Lease, met: Collection[tuple[str, int]] = ()) -> Work:
     """
-    Look again at an execution that is held: a delay is over, an approval was decided, the time
-    of something is up. What to do now. FL-7, FL-10.
+    Look again at an execution that is held: a delay is over, an approval was decided, something
+    timed out. Returns what to do now. FL-7, FL-10.
 
-    The jobs are those of all steps in flight but the attempts that the worker has *met*: what
-    an earlier look began, whose answer got lost, is among them. EX-23. Raises `LeaseLost`.
+    The jobs are those of all steps in flight except the attempts that the worker has *met*: they
+    include what an earlier call began whose answer was lost. EX-23. Raises `LeaseLost`.
     """
     definition, outcome = await _move(services, lease, ())
     return await _work(services, lease, definition, _unmet(outcome, met))
@@ -245,8 +247,8 @@ async def log_lines(
 @retried
 async def hand_back(services: Services, lease: Lease) -> None:
     """
-    Give up an execution: another worker goes on with it, or, where a step was in flight
-    (the caller has ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
+    Give up an execution: another worker continues it, or, if a step was in flight (the caller has
+    ended it), it is INTERRUPTED. EX-11, EX-15. Raises `LeaseLost`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -276,7 +278,7 @@ async def break_off(services: Services, lease: Lease) -> None:
 
 
 def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | None) -> bool:
-    """Whether that beginning of that attempt is in flight: its end is not on record yet."""
+    """Whether that start of that attempt is in flight: its end is not on record yet."""
     if step_name not in run.in_flight:
         return False
     known = run.step_results[step_name]
@@ -284,14 +286,14 @@ def _runs(run: Execution, step_name: str, attempt: int | None, postponed: int | 
 
 
 def _in_flight(run: Execution) -> Outcome[Execution]:
-    """What was begun under the present lease and has not ended, as if it was begun now."""
+    """What was begun under the present lease and has not ended, as if it began now."""
     results = ((name, run.step_results[name]) for name in run.in_flight)
     begun = (StartStep(name, one.attempts, one.postponed) for name, one in results)
     return Outcome(run, effects=tuple(begun))
 
 
 def _unmet(outcome: Outcome[Execution], met: Collection[tuple[str, int]]) -> Outcome[Execution]:
-    """The same, with every step in flight among those to start but what was *met*."""
+    """The same, with every step in flight to be started except what was *met*."""
     others = [one for one in outcome.effects if not isinstance(one, StartStep)]
     begun = (one for one in _in_flight(outcome.record).effects if isinstance(one, StartStep))
     unmet = [one for one in begun if (one.step_name, one.attempt) not in met]
@@ -319,7 +321,7 @@ async def _proceed(
     now: EpochMs,
     *first: facts.Fact,
 ) -> Outcome[Execution]:
-    """As far as it goes by itself; children that were interrupted for too long end. EX-26."""
+    """As far as it goes by itself; children that were interrupted for too long are ended. EX-26."""
 
     def new_id(prefix: str) -> str:
         return services.ids.new(prefix, now)
@@ -333,7 +335,7 @@ async def _proceed(
 
 
 def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> Outcome[Execution]:
-    """Only what the facts themselves mean; what would follow is another worker's."""
+    """Only the meaning of the facts themselves; another worker does what follows."""
     outcome = Outcome(run)
     for fact in (*ended, facts.LeaseReturned()):
         back = isinstance(fact, facts.LeaseReturned)
@@ -349,7 +351,7 @@ def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> O
 def _facts(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> Sequence[facts.Fact]:
-    """What the attempt consumed and left behind, and how it ended; or that it has not begun."""
+    """What the attempt consumed and left behind, and how it ended; or that it did not begin."""
     if end.postponed is not None:
         why = mask_text(end.postponed, secret_values(run))
         if not end.lasting:
@@ -377,7 +379,7 @@ def _ended(
 async def _work(
     services: Services, lease: Lease, definition: Definition, outcome: Outcome[Execution]
 ) -> Work:
-    """The begun steps as jobs. One whose templates cannot be rendered has failed already."""
+    """The begun steps as jobs. A step whose templates cannot be rendered has failed already."""
     run = outcome.record
     jobs: list[Job] = []
     for begun in notify(services.wakeup, lease.execution_id, outcome.effects):

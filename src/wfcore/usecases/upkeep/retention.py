@@ -32,9 +32,9 @@ MOST_LEFT_OUT = 200
 @frozen
 class Retained:
     """
-    What a piece did. `executions` and `records` that went; `released`: bytes that were given back
-    to the system, once little is left that is old; `left_out`: executions that could not go.
-    `more`: the next piece may have something to do.
+    What a piece did. `executions` and `records`: how many were deleted; `released`: bytes returned
+    to the system, once little is left that is old; `left_out`: executions that could not be
+    deleted. `more`: the next piece may have something to do.
     """
 
     executions: int
@@ -44,7 +44,7 @@ class Retained:
 
     @property
     def more(self) -> bool:
-        """Whether anything was done at all: if so, there may be more."""
+        """Whether anything was done: if so, there may be more."""
         return bool(self.executions or self.records or self.released or self.left_out)
 
 
@@ -52,12 +52,11 @@ async def retain(
     services: Services, report: Report = at_once, left_out: set[str] | None = None
 ) -> Retained:
     """
-    One piece of deleting what is over its time: ended executions with artifacts and events,
-    audit entries, idempotency records, sessions, logins,
-    deliveries of webhooks.
+    One piece of deleting what is past its time: ended executions with artifacts and events, audit
+    entries, idempotency records, sessions, logins, deliveries of webhooks.
 
-    What fails is told to *report*, which by default ends the piece with it. *left_out*: executions
-    whose files could not be deleted; they are passed over, and those of this piece are added.
+    Failures are passed to *report*, which by default raises. *left_out*: executions whose files
+    could not be deleted; they are skipped, and those of this piece are added.
     """
     left_out = set() if left_out is None else left_out
     before = len(left_out)
@@ -94,7 +93,7 @@ async def _purge_some(services: Services, report: Report, left_out: set[str]) ->
 
 
 async def _delete_files(services: Services, ids: Sequence[str], report: Report) -> Sequence[str]:
-    """Delete files, of all at once or, where that fails, of each apart; whose files are gone."""
+    """Delete files, all at once or, if that fails, one by one; returns whose files are gone."""
     try:
         await services.files.delete_executions(*ids)
     except Exception:

@@ -49,8 +49,8 @@ async def sweep(services: Services, report: Report = at_once) -> Sequence[Fired]
 
 async def recover(services: Services, report: Report = at_once) -> int:
     """
-    Deal with executions whose worker is gone: those with a step in flight are INTERRUPTED, the
-    rest goes on. How many. EX-11, EX-15.
+    Handle executions whose worker is gone: those with a step in flight are INTERRUPTED, the others
+    continue. Returns how many. EX-11, EX-15.
     """
     async with services.store.view() as view:
         lost = await view.executions.abandoned(BATCH)
@@ -61,7 +61,7 @@ async def recover(services: Services, report: Report = at_once) -> int:
 
 
 async def _recover(services: Services, lost: Execution) -> None:
-    """Not repeated when `Stale`: its worker lives after all, or the next sweep finds it again."""
+    """Not repeated on `Stale`: its worker is alive after all, or the next sweep finds it again."""
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await unit.get(Execution, lost.id)
@@ -104,7 +104,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
 
 
 async def next_deadline(services: Services) -> EpochMs | None:
-    """When the next approval expires or is reminded of, or a trigger fires; None: never."""
+    """When the next approval expires or is due a reminder, or a trigger fires; None for never."""
     async with services.store.view() as view:
         known = await view.approvals.next_deadline(), await view.timers.next_due()
     return min((at for at in known if at is not None), default=None)

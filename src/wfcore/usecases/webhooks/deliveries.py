@@ -77,7 +77,7 @@ async def _keeps(unit: Unit, webhook: Webhook, size: int) -> bool:
 async def list_deliveries(
     services: Services, who: Principal | None, webhook_id: str, page: PageRequest
 ) -> Page[Delivery]:
-    """The last deliveries of a webhook of *who* (None: anybody's), newest first. WH-20."""
+    """The last deliveries of a webhook of *who* (None: of anybody), newest first. WH-20."""
     webhook = await read_webhook(services, who, webhook_id)
     async with services.store.view() as view:
         found = await view.webhooks.deliveries(webhook.id)
@@ -93,9 +93,9 @@ async def replay_delivery(
     origin: Origin = UNKNOWN,
 ) -> Started:
     """
-    A new execution from what one delivery carried, by the mapping and definition of now. WH-22.
+    A new execution from the content of a delivery, by the present mapping and definition. WH-22.
 
-    Raises `NotFound`, `Conflict` (disabled, or nothing of it was kept), `InvalidInput`,
+    Raises `NotFound`, `Conflict` (disabled, or nothing of it was stored), `InvalidInput`,
     `AccountBlocked`, `LimitReached`.
     """
     webhook = await read_webhook(services, who, webhook_id)
@@ -121,9 +121,9 @@ async def deliver_test(
     origin: Origin = UNKNOWN,
 ) -> Started:
     """
-    A sample, signed as its sender would, through every check that a delivery meets. WH-23.
+    A sample delivery, signed as its sender would, through every check of a real one. WH-23.
 
-    A key's secret is not known here, so in key mode the owner stands for its bearer. Raises what
+    A key's secret is not known here, so in key mode the owner takes the bearer's place. Raises what
     a delivery raises.
     """
     webhook = await read_webhook(services, who, webhook_id)

@@ -22,8 +22,8 @@ from wfcore.usecases.unit_of_work import retried, workflow_for
 @frozen
 class NewWebhook:
     """
-    What a new webhook shall be: bound to a key, signed (`secret`, or `makes_secret`: a new one of
-    ours), or open, which only the operator makes.
+    The settings of a new webhook: bound to a key, signed (`secret`, or `makes_secret` for a new
+    one), or open, which only the operator may choose.
     """
 
     workflow_id: str
@@ -36,7 +36,7 @@ class NewWebhook:
 
 
 class Unchanged:
-    """Marks a field that a change leaves as it is (None would be a value)."""
+    """Marks a field that a change leaves unchanged (None would be a value)."""
 
 
 UNCHANGED = Unchanged()
@@ -45,8 +45,8 @@ UNCHANGED = Unchanged()
 @frozen
 class Change:
     """
-    Which fields of a webhook change. `secret` None: a new one of ours; the one before stays good
-    for `overlap` milliseconds.
+    The fields of a webhook to change. `secret` None: a new one of ours; the previous one stays
+    valid for `overlap` milliseconds.
     """
 
     name: str | Unchanged = UNCHANGED
@@ -63,10 +63,11 @@ async def create_webhook(
     services: Services, who: Principal, new: NewWebhook, origin: Origin = UNKNOWN
 ) -> Webhook:
     """
-    A new active webhook of *who*, who must be able to EDIT the workflow. WH-3, WH-4, WH-6, WH-12.
+    A new active webhook of *who*, who must be allowed to EDIT the workflow. WH-3, WH-4, WH-6,
+    WH-12.
 
     Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name,
-    secret), `Conflict` (over the plan's number).
+    secret), `Conflict` (over the plan's limit).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -94,7 +95,7 @@ async def create_webhook(
 
 
 def _secret(services: Services, scheme: Scheme, given: str | None, makes: bool) -> str | None:
-    """The secret that was given, or a new one of ours. Raises `InvalidInput`. SG-7."""
+    """The given secret, or a new one of ours. Raises `InvalidInput`. SG-7."""
     if given is not None:
         return check_secret(scheme, given)
     return made_secret(scheme, services.tokens.text(SECRET_LENGTH)) if makes else None
@@ -116,7 +117,7 @@ async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
 async def list_webhooks(
     services: Services, who: Principal | None, page: PageRequest
 ) -> Page[Webhook]:
-    """The webhooks of *who* (None: all), newest first."""
+    """The webhooks of *who* (None: of all), newest first."""
     async with services.store.view() as view:
         return await view.webhooks.of_owner(who.account.id if who else None, page)
 
@@ -136,10 +137,10 @@ async def update_webhook(
     origin: Origin = UNKNOWN,
 ) -> Webhook:
     """
-    The webhook with *change* applied, all of it or nothing. WH-4, WH-6, WH-7.
+    The webhook with *change* applied, completely or not at all. WH-4, WH-6, WH-7.
 
-    Raises `NotFound`, `InvalidInput`, `Conflict` (a key taken away, no room to enable,
-    the workflow is gone), `Forbidden` (enabling without EDIT or on plan FREE).
+    Raises `NotFound`, `InvalidInput`, `Conflict` (a key would be removed, no room to enable, the
+    workflow is gone), `Forbidden` (enabling without EDIT or on plan FREE).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -204,7 +205,7 @@ async def delete_webhook(
 
 
 async def webhook_stats(services: Services, who: Principal | None, webhook_id: str) -> Stats:
-    """How often it was triggered and refused. Raises `NotFound`. WH-9."""
+    """How often it was triggered, and refused. Raises `NotFound`. WH-9."""
     async with services.store.view() as view:
         webhook = _own(await view.get(Webhook, webhook_id), who)
         return stats(await view.webhooks.tallies(webhook.id))

@@ -35,7 +35,7 @@ POSTPONED_BY = MINUTE
 
 @frozen
 class Fired:
-    """What came of one due timer: an execution, or the reason why there is none."""
+    """The result of a due timer: an execution, or the reason why there is none."""
 
     trigger_id: str
     workflow_id: str
@@ -45,8 +45,8 @@ class Fired:
 
 async def fire_due(services: Services, report: Report = at_once) -> Sequence[Fired]:
     """
-    Fire what is due, the oldest first; of very many only the first, so that other duties have
-    their turn. Whoever calls again fires the rest.
+    Fire what is due, oldest first; if it is very much only a part, so that other duties get their
+    turn. The next call fires the rest.
     """
     until, work = services.clock.deadline_now(), services.store.now()
     async with services.store.view() as view:
@@ -172,8 +172,8 @@ def _due(services: Services, spec: Schedule, timer: Timer, until: EpochMs) -> Du
 
 async def _sees_cause(unit: Unit, timer: Timer, trigger: Trigger, owner: Account | None) -> bool:
     """
-    Whether the chain's owner can still see the workflow whose completion it was. One that was
-    deleted meanwhile has completed all the same.
+    Whether the chain's owner can still see the workflow whose completion it was. If that was
+    deleted meanwhile, its completion still counts.
     """
     run = await unit.get(Execution, timer.cause) if timer.cause else None
     watched = await unit.get(Workflow, run.workflow_id) if run else None
