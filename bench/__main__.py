@@ -16,7 +16,7 @@ from attrs import define, field
 from rich.console import Console
 from rich.table import Table
 
-from bench import http, kit, largest, readers, retention, spawn, writer
+from bench import http, kit, largest, readers, retention, scenarios, spawn, writer
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -106,6 +106,8 @@ WARM = {
     Language.RUBY: 0.25,
 }
 """A step in a waiting interpreter, in relation to a bare spawn of the same."""
+SCENARIOS = 100
+"""How many scenarios of definitions `wfcore test` plays in a second."""
 OVERHEAD_MS = 6.0
 ENGINE_MS = 3.0
 
@@ -129,6 +131,7 @@ def spawn_rows(report: Report) -> Mapping[Language, spawn.Start]:
 def kit_rows(report: Report) -> None:
     for name, per_second in kit.speeds().items():
         report.plain(f"values of {name} for tests", f"{per_second:,.0f} /s")
+    report.ratio("scenarios of definitions", scenarios.per_second(1), SCENARIOS, "/s", 1)
 
 
 def engine_rows(

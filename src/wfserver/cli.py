@@ -20,6 +20,7 @@ COMMANDS = {
     "try": "Run the sample against the running server and watch.",
     "run": "Run one workflow file here and now.",
     "serve": "Serve the API.",
+    "test": "Play the scenarios of workflow definitions in virtual time.",
     "doctor": "What works here, and what to install.",
     "check": "Read all that is stored, beside a server, and name what is damaged.",
     "compact": "Give unused room of the database back, beside a server.",

@@ -31,9 +31,9 @@ class Text:
     content: bytes
     source: str
 
-    def definition(self) -> Definition:
+    def definition(self, *, runs_here: bool = True) -> Definition:
         """What it says. Raises `InvalidDefinition` with every mistake and its line."""
-        return checked(self.content, self.source)
+        return checked(self.content, self.source, runs_here=runs_here)
 
     def located(self, error: InvalidDefinition) -> InvalidDefinition:
         """Mistakes that only the store could tell, with their lines."""
@@ -46,13 +46,13 @@ def read_text(file: str) -> Text:
     return Text(_bytes_of(file), "stdin" if file == STDIN else file)
 
 
-def read_definition(file: str) -> Definition:
+def read_definition(file: str, *, runs_here: bool = True) -> Definition:
     """
-    The definition in *file* (`-`: stdin).
+    The definition in *file* (`-`: stdin), with *runs_here* only if its languages can run here.
 
     Raises `InvalidDefinition` with every mistake, `OSError` where it cannot be read.
     """
-    return read_text(file).definition()
+    return read_text(file).definition(runs_here=runs_here)
 
 
 def checked(text: bytes, source: str, *, runs_here: bool = True) -> Definition:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from wfcore import __version__
 from wfcore.errors import InvalidDefinition, Problem
+from wfserver import scenarios
 from wfserver.definition import STDIN, checked, read_text
 from wfserver.terminal.failures import explain
 
@@ -30,11 +31,14 @@ class Validated:
 
 def validated(file: str) -> Validated:
     """
-    What is wrong with the definition in *file* (`-`: stdin), whatever can run on this machine.
+    What is wrong with the definition in *file* (`-`: stdin), whatever can run on this machine; or
+    with the scenarios in it, if its name says that it has some.
 
     A file that cannot be read has one problem, which says so: no file is passed over.
     """
     try:
+        if file.endswith(scenarios.ENDINGS):
+            return Validated(file, scenarios.load(file).definition.name)
         text = read_text(file)
         return Validated(text.source, checked(text.content, text.source, runs_here=False).name)
     except InvalidDefinition as error:

@@ -96,3 +96,14 @@ def test_one_document_at_a_time(call: Call, files: Path) -> None:
 def test_the_schema_is_printed(call: Call) -> None:
     """`wfcore workflow schema` gives what a server serves."""
     assert call("workflow", "schema").json == json.loads(json.dumps(definition_schema()))
+
+
+def test_scenarios_are_checked_as_such(call: Call, files: Path) -> None:
+    """`validate workflows/*.yaml` may find tests of definitions among them."""
+    scenarios = "definition: good.yaml\nscenarios: [{name: s, expect: {status: FAILED}}]\n"
+    (files / "good.test.yaml").write_text(scenarios)
+    assert call("workflow", "validate", "good.test.yaml").status == 0
+    (files / "good.test.yaml").write_text(scenarios.replace("FAILED", "BROKEN"))
+    said = call("workflow", "validate", "good.test.yaml")
+    assert said.status == 1
+    assert said.out.startswith("good.test.yaml:2: scenarios[0].expect.status: unknown value")

@@ -1,0 +1,370 @@
+"""
+The form of a file of scenarios, and what it says.
+
+It is read by tables of fields, as definitions are, so that every mistake is reported at once with
+its path, and the JSON Schema for editors is made from the same tables. An expectation stays what
+was written: only the fields that are there are compared. DF-11.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from attrs import field, frozen
+
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.approval import ApprovalStatus, Verdict
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.usage import Usage
+from wfcore.model.workflow import ApprovalStep, ChildStep, Definition
+from wfcore.rules.definition.ai import amount
+from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import (
+    Check,
+    Field,
+    Findings,
+    accepting,
+    any_of,
+    boolean,
+    choice,
+    duration,
+    known_or,
+    list_of,
+    number,
+    object_schema,
+    read_object,
+    record,
+    text,
+)
+from wfcore.rules.execution.scope import name_of
+from wfcore.rules.limits import MAX_PROMPT_TOKENS
+from wfcore.time import DurationMs, EpochMs
+
+DEFAULT_AT = EpochMs(1_767_225_600_000)
+"""When a scenario begins that does not say it: 2026-01-01T00:00:00Z."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class StartedBy(StrEnum):
+    """What starts the execution: somebody by hand, a call of the API, or the next schedule."""
+
+    HAND = "hand"
+    API = "api"
+    SCHEDULE = "schedule"
+
+
+class NoticeKind(StrEnum):
+    """What people are told."""
+
+    OPENED = "opened"
+    REMINDER = "reminder"
+    FAILED = "failed"
+
+
+@frozen
+class Stub:
+    """What an attempt of a step does instead of running. `fails`: its error, None: it ends well."""
+
+    output: Json = None
+    fails: str | None = None
+    takes_ms: DurationMs = DurationMs(0)
+    usage: Usage | None = None
+
+
+@frozen
+class Decision:
+    """
+    Somebody decides about an approval of *step*, `after_ms` after it opened. `by` None: the first
+    approver who has not approved. `refused`: the service is expected to refuse it.
+    """
+
+    step: str
+    decision: Verdict
+    by: str | None = None
+    after_ms: DurationMs = DurationMs(0)
+    rows: Mapping[str, Json] | None = None
+    comment: str | None = None
+    refused: bool = False
+
+
+@frozen
+class Given:
+    """How the execution is started. `secrets`: named ones; those that are left out are made up."""
+
+    inputs: JsonObject = field(factory=dict)
+    by: str | None = None
+    start: StartedBy = StartedBy.HAND
+    secrets: Mapping[str, str] = field(factory=dict)
+
+
+@frozen
+class Scenario:
+    """One execution and what is expected of it, by the fields of `EXPECTED` that were written."""
+
+    name: str
+    expect: Mapping[str, Any]
+    at: EpochMs = DEFAULT_AT
+    given: Given = Given()
+    steps: Mapping[str, tuple[Stub, ...]] = field(factory=dict)
+    decisions: tuple[Decision, ...] = ()
+
+
+@frozen
+class ScenarioFile:
+    """Paths of the definition and of those that it starts, scenarios, and their common stubs."""
+
+    definition: str
+    scenarios: tuple[Scenario, ...]
+    workflows: tuple[str, ...] = ()
+    steps: Mapping[str, tuple[Stub, ...]] = field(factory=dict)
+
+
+@accepting({})
+def _anything(document: Json, path: str, findings: Findings) -> Any:
+    return document
+
+
+def _object_of(check: Check) -> Check:
+    """A check for an object with values of one kind."""
+
+    @accepting({"type": "object", "additionalProperties": check.schema})
+    def read(document: Json, path: str, findings: Findings) -> Any:
+        if not isinstance(document, Mapping):
+            return findings.wrong(path, "an object", document)
+        return {key: check(one, below(path, key), findings) for key, one in document.items()}
+
+    return read
+
+
+def _given_fields(fields: Mapping[str, Field]) -> Check:
+    """A check for an object that stays one: the fields that are there, by attribute."""
+
+    @accepting(object_schema(fields))
+    def read(document: Json, path: str, findings: Findings) -> Any:
+        return read_object(document, path, fields, findings)
+
+    return read
+
+
+@accepting({"type": "string", "format": "date-time"})
+def _instant(document: Json, path: str, findings: Findings) -> Any:
+    wanted = "an instant with its offset from UTC, like 2026-03-29T09:00:00+02:00"
+    if not isinstance(document, str):
+        return findings.wrong(path, wanted, document)
+    try:
+        moment = datetime.fromisoformat(document)
+    except ValueError:
+        return findings.add(path, f"must be {wanted}")
+    if moment.tzinfo is None:
+        return findings.add(path, f"must be {wanted}")
+    return EpochMs((moment - _EPOCH) // timedelta(milliseconds=1))
+
+
+_STUB: Check = record(
+    Stub,
+    {
+        "output": Field(_anything, "output"),
+        "fails": Field(filled, "fails"),
+        "takes": Field(duration, "takes_ms"),
+        "usage": Field(
+            record(
+                Usage,
+                {
+                    "inputTokens": Field(number(0, MAX_PROMPT_TOKENS, whole=True), "input_tokens"),
+                    "outputTokens": Field(
+                        number(0, MAX_PROMPT_TOKENS, whole=True), "output_tokens"
+                    ),
+                    "costUsd": Field(amount, "cost_usd"),
+                },
+            ),
+            "usage",
+        ),
+    },
+)
+_ATTEMPTS = list_of(_STUB, least=1)
+
+
+@accepting(any_of(_STUB.schema, _ATTEMPTS.schema))
+def _stubs(document: Json, path: str, findings: Findings) -> Any:
+    """What a step gives: each time, or attempt by attempt."""
+    if isinstance(document, list | tuple):
+        return _ATTEMPTS(document, path, findings)
+    return (_STUB(document, path, findings),)
+
+
+_ROWS = _object_of(list_of(_object_of(_anything)))
+
+_DECISION: Check = record(
+    Decision,
+    {
+        "step": Field(filled, "step", required=True),
+        "decision": Field(choice(Verdict), "decision", required=True),
+        "by": Field(filled, "by"),
+        "after": Field(duration, "after_ms"),
+        "rows": Field(_ROWS, "rows"),
+        "comment": Field(text(), "comment"),
+        "refused": Field(boolean, "refused"),
+    },
+)
+_GIVEN: Check = record(
+    Given,
+    {
+        "inputs": Field(_object_of(_anything), "inputs"),
+        "by": Field(filled, "by"),
+        "start": Field(choice(StartedBy), "start"),
+        "secrets": Field(_object_of(text()), "secrets"),
+    },
+)
+EXPECTED: Mapping[str, Field] = {
+    "status": Field(choice(ExecutionStatus), "status"),
+    "error": Field(filled, "error"),
+    "reason": Field(choice(ReasonCode), "reason"),
+    "refused": Field(filled, "refused"),
+    "output": Field(_anything, "output"),
+    "took": Field(duration, "took"),
+    "startedAt": Field(_instant, "startedAt"),
+    "ran": Field(list_of(filled), "ran"),
+    "steps": Field(
+        _object_of(
+            _given_fields(
+                {
+                    "status": Field(choice(StepStatus), "status"),
+                    "output": Field(_anything, "output"),
+                    "error": Field(filled, "error"),
+                    "attempts": Field(number(0, 10_000, whole=True), "attempts"),
+                    "prompt": Field(text(), "prompt"),
+                    "system": Field(text(), "system"),
+                    "command": Field(list_of(text()), "command"),
+                    "variables": Field(_object_of(text()), "variables"),
+                }
+            )
+        ),
+        "steps",
+    ),
+    "approvals": Field(
+        list_of(
+            _given_fields(
+                {
+                    "step": Field(filled, "step", required=True),
+                    "status": Field(choice(ApprovalStatus), "status"),
+                    "message": Field(text(), "message"),
+                    "rows": Field(_ROWS, "rows"),
+                    "approvers": Field(list_of(filled), "approvers"),
+                    "by": Field(filled, "by"),
+                    "comment": Field(text(), "comment"),
+                    "after": Field(duration, "after"),
+                }
+            )
+        ),
+        "approvals",
+    ),
+    "notices": Field(
+        list_of(
+            _given_fields(
+                {
+                    "notice": Field(choice(NoticeKind), "notice", required=True),
+                    "step": Field(filled, "step"),
+                    "after": Field(duration, "after"),
+                }
+            )
+        ),
+        "notices",
+    ),
+    "nextFires": Field(list_of(_instant, least=1, most=1_000), "nextFires"),
+}
+"""What may be expected; the `into` of each field is its name."""
+
+
+_expectations = _given_fields(EXPECTED)
+
+
+@accepting({**object_schema(EXPECTED), "minProperties": 1})
+def _expect(document: Json, path: str, findings: Findings) -> Any:
+    """Something is expected: a scenario that expects nothing would always be right."""
+    if isinstance(document, Mapping) and not document:
+        findings.add(path, f"must not be empty; known: {', '.join(EXPECTED)}")
+    return _expectations(document, path, findings)
+
+
+_STEPS = Field(_object_of(_stubs), "steps")
+_SCENARIO: Check = record(
+    Scenario,
+    {
+        "name": Field(filled, "name", required=True),
+        "at": Field(_instant, "at"),
+        "given": Field(_GIVEN, "given"),
+        "steps": _STEPS,
+        "decisions": Field(list_of(_DECISION), "decisions"),
+        "expect": Field(_expect, "expect", required=True),
+    },
+)
+_FILE: Mapping[str, Field] = {
+    "definition": Field(filled, "definition", required=True),
+    "workflows": Field(list_of(filled), "workflows"),
+    "steps": _STEPS,
+    "scenarios": Field(list_of(_SCENARIO, least=1, unique="name"), "scenarios", required=True),
+}
+
+
+def read_scenarios(document: Json) -> ScenarioFile:
+    """What *document* says. Raises `InvalidDefinition` with every mistake and its path. DF-11."""
+    findings = Findings()
+    values = read_object(document, "", _FILE, findings)
+    if findings.problems:
+        raise InvalidDefinition(tuple(findings.problems))
+    return ScenarioFile(**values)
+
+
+def scenarios_schema() -> dict[str, Any]:
+    """A JSON Schema (draft 7) of files of scenarios: it accepts whatever `read_scenarios` does."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Tests of a workflow definition of wfcore",
+        **object_schema(_FILE),
+    }
+
+
+def step_problems(
+    file: ScenarioFile, definition: Definition, others: Sequence[Definition]
+) -> tuple[Problem, ...]:
+    """Stubs and decisions for steps that are not there, or that nobody decides about. DF-11."""
+    everywhere = (definition, *others)
+    runs = [step.name for one in everywhere for step in one.walk() if not _asks(step)]
+    asks = [step.name for one in everywhere for step in one.walk() if _asks(step)]
+    started = {other.name for other in others}
+    holds = [
+        step.name
+        for one in everywhere
+        for step in one.walk()
+        if isinstance(step, ChildStep) and step.workflow in started
+    ]
+    found: list[Problem] = []
+    for at, scenario in enumerate(file.scenarios):
+        place = below("scenarios", at)
+        found += _unknown(scenario.steps, below(place, "steps"), runs)
+        for which, decision in enumerate(scenario.decisions):
+            where = below(below(below(place, "decisions"), which), "step")
+            found += _unknown_step(decision.step, where, [*asks, *runs])
+    found += _unknown(file.steps, "steps", runs)
+    for key in {*file.steps, *(key for one in file.scenarios for key in one.steps)} & {*holds}:
+        message = f"{key} starts a workflow that is given; stub its steps: {key}/STEP"
+        found.append(Problem(below("steps", key), message))
+    return tuple(found)
+
+
+def _asks(step: object) -> bool:
+    return isinstance(step, ApprovalStep)
+
+
+def _unknown(keys: Collection[str], path: str, known: Sequence[str]) -> Sequence[Problem]:
+    return [one for key in keys for one in _unknown_step(key, below(path, key), known)]
+
+
+def _unknown_step(key: str, path: str, known: Sequence[str]) -> Sequence[Problem]:
+    name = name_of(key.rpartition("/")[2])
+    if name in known:
+        return ()
+    return (Problem(path, f"there is no such step; {known_or(name, known)}"),)

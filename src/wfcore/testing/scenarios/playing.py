@@ -1,0 +1,390 @@
+"""
+One scenario, played: the real use cases over a store in memory, and a clock that is told.
+
+When nothing more is to be done at an instant, the clock goes on to the next one at which something
+is: a step ends, a delay is over, somebody decides, an approval expires. So a month takes no longer
+than a second, and the same scenario always plays alike.
+
+Workflows that are started and not given are stand-ins of one step, which does what the stub of the
+step that starts them says: `retry`, `timeout` and failures of such a step are the engine's own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from attrs import evolve, field, frozen
+
+from wfcore.errors import InvalidInput, WfError
+from wfcore.memory import Disk, MemoryCounters, MemoryStore
+from wfcore.memory.disk import Changes, Rows
+from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
+from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.event import Event
+from wfcore.model.execution import Execution, TriggerSource
+from wfcore.model.json import JsonObject
+from wfcore.model.trigger import Schedule
+from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
+from wfcore.ports.runtime import Job, StepEnd
+from wfcore.ports.system import Calendar, Templates
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.definition.duration import MAX_DURATION
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.scope import name_of
+from wfcore.testing.fakes import (
+    CountingIds,
+    CountingTokens,
+    ManualClock,
+    NotedEnvironments,
+    PlainPasswords,
+)
+from wfcore.testing.fakes_running import DictFiles
+from wfcore.testing.scenarios.document import Decision, Scenario, StartedBy, Stub
+from wfcore.testing.scenarios.virtual_worker import Ending, Hints, VirtualWorker, at_once, done
+from wfcore.time import DAY, DurationMs, EpochMs, later
+from wfcore.usecases.approvals.approvals import Decide, decide_approval
+from wfcore.usecases.approvals.expiry import expire_due
+from wfcore.usecases.approvals.reminders import remind_due
+from wfcore.usecases.executions.starting import start_execution
+from wfcore.usecases.named_secrets import set_secret
+from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.upkeep.sweeping import next_deadline
+from wfcore.usecases.workflows.firing import fire_due
+from wfcore.usecases.workflows.triggers import following_of
+from wfcore.usecases.workflows.workflows import apply_workflow, share_workflow
+
+R = TypeVar("R")
+
+OWNER = "owner@example.org"
+"""Who owns the workflows, and starts the execution where the scenario names nobody."""
+STAND_IN = "stand_in"
+MOST_ROUNDS = 20_000
+_POLICY = Policy(lease_ms=DurationMs(36_500 * DAY), places=1_000)
+
+
+@frozen
+class Parts:
+    """What a definition is evaluated by: templates and calendar."""
+
+    templates: Templates
+    calendar: Calendar
+
+
+@frozen
+class Attempt:
+    """An attempt of a step that was to run. `key`: as the scenario names the step."""
+
+    key: str
+    job: Job
+
+
+@frozen
+class Played:
+    """
+    What came of a scenario. `run` None: nothing was started, for the reason in `refused`.
+
+    `approvals` in the order in which they opened, each as it opened and as it was in the end;
+    `events` as they came, of all executions.
+    `keys`: what the scenario calls the steps of each execution: their key behind this. `problems`:
+    what the scenario itself got wrong.
+    """
+
+    started_at: EpochMs
+    run: Execution | None = None
+    refused: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    approvals: tuple[tuple[Approval, Approval], ...] = ()
+    events: tuple[Event, ...] = ()
+    keys: Mapping[str, str] = field(factory=dict)
+    next_fires: tuple[EpochMs, ...] = ()
+    zone: str = "UTC"
+    problems: tuple[str, ...] = ()
+
+
+def play(
+    scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: Parts
+) -> Played:
+    """Play *scenario*; *others* are the workflows that *definition* starts, as far as given."""
+    return _Stage(scenario, definition, others, parts).play()
+
+
+class _Stage:
+    """Where one scenario is played, once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        definition: Definition,
+        others: Sequence[Definition],
+        parts: Parts,
+    ) -> None:
+        self._scenario = scenario
+        self._definition = definition
+        self._others = others
+        self._clock = ManualClock(scenario.at)
+        hints = Hints()
+        self._services = Services(
+            store=MemoryStore(at_once, Disk(watch=self._noted)),
+            counters=MemoryCounters(at_once),
+            files=DictFiles(),
+            clock=self._clock,
+            ids=CountingIds(),
+            tokens=CountingTokens(),
+            passwords=PlainPasswords(),
+            templates=parts.templates,
+            wakeup=hints,
+            signing_key=b"scenario" * 4,
+            policy=_POLICY,
+            calendar=parts.calendar,
+            environments=NotedEnvironments(),
+        )
+        self._main = ""
+        self._commits = 0
+        self._runs: dict[str, Execution] = {}
+        self._opened: dict[str, Approval] = {}
+        self._approvals: dict[str, Approval] = {}
+        self._events: dict[tuple[str, int], Event] = {}
+        self._worker = VirtualWorker(self._services, hints, self._started)
+        self._stand_ins: set[str] = set()
+        self._people: dict[str, Principal] = {}
+        self._decisions = list(scenario.decisions)
+        self._attempts: list[Attempt] = []
+        self._problems: list[str] = []
+
+    def _noted(self, tables: Mapping[str, Rows], changes: Changes) -> None:
+        """Every change of the store, before it is made."""
+        self._commits += 1
+        self._runs.update(_kept(changes, EXECUTIONS.name))
+        self._approvals.update(_kept(changes, APPROVALS.name))
+        self._opened = {**self._approvals, **self._opened}
+        for log in _kept(changes, EVENTS.name).values():
+            self._events.update({(one.execution_id, one.number): one for one in log})
+
+    def play(self) -> Played:
+        fires, zone = self._next_fires(len(self._scenario.expect.get("nextFires", ())))
+        told = Played(self._now(), next_fires=fires, zone=zone)
+        if not set(self._scenario.expect) - {"nextFires"}:
+            return told
+        try:
+            self._begin()
+        except WfError as refusal:
+            return evolve(told, refused=_words(refusal))
+        self._run()
+        self._problems += (
+            f"{one.decision.value} of {one.step}: no such approval was open then"
+            for one in self._decisions
+        )
+        run = self._runs.get(self._main)
+        return evolve(
+            told,
+            started_at=run.accepted_at if run else self._now(),
+            run=run,
+            attempts=tuple(self._attempts),
+            approvals=tuple(zip(self._opened.values(), self._approvals.values(), strict=True)),
+            events=tuple(self._events.values()),
+            keys={id: self._prefix(id) for id in self._runs},
+            problems=tuple(self._problems),
+        )
+
+    def _now(self) -> EpochMs:
+        return self._clock.service_now()
+
+    def _next_fires(self, wanted: int) -> tuple[tuple[EpochMs, ...], str]:
+        """The next instants at which a schedule starts the workflow, and the zone of the first."""
+        specs = [one for one in self._definition.triggers if isinstance(one, Schedule)]
+        found: list[EpochMs] = []
+        for spec in specs:
+            next_after, at = following_of(self._services, spec), self._now()
+            for _ in range(wanted):
+                fires = next_after(at)
+                if fires is None:
+                    break
+                found.append(at := fires)
+        return tuple(sorted(found)[:wanted]), specs[0].timezone if specs else "UTC"
+
+    def _begin(self) -> None:
+        """Everybody and everything that must be there, and the start. Raises refusals."""
+        owner = self._person(OWNER)
+        given, known = self._scenario.given, {self._definition.name}
+        for other in (*self._others, *_stand_ins((self._definition, *self._others))):
+            known.add(other.name)
+            workflow = self._apply(owner, evolve(other, triggers=()))
+            if other.steps[0].name == STAND_IN:
+                self._stand_ins.add(workflow)
+        by_schedule = given.start is StartedBy.SCHEDULE
+        kept = tuple(one for one in self._definition.triggers if isinstance(one, Schedule))
+        main = self._apply(owner, evolve(self._definition, triggers=kept if by_schedule else ()))
+        if by_schedule:
+            self._wait_for_schedule()
+            return
+        starter = self._person(given.by or OWNER)
+        if starter.account.id != owner.account.id:
+            share = share_workflow(self._services, main, starter.account.id, Permission.EXECUTE)
+            done(share)
+        source = TriggerSource.MANUAL if given.start is StartedBy.HAND else TriggerSource.OPEN_API
+        started = start_execution(self._services, starter, main, given.inputs, source=source)
+        self._main = done(started).execution_id
+
+    def _apply(self, owner: Principal, definition: Definition) -> str:
+        secrets = self._scenario.given.secrets
+        for name in {name for step in definition.walk() for name in getattr(step, "secrets", ())}:
+            value = secrets.get(name, f"made-up-{name}")
+            done(set_secret(self._services, owner.account.id, name, value))
+        return done(apply_workflow(self._services, owner.account.id, definition)).id
+
+    def _wait_for_schedule(self) -> None:
+        """Let time pass until a schedule has started the workflow."""
+        while not self._main:
+            at = done(next_deadline(self._services))
+            if at is None:
+                raise InvalidInput("given.start", "no schedule of this definition ever fires")
+            self._clock.advance(max(at - self._now(), 0))
+            for fired in done(fire_due(self._services)):
+                if fired.execution_id is None:
+                    raise InvalidInput(
+                        "given.start", f"the schedule starts nothing: {fired.refusal}"
+                    )
+                self._main = fired.execution_id
+
+    def _person(self, name: str) -> Principal:
+        """Who is called so: an email or the id of an account, as approvers are named."""
+        key = name.strip().lower()
+        if key not in self._people:
+            id, email = (f"acc_{key}", key) if "@" in key else (name, f"{key}@example.org")
+            account = Account(id, email, Plan.ENTERPRISE, AccountStatus.ACTIVE, self._now())
+            done(self._stored(account))
+            self._people[key] = Principal(account)
+        return self._people[key]
+
+    async def _stored(self, record: object) -> None:
+        async with self._services.store.unit() as unit:
+            unit.put(record)
+            await unit.commit()
+
+    def _run(self) -> None:
+        """Until the execution has ended, or nothing is left that could move it."""
+        for _ in range(MOST_ROUNDS):
+            before = self._commits
+            self._round()
+            if self._runs[self._main].status in EXECUTION.final:
+                return
+            if self._commits != before:
+                continue
+            at = min(self._instants(), default=None)
+            if at is None:
+                return
+            self._clock.advance(at - self._now())
+        self._problems.append(f"still runs after {MOST_ROUNDS} rounds")
+
+    def _round(self) -> None:
+        """Everything that is to be done at this instant, once."""
+        done(expire_due(self._services))
+        done(remind_due(self._services))
+        self._worker.work()
+        for approval in [one for one in self._approvals.values() if _open(one)]:
+            self._decide(approval)
+
+    def _instants(self) -> Iterator[EpochMs]:
+        """When something is to be done next; all of it lies ahead."""
+        now = self._now()
+        known = [done(next_deadline(self._services)), *self._worker.instants()]
+        for approval in filter(_open, self._approvals.values()):
+            decision = self._decision_about(approval)
+            known.append(later(approval.created_at, decision.after_ms) if decision else None)
+        return (at for at in known if at is not None and at > now)
+
+    def _started(self, job: Job) -> Ending:
+        """The attempt by its stub; one without a stub fails, and the scenario is told."""
+        key, attempt = self._prefix(job.execution_id) + job.step_name, job.attempt
+        run = self._runs[job.execution_id]
+        if run.workflow_id in self._stand_ins and run.parent_id and run.parent_step:
+            parent = self._runs[run.parent_id]
+            key = self._prefix(parent.id) + run.parent_step
+            attempt = parent.step_results[run.parent_step].attempts
+        self._attempts.append(Attempt(key, job))
+        stub = self._stub(key, attempt)
+        if stub is None:
+            self._problems.append(f"{key} ran and has no stub; say under steps what it gives")
+            stub = Stub(fails="it has no stub")
+        timeout = job.step.timeout_ms
+        if stub.takes_ms >= timeout:
+            error = f"ran into its timeout of {timeout / 1_000:g} s"
+            return Ending(timeout, StepEnd(error=error, timed_out=True, usage=stub.usage))
+        output = None if stub.fails else stub.output
+        return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage))
+
+    def _stub(self, key: str, attempt: int) -> Stub | None:
+        """By the step's key, or by its name in any round of a loop; the last one holds on."""
+        where, _, step = key.rpartition("/")
+        by_name = f"{where}/{name_of(step)}" if where else name_of(step)
+        stubs = self._scenario.steps.get(key) or self._scenario.steps.get(by_name)
+        return stubs[min(attempt, len(stubs)) - 1] if stubs else None
+
+    def _prefix(self, execution_id: str) -> str:
+        """What stands before the steps of an execution: the steps that led to it."""
+        run = self._runs[execution_id]
+        if run.parent_id is None:
+            return ""
+        return f"{self._prefix(run.parent_id)}{run.parent_step}/"
+
+    def _decision_about(self, approval: Approval) -> Decision | None:
+        """The next decision that the scenario has about it."""
+        key = self._prefix(approval.execution_id) + approval.step_name
+        names = (key, name_of(key))
+        return next((one for one in self._decisions if one.step in names), None)
+
+    def _decide(self, approval: Approval) -> None:
+        decision = self._decision_about(approval)
+        if decision is None or later(approval.created_at, decision.after_ms) > self._now():
+            return
+        self._decisions.remove(decision)
+        who = self._person(decision.by) if decision.by else self._next_approver(approval)
+        verdict = Reject() if decision.decision is Verdict.REJECT else Approve(decision.rows)
+        asked = Decide(approval.id, verdict, DecisionSource.API, decision.comment)
+        said = f"{decision.decision.value} of {decision.step} by {who.account.email}"
+        try:
+            done(decide_approval(self._services, who, asked))
+        except WfError as refusal:
+            if not decision.refused:
+                self._problems.append(f"{said}: refused: {_words(refusal)}")
+        else:
+            if decision.refused:
+                self._problems.append(f"{said}: was not refused")
+
+    def _next_approver(self, approval: Approval) -> Principal:
+        """The first approver who has not approved; without a list of them, the owner."""
+        people = [self._person(name) for name in approval.approvers] or [self._person(OWNER)]
+        gave = {one.account for one in approval.assents}
+        return next((one for one in people if one.account.id not in gave), people[0])
+
+
+def _kept(changes: Changes, table: str) -> dict[Any, Any]:
+    return {key: one for key, one in changes.get(table, {}).items() if one is not None}
+
+
+def _open(approval: Approval) -> bool:
+    return approval.status is ApprovalStatus.PENDING
+
+
+def _words(refusal: WfError) -> str:
+    if isinstance(refusal, InvalidInput):
+        return f"{refusal.field}: {refusal.fix}" if refusal.field else refusal.fix
+    return str(refusal)
+
+
+def _stand_ins(definitions: Sequence[Definition]) -> Iterator[Definition]:
+    """For every workflow that these start and that is none of them."""
+    there = {one.name for one in definitions}
+    steps = (step for one in definitions for step in one.walk())
+    names = [step.workflow for step in steps if isinstance(step, ChildStep)]
+    written: JsonObject = {
+        "name": STAND_IN,
+        "kind": "code",
+        "language": "command",
+        "command": [STAND_IN],
+        "timeout": MAX_DURATION,
+    }
+    step = CodeStep(STAND_IN, Language.COMMAND, command=(STAND_IN,), timeout_ms=MAX_DURATION)
+    for name in dict.fromkeys(names):
+        if name not in there:
+            yield Definition(name, (step,), (written,))

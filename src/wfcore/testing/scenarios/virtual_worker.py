@@ -1,0 +1,150 @@
+"""
+A worker without an event loop: it is asked what to do next, and never waits.
+
+The use cases run over a store that answers at once, so each of them runs through in one go. Steps
+do not run; how long each of them takes and how it ends is known when it begins.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+from attrs import define, field, frozen
+
+from wfcore.errors import LeaseLost
+from wfcore.ports.runtime import Job, StepEnd
+from wfcore.time import EpochMs, later
+from wfcore.usecases.executions import worker as running
+from wfcore.usecases.executions.worker import Lease, Work
+from wfcore.usecases.services import Services
+
+R = TypeVar("R")
+
+WORKER = "scenario"
+
+
+async def at_once(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
+    """A `Gate` at which nobody waits."""
+    return apply()
+
+
+def done(work: Awaitable[R]) -> R:
+    """The result of *work*, which waits for nothing since every gate lets it through."""
+    try:
+        next(work.__await__())
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    raise AssertionError("a scenario waits for nothing")
+
+
+class Hints:
+    """A `Wakeup` that notes which executions were moved from outside."""
+
+    def __init__(self) -> None:
+        self.moved: set[str] = set()
+        self.stopped: set[str] = set()
+
+    def runner(self) -> None:
+        """Due executions are looked for anyway."""
+
+    def timer(self) -> None:
+        """Deadlines are looked for anyway."""
+
+    def events(self, execution_id: str) -> None:
+        """Nobody follows."""
+
+    def look(self, execution_id: str) -> None:
+        self.moved.add(execution_id)
+
+    def stop(self, execution_id: str) -> None:
+        self.stopped.add(execution_id)
+
+    async def rest(self, execution_id: str, timeout_ms: int) -> None:
+        """Nobody follows."""
+
+
+@frozen
+class Ending:
+    """How long an attempt takes, and how it ends."""
+
+    takes_ms: int
+    end: StepEnd
+
+
+@frozen
+class _Running:
+    ends_at: EpochMs
+    end: StepEnd
+
+
+@define(eq=False)
+class _Held:
+    """An execution that is worked on. See `Work`."""
+
+    lease: Lease
+    steps: dict[tuple[str, int], _Running] = field(factory=dict)
+    met: set[tuple[str, int]] = field(factory=set)
+    look_at: EpochMs | None = None
+
+
+class VirtualWorker:
+    """Works on everything that is due. *begin* is asked for each attempt, when it begins."""
+
+    def __init__(self, services: Services, hints: Hints, begin: Callable[[Job], Ending]) -> None:
+        self._services = services
+        self._hints = hints
+        self._begin = begin
+        self._held: dict[str, _Held] = {}
+
+    def work(self) -> None:
+        """Everything that is to be done at this instant, once."""
+        services, now = self._services, self._services.clock.service_now()
+        for lease in done(running.claim(services, WORKER, services.policy.places)):
+            held = self._held[lease.execution_id] = _Held(lease)
+            self._moved(held, running.begin(services, lease))
+        for held in list(self._held.values()):
+            self._end_steps(held, now)
+            moved = held.lease.execution_id in self._hints.moved
+            if moved or (held.look_at is not None and held.look_at <= now):
+                self._hints.moved.discard(held.lease.execution_id)
+                self._moved(held, running.go_on(services, held.lease, held.met))
+        for id in self._hints.stopped:
+            self._held.pop(id, None)
+        self._hints.stopped.clear()
+
+    def instants(self) -> Iterator[EpochMs | None]:
+        """When there is something to do next."""
+        yield done(running.next_due(self._services))
+        for held in self._held.values():
+            yield held.look_at
+            yield from (one.ends_at for one in held.steps.values())
+
+    def _moved(self, held: _Held, work: Awaitable[Work]) -> None:
+        """Take up what is to be done for an execution, or let go of it."""
+        try:
+            todo = done(work)
+        except LeaseLost:
+            self._held.pop(held.lease.execution_id, None)
+            return
+        held.steps = {key: one for key, one in held.steps.items() if key[0] in todo.in_flight}
+        for job in todo.jobs:
+            key = (job.step_name, job.attempt)
+            if key not in held.met:
+                held.met.add(key)
+                ending = self._begin(job)
+                ends_at = later(self._services.clock.service_now(), ending.takes_ms)
+                held.steps[key] = _Running(ends_at, ending.end)
+        held.look_at = todo.look_at
+        if not held.steps:
+            self._held.pop(held.lease.execution_id, None)
+
+    def _end_steps(self, held: _Held, now: EpochMs) -> None:
+        for key, one in list(held.steps.items()):
+            if one.ends_at <= now and key in held.steps:
+                del held.steps[key]
+                name, attempt = key
+                lease = held.lease
+                self._moved(
+                    held,
+                    running.complete_step(self._services, lease, name, one.end, attempt=attempt),
+                )

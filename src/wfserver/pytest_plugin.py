@@ -1,0 +1,100 @@
+"""
+Scenarios of definitions as tests of pytest: `pytest --wfcore workflows/`.
+
+Only pytest and the standard library are imported here: pytest loads this in every run of a project
+that has wfcore installed, and the rest is loaded when there are scenarios to collect.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from wfserver.scenarios import Loaded
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The folders whose files `*.test.yaml` are collected."""
+    parser.getgroup("wfcore").addoption(
+        "--wfcore",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="collect scenarios of workflow definitions (*.test.yaml) in this file or folder",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What is named by the option is collected, wherever the other tests are."""
+    for path in config.getoption("--wfcore"):
+        whole = str(_absolute(config, path))
+        if not Path(whole).exists():
+            raise pytest.UsageError(f"--wfcore: there is no {path}")
+        if whole not in config.args:
+            config.args.append(whole)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """A file of scenarios below one of the paths."""
+    named = [_absolute(parent.config, path) for path in parent.config.getoption("--wfcore")]
+    if not any(file_path.is_relative_to(path) for path in named):
+        return None
+    from wfserver.scenarios import is_scenarios
+
+    return ScenarioModule.from_parent(parent, path=file_path) if is_scenarios(file_path) else None
+
+
+def _absolute(config: pytest.Config, path: str) -> Path:
+    return (config.invocation_params.dir / path).resolve()
+
+
+class ScenarioModule(pytest.File):
+    """A file of scenarios."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Its scenarios. One that has mistakes is an error of collection, which names them."""
+        from wfserver.scenarios import load
+
+        loaded = load(str(self.path))
+        for line, scenario in loaded.scenarios():
+            item: Any = ScenarioItem.from_parent(self, name=scenario.name)
+            item.loaded, item.line, item.scenario = loaded, line, scenario
+            yield item
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """Mistakes of the file, without a traceback of ours."""
+        from wfserver.terminal.failures import explain, is_expected
+
+        if is_expected(excinfo.value):
+            return explain(excinfo.value)
+        return super().repr_failure(excinfo)
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario."""
+
+    loaded: "Loaded"
+    line: int
+    scenario: Any
+
+    def runtest(self) -> None:
+        """Play it."""
+        ran = self.loaded.run(self.line, self.scenario)
+        if ran.wrong:
+            raise NotAsExpected("\n".join(ran.wrong))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What is not as expected, without a traceback of ours."""
+        if isinstance(excinfo.value, NotAsExpected):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the scenario stands."""
+        return self.path, self.line - 1, self.name
+
+
+class NotAsExpected(Exception):
+    """Something is not as the scenario expects."""

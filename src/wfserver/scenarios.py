@@ -1,0 +1,159 @@
+"""Files of scenarios: found, read beside their definitions, played, and reported."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from attrs import evolve, frozen
+
+from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.definition_yaml import Lines, load_definition_text, with_lines
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.workflow import Definition
+from wfcore.rules.definition.paths import below
+from wfcore.testing.scenarios.document import (
+    Scenario,
+    ScenarioFile,
+    read_scenarios,
+    step_problems,
+)
+from wfcore.testing.scenarios.judging import mismatches
+from wfcore.testing.scenarios.playing import Parts, play
+from wfserver.definition import read_definition, read_text
+from wfserver.terminal.output import clean
+
+ENDINGS = (".test.yaml", ".test.yml", ".test.json")
+"""How the names of files of scenarios end."""
+
+
+@frozen
+class Ran:
+    """One scenario that was played: what went wrong (nothing: it is as expected), and how long."""
+
+    name: str
+    line: int
+    wrong: tuple[str, ...]
+    seconds: float
+
+
+@frozen
+class Loaded:
+    """A file of scenarios with its definitions, ready to be played."""
+
+    path: str
+    file: ScenarioFile
+    definition: Definition
+    others: tuple[Definition, ...]
+    lines: Lines
+
+    def scenarios(self) -> Iterator[tuple[int, Scenario]]:
+        """Each with its line; the file's own stubs are below those of the scenario."""
+        for at, one in enumerate(self.file.scenarios):
+            line = self.lines.get(below("scenarios", at), 1)
+            yield line, evolve(one, steps={**self.file.steps, **one.steps})
+
+    def run(self, line: int, scenario: Scenario) -> Ran:
+        """Play one of them."""
+        began = time.perf_counter()
+        calendar = CronCalendar()
+        parts = Parts(MiniJinjaTemplates(), calendar)
+        played = play(scenario, self.definition, self.others, parts)
+        found = mismatches(scenario.expect, played, calendar.zone(played.zone))
+        wrong = [*played.problems, *(text for one in found for text in one.lines())]
+        return Ran(scenario.name, line, tuple(wrong), time.perf_counter() - began)
+
+
+def load(path: str) -> Loaded:
+    """
+    The file of scenarios at *path*, checked with the definitions that it names.
+
+    Raises `InvalidDefinition` with every mistake and its line, `OSError`.
+    """
+    text = read_text(path)
+    document, lines = load_definition_text(text.content, text.source)
+    try:
+        file = read_scenarios(document)
+        folder = Path(path).parent
+        definition = _definition(folder, file.definition, "definition")
+        others = tuple(
+            _definition(folder, name, below("workflows", at))
+            for at, name in enumerate(file.workflows)
+        )
+        if problems := step_problems(file, definition, others):
+            raise InvalidDefinition(problems)
+    except InvalidDefinition as error:
+        if error.source:  # the mistakes are those of a definition
+            raise
+        raise with_lines(error, lines, path) from None
+    return Loaded(path, file, definition, others, lines)
+
+
+def _definition(folder: Path, name: str, field: str) -> Definition:
+    try:
+        return read_definition(os.fspath(folder / name), runs_here=False)
+    except OSError as error:
+        message = f"{folder / name}: {error.strerror}; the path is from this file's folder"
+        raise InvalidDefinition((Problem(field, message),)) from None
+
+
+def files_in(paths: Sequence[str]) -> Sequence[str]:
+    """Those of *paths* that are files, and the files of scenarios in those that are folders."""
+    found: list[str] = []
+    for path in paths:
+        if Path(path).is_dir():
+            found += sorted(os.fspath(one) for one in Path(path).rglob("*") if is_scenarios(one))
+        else:
+            found.append(path)
+    return found
+
+
+def is_scenarios(path: Path) -> bool:
+    """Whether a file holds scenarios, by its name."""
+    return path.name.endswith(ENDINGS) and path.is_file()
+
+
+def report(ran: Mapping[str, Sequence[Ran]]) -> Mapping[str, Any]:
+    """The document of `--json`, of what was played by file."""
+    return {
+        "ok": not any(one.wrong for found in ran.values() for one in found),
+        "files": [
+            {
+                "file": path,
+                "scenarios": [
+                    {"name": one.name, "line": one.line, "ok": not one.wrong, "wrong": one.wrong}
+                    for one in found
+                ],
+            }
+            for path, found in ran.items()
+        ],
+    }
+
+
+def junit(ran: Mapping[str, Sequence[Ran]]) -> bytes:
+    """The same as JUnit XML, which build servers show."""
+    suites = Element("testsuites")
+    for path, found in ran.items():
+        suite = SubElement(suites, "testsuite", _counts(path, found))
+        for one in found:
+            seconds = f"{one.seconds:.4f}"
+            names = {"classname": path, "name": one.name, "file": path, "line": str(one.line)}
+            case = SubElement(suite, "testcase", {**names, "time": seconds})
+            if one.wrong:
+                failure = SubElement(case, "failure", {"message": clean(one.wrong[0])})
+                failure.text = clean("\n".join(one.wrong))
+    written: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
+    return written
+
+
+def _counts(path: str, found: Sequence[Ran]) -> dict[str, str]:
+    return {
+        "name": path,
+        "tests": str(len(found)),
+        "failures": str(sum(bool(one.wrong) for one in found)),
+        "errors": "0",
+        "time": f"{sum(one.seconds for one in found):.4f}",
+    }

@@ -1,0 +1,150 @@
+"""`wfcore test`, and the plugin of pytest: scenarios of definitions, as a build runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from wfcore.testing.scenarios.document import scenarios_schema
+
+from .conftest import Call
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "workflows"
+FLOW = "name: W\nsteps:\n  - {name: a, kind: code, language: lua, source: x}\n"
+SCENARIOS = """\
+definition: flow.yaml
+steps: {a: {output: 1}}
+scenarios:
+  - name: good
+    expect: {output: 1}
+  - name: bad <&>
+    expect: {output: 2}
+"""
+
+
+@pytest.fixture
+def folder(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A definition and its scenarios below a folder `flows`."""
+    flows = tmp_path / "flows" / "deep"
+    flows.mkdir(parents=True)
+    (flows / "flow.yaml").write_text(FLOW)
+    (flows / "flow.test.yaml").write_text(SCENARIOS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_examples_are_as_expected(call: Call) -> None:
+    """Exit status 0 and one line; no server and no data folder are needed."""
+    said = call("test", str(EXAMPLES))
+    assert said.status == 0, said.out
+    assert said.out.endswith("all as expected\n")
+    assert said.err == ""
+
+
+def test_what_differs_is_told_with_its_line(call: Call, folder: Path) -> None:
+    """Exit status 1, the line of the scenario, and what was expected and what was."""
+    said = call("test", "flows")
+    assert said.status == 1
+    assert said.out.splitlines()[:2] == [
+        "flows/deep/flow.test.yaml:6: bad <&>",
+        "  output: expected 2, was 1",
+    ]
+    assert said.out.endswith("1 not as expected\n")
+
+
+def test_some_can_be_chosen(call: Call, folder: Path) -> None:
+    """`--only` plays scenarios by a part of their name."""
+    said = call("test", "flows/deep/flow.test.yaml", "--only", "good")
+    assert said.status == 0
+    assert said.out.startswith("1 scenarios in ")
+
+
+def test_for_build_servers(call: Call, folder: Path) -> None:
+    """JUnit XML counts what failed, and names file and line."""
+    assert call("test", "flows", "--junit", "out.xml").status == 1
+    (suite,) = ElementTree.parse("out.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    good, bad = suite
+    assert (good.get("name"), len(good)) == ("good", 0)
+    assert (bad.get("name"), bad.get("line")) == ("bad <&>", "6")
+    assert bad[0].text == "output: expected 2, was 1"
+
+
+def test_for_programs(call: Call, folder: Path) -> None:
+    """`--json` is one document of all files and scenarios."""
+    said = call("test", "flows", "--json")
+    assert (said.status, said.json["ok"]) == (1, False)
+    assert said.json["files"] == [
+        {
+            "file": "flows/deep/flow.test.yaml",
+            "scenarios": [
+                {"name": "good", "line": 4, "ok": True, "wrong": []},
+                {"name": "bad <&>", "line": 6, "ok": False, "wrong": ["output: expected 2, was 1"]},
+            ],
+        }
+    ]
+
+
+def test_a_file_with_mistakes(call: Call, folder: Path) -> None:
+    """Mistakes are lines `file:line: path: message` on stderr, as of definitions."""
+    file = folder / "flows" / "deep" / "flow.test.yaml"
+    file.write_text(SCENARIOS.replace("output: 2", "outpt: 2"))
+    said = call("test", "flows")
+    assert said.status == 1
+    assert said.err.startswith("error: flows/deep/flow.test.yaml:7: scenarios[1].expect.outpt: ")
+
+
+def test_a_folder_without_scenarios(call: Call, folder: Path) -> None:
+    """Nothing to play is a mistake of the call, not a success."""
+    (folder / "flows" / "deep" / "flow.test.yaml").unlink()
+    said = call("test", "flows")
+    assert said.status == 1
+    assert "there are no files *.test.yaml" in said.err
+
+
+def test_the_schema_is_printed(call: Call) -> None:
+    """For editors: the schema of these files, without naming one."""
+    assert json.loads(call("test", "--schema").out) == json.loads(json.dumps(scenarios_schema()))
+
+
+def pytest_there(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Pytest as a process of its own, which finds the plugin by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_scenarios_are_tests_of_pytest(folder: Path) -> None:
+    """Beside the other tests: names, failures with what differs, places, and no traceback."""
+    (folder / "test_other.py").write_text("def test_other():\n    pass\n")
+    said = pytest_there(folder, "--wfcore", "flows")
+    assert said.returncode == 1, said.stderr
+    assert "1 failed, 2 passed" in said.stdout
+    assert "output: expected 2, was 1" in said.stdout
+    assert "Traceback" not in said.stdout
+    assert "bad <&>" in said.stdout
+
+
+def test_without_the_option_nothing_is_collected(folder: Path) -> None:
+    """A project that has wfcore installed sees nothing of the plugin."""
+    said = pytest_there(folder)
+    assert "no tests ran" in said.stdout
+
+
+def test_pytest_names_the_mistakes_of_a_file(folder: Path) -> None:
+    """A bad file is an error of collection that says what is wrong, without a traceback."""
+    file = folder / "flows" / "deep" / "flow.test.yaml"
+    file.write_text("scenarios: []\n")
+    said = pytest_there(folder, "--wfcore", "flows")
+    assert said.returncode == 2
+    assert "flow.test.yaml:1: definition: is required" in said.stdout
+    assert "Traceback" not in said.stdout
+    assert pytest_there(folder, "--wfcore", "nowhere").returncode == 4
