@@ -95,7 +95,7 @@ def test_a_library_whose_insides_are_used_has_an_upper_bound():
         if base and is_foreign(base)
     }
     assert inside >= {"uvicorn", "starlette"}
-    needed = requirements("server", "ai")
+    needed = requirements("server", "ai", "testing")
     unbounded = [
         name for name in inside if not any(one.operator == "<" for one in needed[name].specifier)
     ]
