@@ -14,7 +14,7 @@ from adapters_runtime.definition_yaml import Lines, load_definition_text, with_l
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition.paths import below
+from wfcore.rules.definition.values import below
 from wfcore.testing.scenarios.document import (
     Scenario,
     ScenarioFile,
@@ -31,7 +31,7 @@ ENDINGS = (".test.yaml", ".test.yml", ".test.json")
 
 
 @frozen
-class Ran:
+class ScenarioResult:
     """One scenario that was played: what went wrong (nothing: it is as expected), and how long."""
 
     name: str
@@ -56,7 +56,7 @@ class Loaded:
             line = self.lines.get(below("scenarios", at), 1)
             yield line, evolve(one, steps={**self.file.steps, **one.steps})
 
-    def run(self, line: int, scenario: Scenario) -> Ran:
+    def run(self, line: int, scenario: Scenario) -> ScenarioResult:
         """Play one of them."""
         began = time.perf_counter()
         calendar = CronCalendar()
@@ -64,7 +64,7 @@ class Loaded:
         played = play(scenario, self.definition, self.others, parts)
         found = mismatches(scenario.expect, played, calendar.zone(played.zone))
         wrong = [*played.problems, *(text for one in found for text in one.lines())]
-        return Ran(scenario.name, line, tuple(wrong), time.perf_counter() - began)
+        return ScenarioResult(scenario.name, line, tuple(wrong), time.perf_counter() - began)
 
 
 def load(path: str) -> Loaded:
@@ -116,7 +116,7 @@ def is_scenarios(path: Path) -> bool:
     return path.name.endswith(ENDINGS) and path.is_file()
 
 
-def report(ran: Mapping[str, Sequence[Ran]]) -> Mapping[str, Any]:
+def report(ran: Mapping[str, Sequence[ScenarioResult]]) -> Mapping[str, Any]:
     """The document of `--json`, of what was played by file."""
     return {
         "ok": not any(one.wrong for found in ran.values() for one in found),
@@ -133,7 +133,7 @@ def report(ran: Mapping[str, Sequence[Ran]]) -> Mapping[str, Any]:
     }
 
 
-def junit(ran: Mapping[str, Sequence[Ran]]) -> bytes:
+def junit(ran: Mapping[str, Sequence[ScenarioResult]]) -> bytes:
     """The same as JUnit XML, which build servers show."""
     suites = Element("testsuites")
     for path, found in ran.items():
@@ -149,7 +149,7 @@ def junit(ran: Mapping[str, Sequence[Ran]]) -> bytes:
     return written
 
 
-def _counts(path: str, found: Sequence[Ran]) -> dict[str, str]:
+def _counts(path: str, found: Sequence[ScenarioResult]) -> dict[str, str]:
     return {
         "name": path,
         "tests": str(len(found)),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from wfserver.scenarios import Ran, load
+from wfserver.scenarios import ScenarioResult, load
 
-Play = Callable[..., Sequence[Ran]]
+Play = Callable[..., Sequence[ScenarioResult]]
 """Takes the text of a definition and of scenarios, and other definitions by file name."""
 
 
@@ -15,7 +15,7 @@ Play = Callable[..., Sequence[Ran]]
 def play(tmp_path: Path) -> Play:
     """Play scenarios of a definition, which need not name it."""
 
-    def play(definition: str, scenarios: str, **others: str) -> Sequence[Ran]:
+    def play(definition: str, scenarios: str, **others: str) -> Sequence[ScenarioResult]:
         (tmp_path / "flow.yaml").write_text(definition)
         for name, text in others.items():
             (tmp_path / f"{name}.yaml").write_text(text)
@@ -29,6 +29,6 @@ def play(tmp_path: Path) -> Play:
     return play
 
 
-def wrong(ran: Sequence[Ran]) -> str:
+def wrong(ran: Sequence[ScenarioResult]) -> str:
     """Everything that is not as expected, as one text."""
     return "\n".join(line for one in ran for line in one.wrong)

@@ -7,7 +7,7 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.testing.scenarios.document import scenarios_schema
-from wfserver.scenarios import ENDINGS, Ran, files_in, junit, load, report
+from wfserver.scenarios import ENDINGS, ScenarioResult, files_in, junit, load, report
 from wfserver.terminal.failures import FAILED
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
@@ -62,7 +62,7 @@ def test_command(
     return FAILED if any(one.wrong for found in ran.values() for one in found) else 0
 
 
-def _played(file: str, only: str | None) -> Sequence[Ran]:
+def _played(file: str, only: str | None) -> Sequence[ScenarioResult]:
     loaded = load(file)
     return [
         loaded.run(line, scenario)
@@ -71,7 +71,7 @@ def _played(file: str, only: str | None) -> Sequence[Ran]:
     ]
 
 
-def _show(ran: dict[str, Sequence[Ran]]) -> None:
+def _show(ran: dict[str, Sequence[ScenarioResult]]) -> None:
     for file, found in ran.items():
         for one in found:
             if one.wrong:

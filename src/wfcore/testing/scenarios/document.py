@@ -15,19 +15,18 @@ from attrs import field, frozen
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, Usage
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.usage import Usage
 from wfcore.model.workflow import ApprovalStep, ChildStep, Definition
 from wfcore.rules.definition.ai import amount
 from wfcore.rules.definition.fields import filled
-from wfcore.rules.definition.paths import below
 from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
     accepting,
     any_of,
+    below,
     boolean,
     choice,
     duration,

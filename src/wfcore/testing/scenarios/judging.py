@@ -15,7 +15,7 @@ from wfcore.model.json import Json
 from wfcore.ports.runtime import AiJob, Job
 from wfcore.rules.variables import compact
 from wfcore.testing.scenarios.document import NoticeKind
-from wfcore.testing.scenarios.playing import Played
+from wfcore.testing.scenarios.playing import ScenarioRun
 from wfcore.time import DAY, HOUR, MINUTE, SECOND
 
 _NOTICES: Mapping[EventKind, NoticeKind] = {
@@ -45,7 +45,7 @@ class Mismatch:
         )
 
 
-def mismatches(expect: Mapping[str, Any], played: Played, zone: tzinfo) -> Sequence[Mismatch]:
+def mismatches(expect: Mapping[str, Any], played: ScenarioRun, zone: tzinfo) -> Sequence[Mismatch]:
     """Everything in which *played* is not as *expect* says. Instants are shown in *zone*."""
     was = _observed(played)
     found: list[Mismatch] = []
@@ -104,7 +104,7 @@ def _brief(was: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: was[name] for name in ("notice", "step") if was.get(name) is not None}
 
 
-def _observed(played: Played) -> Mapping[str, Any]:
+def _observed(played: ScenarioRun) -> Mapping[str, Any]:
     """By the names of `EXPECTED`; instants and lengths of time in ms."""
     run = played.run
     if run is None:
@@ -125,7 +125,7 @@ def _observed(played: Played) -> Mapping[str, Any]:
     }
 
 
-def _steps(run: Execution, played: Played) -> Mapping[str, Mapping[str, Any]]:
+def _steps(run: Execution, played: ScenarioRun) -> Mapping[str, Mapping[str, Any]]:
     jobs = {one.key: _asked(one.job) for one in played.attempts}
     results = {key: _result(result) for key, result in run.step_results.items()}
     return {key: {**jobs.get(key, {}), **results.get(key, {})} for key in {**jobs, **results}}
@@ -153,7 +153,7 @@ def _asked(job: Job) -> Mapping[str, Any]:
     return {"command": job.argv, "variables": named}
 
 
-def _approval(opened: Approval, approval: Approval, played: Played) -> Mapping[str, Any]:
+def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapping[str, Any]:
     return {
         "step": played.keys[approval.execution_id] + approval.step_name,
         "status": approval.status,
@@ -166,7 +166,7 @@ def _approval(opened: Approval, approval: Approval, played: Played) -> Mapping[s
     }
 
 
-def _notices(played: Played) -> Iterator[Mapping[str, Any]]:
+def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
     for event in played.events:
         notice = _NOTICES.get(event.kind)
         if notice is not None:

@@ -40,13 +40,12 @@ from wfcore.testing.fakes import (
 )
 from wfcore.testing.fakes_running import DictFiles
 from wfcore.testing.scenarios.document import Decision, Scenario, StartedBy, Stub
-from wfcore.testing.scenarios.virtual_worker import Ending, Hints, VirtualWorker, at_once, done
+from wfcore.testing.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
+from wfcore.usecases.accounts.accounts import set_secret
 from wfcore.usecases.approvals.approvals import Decide, decide_approval
-from wfcore.usecases.approvals.expiry import expire_due
-from wfcore.usecases.approvals.reminders import remind_due
+from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.executions.starting import start_execution
-from wfcore.usecases.named_secrets import set_secret
 from wfcore.usecases.services import Policy, Services
 from wfcore.usecases.upkeep.sweeping import next_deadline
 from wfcore.usecases.workflows.firing import fire_due
@@ -79,7 +78,7 @@ class Attempt:
 
 
 @frozen
-class Played:
+class ScenarioRun:
     """
     What came of a scenario. `run` None: nothing was started, for the reason in `refused`.
 
@@ -103,7 +102,7 @@ class Played:
 
 def play(
     scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: Parts
-) -> Played:
+) -> ScenarioRun:
     """Play *scenario*; *others* are the workflows that *definition* starts, as far as given."""
     return _Stage(scenario, definition, others, parts).play()
 
@@ -122,9 +121,9 @@ class _Stage:
         self._definition = definition
         self._others = others
         self._clock = ManualClock(scenario.at)
-        hints = Hints()
+        hints = NotedMoves()
         self._services = Services(
-            store=MemoryStore(at_once, Disk(watch=self._noted)),
+            store=MemoryStore(at_once, Disk(watch=self._noted), now=self._clock.service_now),
             counters=MemoryCounters(at_once),
             files=DictFiles(),
             clock=self._clock,
@@ -160,9 +159,9 @@ class _Stage:
         for log in _kept(changes, EVENTS.name).values():
             self._events.update({(one.execution_id, one.number): one for one in log})
 
-    def play(self) -> Played:
+    def play(self) -> ScenarioRun:
         fires, zone = self._next_fires(len(self._scenario.expect.get("nextFires", ())))
-        told = Played(self._now(), next_fires=fires, zone=zone)
+        told = ScenarioRun(self._now(), next_fires=fires, zone=zone)
         if not set(self._scenario.expect) - {"nextFires"}:
             return told
         try:

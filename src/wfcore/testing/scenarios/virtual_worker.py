@@ -37,7 +37,7 @@ def done(work: Awaitable[R]) -> R:
     raise AssertionError("a scenario waits for nothing")
 
 
-class Hints:
+class NotedMoves:
     """A `Wakeup` that notes which executions were moved from outside."""
 
     def __init__(self) -> None:
@@ -72,17 +72,17 @@ class Ending:
 
 
 @frozen
-class _Running:
+class _Begun:
     ends_at: EpochMs
     end: StepEnd
 
 
 @define(eq=False)
-class _Held:
+class _Claimed:
     """An execution that is worked on. See `Work`."""
 
     lease: Lease
-    steps: dict[tuple[str, int], _Running] = field(factory=dict)
+    steps: dict[tuple[str, int], _Begun] = field(factory=dict)
     met: set[tuple[str, int]] = field(factory=set)
     look_at: EpochMs | None = None
 
@@ -90,17 +90,19 @@ class _Held:
 class VirtualWorker:
     """Works on everything that is due. *begin* is asked for each attempt, when it begins."""
 
-    def __init__(self, services: Services, hints: Hints, begin: Callable[[Job], Ending]) -> None:
+    def __init__(
+        self, services: Services, hints: NotedMoves, begin: Callable[[Job], Ending]
+    ) -> None:
         self._services = services
         self._hints = hints
         self._begin = begin
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _Claimed] = {}
 
     def work(self) -> None:
         """Everything that is to be done at this instant, once."""
         services, now = self._services, self._services.clock.service_now()
         for lease in done(running.claim(services, WORKER, services.policy.places)):
-            held = self._held[lease.execution_id] = _Held(lease)
+            held = self._held[lease.execution_id] = _Claimed(lease)
             self._moved(held, running.begin(services, lease))
         for held in list(self._held.values()):
             self._end_steps(held, now)
@@ -119,7 +121,7 @@ class VirtualWorker:
             yield held.look_at
             yield from (one.ends_at for one in held.steps.values())
 
-    def _moved(self, held: _Held, work: Awaitable[Work]) -> None:
+    def _moved(self, held: _Claimed, work: Awaitable[Work]) -> None:
         """Take up what is to be done for an execution, or let go of it."""
         try:
             todo = done(work)
@@ -133,12 +135,12 @@ class VirtualWorker:
                 held.met.add(key)
                 ending = self._begin(job)
                 ends_at = later(self._services.clock.service_now(), ending.takes_ms)
-                held.steps[key] = _Running(ends_at, ending.end)
+                held.steps[key] = _Begun(ends_at, ending.end)
         held.look_at = todo.look_at
         if not held.steps:
             self._held.pop(held.lease.execution_id, None)
 
-    def _end_steps(self, held: _Held, now: EpochMs) -> None:
+    def _end_steps(self, held: _Claimed, now: EpochMs) -> None:
         for key, one in list(held.steps.items()):
             if one.ends_at <= now and key in held.steps:
                 del held.steps[key]
