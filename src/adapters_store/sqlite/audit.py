@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import define
 
-from adapters_store.sqlite.codec import reader_of, value_of
+from adapters_store.sqlite.codec import value_of
 from adapters_store.sqlite.connection import Connection, Cursor
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.queries import query
@@ -21,6 +21,7 @@ from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.ports.codec import reader_of
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import BEGINNING, canonical, chained, entry_text, read_entry
 from wfcore.time import EpochMs

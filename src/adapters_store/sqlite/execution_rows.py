@@ -12,11 +12,12 @@ from itertools import chain
 from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sqlite.codec import Size, cost_of, reader_of, text_of, value_of, writer_of
+from adapters_store.sqlite.codec import Size, cost_of, text_of, value_of
 from adapters_store.sqlite.kinds import Fetch, Row
 from adapters_store.sqlite.sealed import SEALED, Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
+from wfcore.ports.codec import reader_of, writer_of
 from wfcore.ports.system import Sealer
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import evolve, frozen
 
-from adapters_store.sqlite.codec import reader_of, text_of, value_of, writer_of
+from adapters_store.sqlite.codec import text_of, value_of
 from adapters_store.sqlite.sealed import Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, Session, Share
@@ -19,6 +19,7 @@ from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.codec import reader_of, writer_of
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
 

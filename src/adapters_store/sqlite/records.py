@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from attrs import define
 
-from adapters_store.sqlite.codec import reader_of, value_of
+from adapters_store.sqlite.codec import value_of
 from adapters_store.sqlite.kinds import (
     ACCOUNTS,
     DEFINITIONS,
@@ -27,6 +27,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.ports.codec import reader_of
 from wfcore.time import EpochMs
 
 R = TypeVar("R")

@@ -8,7 +8,7 @@ Nothing is written here: each function adds statements to what the unit hands ov
 from typing import Any
 
 from adapters_store.sqlite import audit, execution_rows
-from adapters_store.sqlite.codec import Size, text_of, writer_of
+from adapters_store.sqlite.codec import Size, text_of
 from adapters_store.sqlite.concurrency import COUNT
 from adapters_store.sqlite.execution_rows import bumped
 from adapters_store.sqlite.kinds import KINDS, REPLAYS, TABLE_OF
@@ -20,6 +20,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery
+from wfcore.ports.codec import writer_of
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.audit.chain import entry_text
 from wfcore.time import DAY, EpochMs

@@ -1,0 +1,120 @@
+"""
+For authors of stores: records as plain data and as JSON text, and back.
+
+`encode_record` and `decode_record` need nothing beside the core. A store that writes some fields apart, or has a
+faster JSON, uses `writer_of` and `reader_of`. What reads and writes a kind of record is generated
+when the first one is: a starting server needs none.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from typing import Any, TypeVar, cast, get_args
+
+import attrs
+from cattrs import Converter, override
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+from cattrs.strategies import configure_tagged_union
+
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TriggerSpec
+from wfcore.model.workflow import Step
+
+R = TypeVar("R")
+
+_AS_IT_IS = (Json, JsonObject)
+
+
+def _make_converter() -> Converter:
+    converter = Converter(
+        detailed_validation=False,
+        unstruct_collection_overrides={AbstractSet: sorted},
+    )
+    converter.register_structure_hook_func(_is_json, lambda value, _: value)
+    converter.register_unstructure_hook_func(_is_json, lambda value: value)
+    converter.register_unstructure_hook_factory(attrs.has, lambda cls: _writer_of(converter, cls))
+    converter.register_unstructure_hook_func(_is_step, lambda step: _tagged(converter, step))
+    converter.register_structure_hook_func(
+        _is_step, lambda data, _: converter.structure(data, _STEPS[data["_type"]])
+    )
+    configure_tagged_union(TriggerSpec, converter)
+    return converter
+
+
+def _is_step(wanted: Any) -> bool:
+    """Steps hold steps, so that inside of them the type is only a name."""
+    return wanted in (Step, "Step")
+
+
+_STEPS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Step)}
+
+
+def _tagged(converter: Converter, step: Step) -> dict[str, Any]:
+    """A step as plain data, with the name of its type."""
+    return {**converter.unstructure(step, type(step)), "_type": type(step).__name__}
+
+
+def _is_json(wanted: Any) -> bool:
+    return wanted in _AS_IT_IS
+
+
+def _writer_of(converter: Converter, cls: Any) -> Callable[[Any], dict[str, Any]]:
+    """Leave out what is None by default; every other default is written, as it may change."""
+    without_none = {
+        field.name: override(omit_if_default=True)
+        for field in attrs.fields(cls)
+        if field.default is None
+    }
+    return make_dict_unstructure_fn(cls, converter, **without_none)  # type: ignore[arg-type]
+
+
+_CONVERTER = _make_converter()
+
+
+def encode_record(record: Any) -> str:
+    """A record, or an entry of a log, as JSON text."""
+    return json.dumps(writer_of(type(record))(record))
+
+
+def decode_record(kind: type[R], text: str) -> R:
+    """What `encode_record` was given, which was of that *kind*."""
+    return reader_of(kind)(json.loads(text))
+
+
+def writer_of(cls: type[R], leaving_out: Sequence[str] = ()) -> Callable[[R], dict[str, Any]]:
+    """A function from a record to plain data without the fields *leaving_out*."""
+    made = cache(lambda: _made_writer(cast("Any", cls), tuple(leaving_out)))
+    return lambda record: made()(record)
+
+
+STORED_AS: Mapping[str, str] = {"concurrency_group": "lane"}
+"""Fields that have another name in what is stored, which is as old as the release that wrote it."""
+
+
+@cache
+def _made_writer(cls: Any, leaving_out: tuple[str, ...]) -> Callable[[Any], dict[str, Any]]:
+    kept: dict[str, Any] = {
+        field.name: override(omit=True)
+        if field.name in leaving_out
+        else override(omit_if_default=field.default is None, rename=STORED_AS.get(field.name))
+        for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))
+    }
+    return cast(
+        "Callable[[R], dict[str, Any]]",
+        make_dict_unstructure_fn(cls, _CONVERTER, **kept),
+    )
+
+
+def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
+    """A function from plain data to a record."""
+    hook = cache(lambda: _made_reader(cast("Any", cls)))
+    return lambda data: hook()(data, cls)
+
+
+@cache
+def _made_reader(cls: Any) -> Callable[[Mapping[str, Any], Any], R]:
+    names = {field.name for field in attrs.fields(cast("type[attrs.AttrsInstance]", cls))}
+    renamed: Any = {name: override(rename=STORED_AS[name]) for name in names & STORED_AS.keys()}
+    found = make_dict_structure_fn(cls, _CONVERTER, **renamed) if renamed else None
+    return found or _CONVERTER.get_structure_hook(cls)

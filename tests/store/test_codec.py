@@ -1,0 +1,66 @@
+"""The public codec gives back every record, and the public names are enough to write a store."""
+
+import inspect
+import json
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pytest
+from attrs import evolve
+
+import wfcore
+from adapters_store.sqlite.execution_rows import write_head
+from wfcore import RECORDS, decode_record, encode_record
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution
+from wfcore.model.webhook import Delivery, Tally
+from wfcore.testing import builders as make
+from wfcore.testing.contracts import samples
+
+LOGGED = (
+    make.event(3, data={"step": "a", "n": [1, None, "\u0000"]}),
+    make.audit_entry(details={"a": samples.AWKWARD}),
+    make.delivery(payload={"a": samples.AWKWARD}),
+    Tally("wh_1", "2023-11-14", 202, 3, make.NOW),
+)
+
+
+@pytest.mark.parametrize("record", [*samples.RECORDS, *LOGGED], ids=lambda one: type(one).__name__)
+def test_a_record_is_the_same_after_its_json(record: Any) -> None:
+    """Every kind, every awkward value, versions too; the text is JSON that anybody reads."""
+    if hasattr(record, "version"):
+        record = evolve(record, version=7)
+    text = encode_record(record)
+    assert decode_record(type(record), text) == record
+    assert isinstance(json.loads(text), dict)
+
+
+def test_what_was_stored_under_an_older_name_is_read() -> None:
+    """The key of a concurrency group in stored bodies is as old as the first release."""
+    assert write_head(samples.EXECUTION)["lane"] == samples.EXECUTION.concurrency_group
+    text = encode_record(samples.EXECUTION)
+    assert "concurrency_group" not in json.loads(text)
+    assert decode_record(Execution, text).concurrency_group == "wf_1:0"
+    without = {key: one for key, one in json.loads(text).items() if key != "capabilities"}
+    assert decode_record(Execution, json.dumps(without)).capabilities == ()
+
+
+def held(kind: Any, seen: set[Any]) -> Iterator[Any]:
+    """The classes of our own that a type names, directly or in a field."""
+    for part in typing.get_args(kind):
+        yield from held(part, seen)
+    ours = inspect.isclass(kind) and kind.__module__.startswith("wfcore.")
+    if ours and kind not in seen:
+        seen.add(kind)
+        yield kind
+        for field in attrs.fields(kind) if attrs.has(kind) else ():
+            yield from held(field.type, seen)
+
+
+def test_every_record_and_value_is_public() -> None:
+    """Whatever a store is given or gives back can be imported from `wfcore`."""
+    stored = [kind.type for kind in RECORDS] + [Event, AuditEntry, Delivery, Tally]
+    found = [one for kind in stored for one in held(kind, set())]
+    assert {one.__name__ for one in found} - set(wfcore.__all__) == set()
