@@ -1,9 +1,9 @@
 """
 For authors of stores: records as plain data and as JSON text, and back.
 
-`encode_record` and `decode_record` need nothing beside the core. A store that writes some fields apart, or has a
-faster JSON, uses `writer_of` and `reader_of`. What reads and writes a kind of record is generated
-when the first one is: a starting server needs none.
+`encode_record` and `decode_record` need nothing beside the core. A store that writes some fields
+apart, or has a faster JSON, uses `writer_of` and `reader_of`. What reads and writes a kind of
+record is generated when the first one is: a starting server needs none.
 """
 
 import json
