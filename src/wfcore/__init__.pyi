@@ -104,8 +104,6 @@ from wfcore.model.workflow import Step as Step
 from wfcore.model.workflow import Variable as Variable
 from wfcore.model.workflow import VariableType as VariableType
 from wfcore.model.workflow import Workflow as Workflow
-from wfcore.ports.codec import decode_record as decode_record
-from wfcore.ports.codec import encode_record as encode_record
 from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
 from wfcore.ports.environments import Environments as Environments
@@ -229,6 +227,8 @@ from wfcore.usecases.workflows.workflows import apply_workflow as apply_workflow
 from wfcore.usecases.workflows.workflows import list_workflows as list_workflows
 from wfcore.usecases.workflows.workflows import read_workflow as read_workflow
 from wfcore.usecases.workflows.workflows import share_workflow as share_workflow
+from wfcore.wire.records import decode_record as decode_record
+from wfcore.wire.records import encode_record as encode_record
 
 __all__: list[str]
 __version__: str

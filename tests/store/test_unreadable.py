@@ -70,7 +70,7 @@ LISTS: Mapping[str, tuple[Look, ...]] = {
         lambda view: view.approvals.due(LATE, 1),
     ),
     "artifacts": (lambda view: view.artifacts.of_execution("exec_1"),),
-    "callbacks": (lambda view: view.callbacks.due(LATE, 1),),
+    "callbacks": (lambda view: view.callbacks.due(1),),
     "executions": (lambda view: view.executions.list(ExecutionFilter(), PAGE),),
     "timers": (lambda view: view.timers.due(LATE, 1),),
     "triggers": (

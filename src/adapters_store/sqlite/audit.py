@@ -21,10 +21,10 @@ from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
-from wfcore.ports.codec import reader_of
 from wfcore.ports.system import Sealer
 from wfcore.rules.audit.chain import BEGINNING, canonical, chained, entry_text, read_entry
 from wfcore.time import EpochMs
+from wfcore.wire.records import reader_of
 
 FIRST = """SELECT 0, body, id FROM audit
     WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?1) AND +at >= ?1 ORDER BY id LIMIT ?2"""

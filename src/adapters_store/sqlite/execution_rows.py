@@ -17,8 +17,8 @@ from adapters_store.sqlite.kinds import Fetch, Row
 from adapters_store.sqlite.sealed import SEALED, Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
-from wfcore.ports.codec import reader_of, writer_of
 from wfcore.ports.system import Sealer
+from wfcore.wire.records import reader_of, writer_of
 
 _steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')
     FROM step_results s WHERE s.execution_id = r.id)"""

@@ -19,9 +19,9 @@ from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.ports.codec import reader_of, writer_of
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
+from wfcore.wire.records import reader_of, writer_of
 
 R = TypeVar("R")
 Row = Sequence[Any]

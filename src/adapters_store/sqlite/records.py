@@ -27,8 +27,8 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.ports.codec import reader_of
 from wfcore.time import EpochMs
+from wfcore.wire.records import reader_of
 
 R = TypeVar("R")
 

@@ -20,10 +20,10 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery
-from wfcore.ports.codec import writer_of
 from wfcore.ports.records import KIND_OF
 from wfcore.rules.audit.chain import entry_text
 from wfcore.time import DAY, EpochMs
+from wfcore.wire.records import writer_of
 
 REPLACE_REPLAY = insert(
     "replays",
