@@ -19,7 +19,7 @@ define install
 endef
 
 .PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: lowest newest lock release mutation-adapters
+.PHONY: client lowest newest lock release mutation-adapters
 
 ##@ Run it
 
@@ -34,25 +34,28 @@ test: .venv/.dev           ## install what the tests need and run them
 check: .venv/.dev lint types layers  ## lint, types and layers: fast, nothing is run
 
 lint: .venv/.dev           ## style and format
-	$(BIN)/ruff check src tests bench examples docs hatch_build.py
-	$(BIN)/ruff format --check src tests bench examples docs hatch_build.py
+	$(BIN)/ruff check src tests bench examples docs client hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples docs client hatch_build.py
 
 types: .venv/.dev          ## mypy, strict
 	$(BIN)/mypy
-	$(BIN)/mypy examples docs/wfdocs hatch_build.py
+	$(BIN)/mypy examples docs/wfdocs client hatch_build.py
 
 layers: .venv/.dev         ## who may import whom
 	$(BIN)/lint-imports
 
 format: .venv/.dev         ## put sources into the standard format
-	$(BIN)/ruff check --fix src tests bench examples docs hatch_build.py
-	$(BIN)/ruff format src tests bench examples docs hatch_build.py
+	$(BIN)/ruff check --fix src tests bench examples docs client hatch_build.py
+	$(BIN)/ruff format src tests bench examples docs client hatch_build.py
 
 ##@ Write down what changed
 
 tables: .venv/.dev         ## write anew what the documentation shows of tables, pictures included
 	$(BIN)/python docs/fill.py
 	cd tests && ../$(BIN)/python -m escapes.page
+
+client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
+	$(BIN)/python client/generate.py
 
 surface: .venv/.dev        ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface

@@ -17,6 +17,7 @@ WHOLE_MODULES = (
     "wfcore.rules.execution.machine",
     "wfcore.ports.records",
     "wfcore_client.calls",
+    "wfcore_client.errors",
 )
 """Beside what `wfcore` exports: modules of which every name without underscore is public."""
 
@@ -33,6 +34,8 @@ ADAPTERS = {
     "adapters_runtime.expressions.templates": ("MiniJinjaTemplates",),
     "adapters_runtime.engine.wakeups": ("Wakeups",),
     "wfcore_client.asynchronous": ("AsyncClient",),
+    "wfcore_client.backoff": ("Backoff",),
+    "wfcore_client.callbacks": ("CallbackRefused", "verify_callback"),
     "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
     "wfserver.definition": ("checked", "read_definition"),

@@ -22,6 +22,9 @@ Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
 
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
+OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
+"""An output as a file: any JSON, so not the `application/json` of our shapes. Decision 110."""
+
 _UNKNOWN = "application/octet-stream"
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9 ._()+-]")
 _SAFE_IN_EXTENDED = "!#$&+-.^_`|~"
@@ -111,7 +114,7 @@ def output_response(key: str, output: Json) -> Response:
     )
     headers = {
         **{name: value for name, value in _SAFETY.items() if name != "Accept-Ranges"},
-        "Content-Type": "text/plain; charset=utf-8" if is_text else "application/json",
+        "Content-Type": "text/plain; charset=utf-8" if is_text else OUTPUT_MEDIA,
         "Content-Disposition": disposition(f"{key}.txt" if is_text else f"{key}.json"),
     }
     return Response(content, headers=headers)

@@ -1,60 +1,103 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the shapes of the wire."""
+"""
+The OpenAPI 3.1 document, made from the table of routes and the shapes of the wire.
 
-from collections.abc import Iterable, Mapping
+It is written for people who generate a client from it: operations are grouped by subject, errors
+are shared components, every body has an example (`openapi_examples`), and what is not JSON says
+what it is instead. Decision 110 lists what generators stumble over.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from adapters_http.auth import COOKIE, HOST_COOKIE
 from adapters_http.body import dump_json
 from adapters_http.config import HttpConfig
+from adapters_http.downloads import OUTPUT_MEDIA
+from adapters_http.openapi_examples import BODIES, CALLBACK, ERRORS, TEXTS, VIEWS
 from adapters_http.route import Auth, Query, Route
 from adapters_http.routes import ROUTES
+from wfcore.wire.converter import plain
+from wfcore.wire.requests import StartBody
 from wfcore.wire.schema import Schema, Schemas
-from wfcore.wire.shapes import ErrorView, RateLimitedView
+from wfcore.wire.shapes import ErrorView, EventView, RateLimitedView
+from wfcore.wire.webhooks import CallbackView
 
-_MEANING: Mapping[int, str] = {
-    200: "Success",
-    202: "Accepted",
-    204: "Nothing more to come",
-    206: "Part of the content",
-    400: "Malformed body or parameters",
-    401: "No credential that opens this; the cause is never said",
-    403: "The account is disabled or locked, or the deed is not permitted",
-    404: "Missing, or not visible to the caller",
-    408: "The body did not arrive in time",
-    409: "The state does not allow it",
-    413: "The body is over its limit",
-    416: "No such part of the content",
-    429: "Rate limit reached; wait for Retry-After",
-    500: "Server error",
-    503: "The store is unavailable, or the server is stopping; retry later",
+_TITLE = "wfcore HTTP API"
+"""Not `wfcore`: generators would name their package like the client that is shipped."""
+
+_ABOUT = """\
+Start workflows, follow their executions, decide their approvals, fetch their artifacts.
+
+Names are camelCase, instants are milliseconds since 1970 (UTC), durations are milliseconds. \
+A field without a value is null, unless it may be absent. Errors are `{"error": "…"}` and name \
+the field and the fix. Every response has `X-Request-Id`."""
+
+_TAGS: Mapping[str, tuple[str, str]] = {
+    "artifacts": ("Artifacts", "Files that executions left"),
+    "approval": ("Approvals", "Questions to people, and their decisions"),
+    "webhook": ("Webhooks", "Triggers for other systems, and their management by session"),
+    "session": ("Sessions", "Signing in at the console"),
+    "v1/executions": ("Executions", "Reading, following, cancelling and redriving executions"),
+    "v1/workflows": ("Workflows", "Workflows, and starting them"),
+    "": ("Operations", "Health, metrics and this description"),
 }
+"""The subject of a path: that of the first of these words in it."""
+
 _KEYS: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKeyHeader": []}, {"apiKeyQuery": []}]
+_SIGNATURES: Mapping[str, str] = {
+    "webhookSignature": "X-Webhook-Signature",
+    "standardWebhooks": "webhook-signature",
+    "githubSignature": "X-Hub-Signature-256",
+    "stripeSignature": "Stripe-Signature",
+    "slackSignature": "X-Slack-Signature",
+}
+_SIGNED: list[dict[str, list[str]]] = [{name: []} for name in _SIGNATURES]
 _SECURITY: Mapping[Auth, list[dict[str, list[str]]]] = {
     Auth.OPEN: [],
     Auth.LOGIN: [],
     Auth.KEY: _KEYS,
     Auth.KEY_AFTER_BODY: _KEYS,
-    Auth.TRIGGER: [*_KEYS, {"webhookSignature": []}, {}],
+    Auth.TRIGGER: [*_KEYS, *_SIGNED, {}],
     Auth.SESSION: [{"session": []}],
     Auth.DOWNLOAD: [{}, {"bearer": []}, {"apiKeyHeader": []}, {"session": []}],
 }
-_SCHEMES: Schema = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key"},
-    "apiKeyHeader": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-    "apiKeyQuery": {
-        "type": "apiKey",
-        "in": "query",
-        "name": "api_key",
-        "description": "Only where headers cannot be set: queries end up in logs and histories",
+_NAMES: Mapping[str, str] = {
+    "aid": "The artifact's id",
+    "decision": "approve or reject, in any case",
+    "deliveryId": "The delivery's id",
+    "executionId": "The execution's id",
+    "id": "The id of the {subject}",
+    "key": "The step's name; in a loop `loop.<index>.<name>`",
+}
+_INTEGER: Schema = {"type": "integer"}
+_HEADERS: Schema = {
+    "RequestId": {"schema": {"type": "string"}, "description": "In the operator's log, too"},
+    "RateLimit": {"schema": _INTEGER, "description": "Requests that the window allows"},
+    "RateRemaining": {"schema": _INTEGER, "description": "Requests left in the window"},
+    "RateWindow": {
+        "schema": {"type": "string", "enum": ["minute", "day"]},
+        "description": "The tighter of the two windows",
     },
-    "webhookSignature": {"type": "apiKey", "in": "header", "name": "X-Webhook-Signature"},
-    "session": {"type": "apiKey", "in": "cookie", "name": "wfcore_session"},
+    "RetryAfter": {"schema": _INTEGER, "description": "Seconds to wait"},
+    "Replayed": {
+        "schema": {"type": "string", "enum": ["true"]},
+        "description": "The first answer to the same Idempotency-Key; nothing was started",
+    },
 }
-_RATE_HEADERS: Schema = {
-    "X-RateLimit-Limit": {"schema": {"type": "integer"}},
-    "X-RateLimit-Remaining": {"schema": {"type": "integer"}},
-    "X-RateLimit-Window": {"schema": {"type": "string", "enum": ["minute", "day"]}},
+_COMMON = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+_RATE = {
+    "X-RateLimit-Limit": {"$ref": "#/components/headers/RateLimit"},
+    "X-RateLimit-Remaining": {"$ref": "#/components/headers/RateRemaining"},
+    "X-RateLimit-Window": {"$ref": "#/components/headers/RateWindow"},
 }
-_RETRY: Schema = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+_RETRY = {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}
+_REPLAYED = {"Idempotent-Replayed": {"$ref": "#/components/headers/Replayed"}}
+_TEXT: Schema = {"type": "string"}
+_BINARY: Schema = {"type": "string", "format": "binary"}
+_FREE: Schema = {"type": "object", "additionalProperties": True}
+_RULE = re.compile(r" [A-Z]{2}-\d+(?: to [A-Z]{2}-\d+)?(?:, [A-Z]{2}-\d+)*\.")
 
 
 def describe(config: HttpConfig, base: str = "") -> bytes:
@@ -65,46 +108,92 @@ def describe(config: HttpConfig, base: str = "") -> bytes:
 def document(config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES) -> Schema:
     """The document."""
     schemas = Schemas()
+    errors = _shared_errors(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "wfcore", "version": config.version, "license": {"name": "MIT"}},
+        "info": {
+            "title": _TITLE,
+            "version": config.version,
+            "description": _ABOUT,
+            "contact": {"name": "The operator of this server"},
+            "license": {"name": "MIT License", "identifier": "MIT"},
+        },
         "servers": [{"url": config.public_url or base or "/"}],
+        "tags": [{"name": name, "description": about} for name, about in sorted(_TAGS.values())],
         "paths": paths,
-        "components": {"schemas": schemas.found, "securitySchemes": _SCHEMES},
+        "components": {
+            "schemas": dict(sorted(schemas.found.items())),
+            "responses": errors,
+            "headers": _HEADERS,
+            "securitySchemes": _schemes(config, base),
+        },
+    }
+
+
+def _schemes(config: HttpConfig, base: str) -> Schema:
+    url = config.public_url or ""
+    at_root = url.startswith("https:") and url.count("/") == 2 and not base
+    return {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key"},
+        "apiKeyHeader": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "apiKeyQuery": {
+            "type": "apiKey",
+            "in": "query",
+            "name": "api_key",
+            "description": "Only where headers cannot be set: queries end up in logs and histories",
+        },
+        "session": {"type": "apiKey", "in": "cookie", "name": HOST_COOKIE if at_root else COOKIE},
+    } | {
+        name: {"type": "apiKey", "in": "header", "name": header}
+        for name, header in _SIGNATURES.items()
     }
 
 
 def _operation(route: Route, schemas: Schemas) -> Schema:
+    tag = next(named for word, (named, _) in _TAGS.items() if word in route.path)
+    retained = "_retained" if "webhook-trigger/{id}" in route.path else ""
     operation: Schema = {
-        "operationId": route.id + ("_retained" if "webhook-trigger/{id}" in route.path else ""),
+        "operationId": f"{tag.lower()}_{route.handler.__name__}{retained}",
+        "tags": [tag],
         "summary": route.summary,
+        "description": _description(route),
         "security": _SECURITY[route.auth],
-        "parameters": _parameters(route),
-        "responses": {
-            str(status): _response(route, status, schemas) for status in _statuses(route)
-        },
+        "parameters": [*_parameters(route, tag)],
+        "responses": {str(status): answer for status, answer in _responses(route, schemas)},
     }
-    if route.scope is not None:
-        operation["description"] = f"Needs the scope {route.scope}."
     body = _body(route, schemas)
     if body is not None:
         operation["requestBody"] = body
+    if route.body is StartBody:
+        ended = {"post": _callback(schemas)}
+        operation["callbacks"] = {"executionEnded": {"{$request.body#/callbackUrl}": ended}}
     return operation
 
 
-def _parameters(route: Route) -> list[Schema]:
-    path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in route.names
-    ]
-    return [
-        *path,
-        *(_parameter(one, "query") for one in route.query),
-        *(_parameter(one, "header") for one in route.headers),
-    ]
+def _description(route: Route) -> str:
+    """What the handler says of itself, and the scope that it takes."""
+    said = inspect.cleandoc(route.handler.__doc__ or "").replace("\n", " ")
+    scope = f" Needs the scope {route.scope}." if route.scope is not None else ""
+    return _RULE.sub("", said) + scope
+
+
+def _parameters(route: Route, tag: str) -> Iterator[Schema]:
+    subject = tag.removesuffix("s").lower()
+    for name in route.names:
+        owner = "execution" if "/executions/{id}" in route.path else subject
+        about = _NAMES[name].format(subject=owner)
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": about,
+            "schema": {"type": "string", "minLength": 1},
+        }
+    yield from (_parameter(one, "query") for one in route.query)
+    yield from (_parameter(one, "header") for one in route.headers)
 
 
 def _parameter(one: Query, where: str) -> Schema:
@@ -114,41 +203,130 @@ def _parameter(one: Query, where: str) -> Schema:
 
 def _body(route: Route, schemas: Schemas) -> Schema | None:
     if route.auth is Auth.TRIGGER:
-        schema: Schema = {"type": "object", "description": "Any JSON object"}
-    elif route.body is not None:
-        schema = schemas.ref(route.body, closed=True)
-    else:
+        schema = _FREE | {"description": "The payload: any JSON object, or a form of a sender's"}
+        return {
+            "content": {
+                "application/json": {"schema": schema, "example": {"order": 7}},
+                "application/x-www-form-urlencoded": {"schema": schema, "example": {"order": "7"}},
+            }
+        }
+    if route.body is None:
         return None
-    return {"content": {"application/json": {"schema": schema}}}
+    media = {"schema": schemas.ref(route.body, closed=True), "example": BODIES[route.body]}
+    required = bool(schemas.found[route.body.__name__].get("required"))
+    return {"required": required, "content": {"application/json": media}}
+
+
+def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
+    """Every response that the row has, by its status."""
+    for status in _statuses(route):
+        if status == route.status:
+            yield status, _success(route, schemas)
+        elif status < 300:
+            yield status, _also(route, status)
+        elif route.html:
+            page = {"text/html": {"schema": _TEXT, "example": TEXTS["text/html"]}}
+            headers = _COMMON | (_RETRY if status in (429, 503) else {})
+            about = ERRORS[status].about
+            yield status, {"description": about, "headers": headers, "content": page}
+        else:
+            name = "TooManyAttempts" if (status, route.auth) == (429, Auth.LOGIN) else ""
+            yield status, {"$ref": f"#/components/responses/{name or ERRORS[status].name}"}
 
 
 def _statuses(route: Route) -> list[int]:
     """Every status that the row can answer with."""
-    found = {route.status, 500, 503, *route.refuses, *route.also.values()}
+    found = {route.status, 400, 500, 503, *route.refuses, *route.also.values()}
     if route.auth is not Auth.OPEN:
         found |= {401, 403}
     if route.limited or route.auth is Auth.LOGIN:
         found.add(429)
     if route.body is not None or route.auth is Auth.TRIGGER:
-        found |= {400, 408, 413}
-    if route.query or route.headers:
-        found.add(400)
+        found |= {408, 413}
     return sorted(found)
 
 
-def _response(route: Route, status: int, schemas: Schemas) -> Schema:
-    response: Schema = {"description": _MEANING[status]}
-    if status == route.status:
-        shown = schemas.ref(route.returns) if route.returns else {}
-        response["content"] = {route.media: {"schema": shown} if shown else {}}
-        if route.limited:
-            response["headers"] = _RATE_HEADERS
-    elif route.html:
-        response["content"] = {"text/html": {}}
-    elif status >= 400:
-        limited = status == 429 and route.limited
-        shape = RateLimitedView if limited else ErrorView
-        response["content"] = {"application/json": {"schema": schemas.ref(shape)}}
-    if status in (429, 503):
-        response["headers"] = _RETRY | (_RATE_HEADERS if status == 429 and route.limited else {})
-    return response
+def _success(route: Route, schemas: Schemas) -> Schema:
+    headers = _COMMON | (_RATE if route.limited else {})
+    if any(one.name == "Idempotency-Key" for one in route.headers):
+        headers |= _REPLAYED
+    content = {media: _text(media, schemas) for media in (route.media, *route.files)}
+    if route.returns is not None:
+        view = schemas.ref(route.returns)
+        content["application/json"] = {"schema": view, "example": plain(VIEWS[route.returns])}
+    about = "Accepted" if route.status == 202 else "Success"
+    return {"description": about, "headers": headers, "content": content}
+
+
+def _text(media: str, schemas: Schemas) -> Schema:
+    """What is not one of our shapes: text, files of any type, and this description itself."""
+    if media == "application/json":
+        return {"schema": _FREE}
+    if media == "text/event-stream":
+        lines = {"contentMediaType": media, "contentSchema": schemas.ref(EventView)}
+        return {"schema": _TEXT | lines, "example": TEXTS[media]}
+    if media in TEXTS:
+        return {"schema": _TEXT, "example": TEXTS[media]}
+    if media == OUTPUT_MEDIA:
+        return {"schema": {"description": "Any JSON value"}, "example": [1, 2]}
+    return {"schema": _BINARY}
+
+
+def _also(route: Route, status: int) -> Schema:
+    """Further successes: the end of a stream, a part of a file, what Slack wants to hear."""
+    if status == 204:
+        return {"description": "The terminal event was seen: nothing more will come"}
+    if status == 206:
+        about = "The part of the file that `Range` asked for"
+        return {
+            "description": about,
+            "headers": _COMMON,
+            "content": {route.media: {"schema": _BINARY}},
+        }
+    about = "Slack's question about the address, answered; empty for its commands"
+    return {"description": about, "content": {"application/json": {"schema": _FREE}}}
+
+
+def _shared_errors(schemas: Schemas) -> Schema:
+    found: Schema = {}
+    for status, error in ERRORS.items():
+        view = RateLimitedView if status == 429 else ErrorView
+        headers = _COMMON | (_RETRY if status in (429, 503) else {})
+        found[error.name] = _error(error.about, schemas.ref(view), error.example, headers)
+    found["RateLimited"]["headers"] = _COMMON | _RETRY | _RATE
+    attempts = {"error": "Too many failed logins; retry in 60 s"}
+    found["TooManyAttempts"] = _error(
+        "Too many logins; wait for Retry-After", schemas.ref(ErrorView), attempts, _COMMON | _RETRY
+    )
+    return found
+
+
+def _error(about: str, view: Schema, example: Schema, headers: Schema) -> Schema:
+    content = {"application/json": {"schema": view, "example": example}}
+    return {"description": about, "headers": headers, "content": content}
+
+
+def _callback(schemas: Schemas) -> Schema:
+    """What is posted to a `callbackUrl`: by the server, to whoever started the execution."""
+    signed = {
+        "webhook-id": "The same for each attempt: deduplicate by it",
+        "webhook-timestamp": "Seconds since 1970 (UTC)",
+        "webhook-signature": "Standard Webhooks, by the `callbackSecret` of the key",
+    }
+    media = {"schema": schemas.ref(CallbackView), "example": CALLBACK}
+    return {
+        "operationId": "executions_ended",
+        "tags": ["Executions"],
+        "summary": "An execution has ended",
+        "description": "Sent once, and again until it is answered with 2xx: ten times in a day.",
+        "security": [],
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "description": about, "schema": _TEXT}
+            for name, about in signed.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": media}},
+        "responses": {
+            "2XX": {"description": "Received"},
+            "410": {"description": "Not wanted: it is not sent again"},
+        },
+    }

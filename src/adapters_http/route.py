@@ -78,6 +78,7 @@ class Route:
     status: int = 200
     returns: type[Any] | None = None
     media: str = "application/json"
+    files: tuple[str, ...] = ()
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
     also: Mapping[type[Exception], int] = Factory(dict)
@@ -107,8 +108,3 @@ class Route:
     def limited(self) -> bool:
         """Whether admitted requests count against a quota. RL-5."""
         return self.auth in (Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER)
-
-    @property
-    def id(self) -> str:
-        """A name for the operation: the handler's module and name."""
-        return f"{self.handler.__module__.rpartition('.')[2]}_{self.handler.__name__}"

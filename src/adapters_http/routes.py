@@ -4,6 +4,7 @@ tests that walk every row. Where v1 says 404 to what has ended or is decided, it
 EX-21, AP-14.
 """
 
+from adapters_http.downloads import OUTPUT_MEDIA
 from adapters_http.handlers import (
     approvals,
     artifacts,
@@ -29,6 +30,10 @@ from wfcore.wire.results import StepView
 from wfcore.wire.schema import Schemas
 
 
+def _one_of(*words: str) -> dict[str, object]:
+    return {"type": "string", "enum": [*words]}
+
+
 def _number(default: int, largest: int | None = None) -> dict[str, object]:
     cut = {"description": f"larger ones are cut to {largest}"} if largest else {}
     return {"type": "integer", "minimum": 1, "default": default, **cut}
@@ -41,18 +46,18 @@ AFTER = Query("after", "`next` of the page before; instead of page, and total is
 WORKFLOW_ID = Query("workflowId", "Only executions of this workflow")
 STATUS = Query("status", "Only these statuses", Schemas().of(ExecutionStatus), repeats=True)
 SOURCE = Query("triggerSource", "Only so started", Schemas().of(TriggerSource), repeats=True)
-_INSTANT = {"type": "integer", "minimum": 0}
+_INSTANT = {"type": "integer", "format": "int64", "minimum": 0, "maximum": 999_999_999_999_999}
 FROM = Query("from", "Only those from this instant on, in ms since 1970", _INSTANT)
 TO = Query("to", "Only those before this instant, in ms since 1970", _INSTANT)
-SORT = Query("sort", "Oldest or newest first", {"enum": ["startedAt", "-startedAt"]})
+SORT = Query("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
 APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
-APPROVAL_SORT = Query("sort", "Oldest or newest first", {"enum": ["createdAt", "-createdAt"]})
+APPROVAL_SORT = Query("sort", "Oldest or newest first", _one_of("createdAt", "-createdAt"))
 APPROVALS_OF = Query("workflowId", "Only approvals of this workflow")
 EXECUTION_ID = Query("executionId", "Only approvals of this execution")
 WAITING = Query(
     "waitingForMe",
-    "true: only open ones that the caller may approve and has not yet",
-    {"enum": ["true", "false"]},
+    "Only open ones that the caller may approve and has not yet",
+    {"type": "boolean"},
 )
 STEP = Query("step", "Only lines of the step with this key")
 AFTER_LINE = Query("after", "`next` of the answer before", {"type": "integer", "minimum": 0})
@@ -61,7 +66,7 @@ WAIT = Query(
     "Answer as soon as the execution rests, at the latest after this many seconds",
     {"type": "integer", "minimum": 1, "maximum": 60},
 )
-OUTPUTS = Query("outputs", "none: steps are shown without their output", {"const": "none"})
+OUTPUTS = Query("outputs", "none: steps are shown without their output", _one_of("none"))
 DOWNLOAD = Query("download", "The output itself, as a file: text, or JSON")
 ONCE = Query(
     "Idempotency-Key",
@@ -69,10 +74,10 @@ ONCE = Query(
     {"type": "string", "minLength": 1, "maxLength": 255},
 )
 LAST_EVENT = Query("Last-Event-ID", "The number of the last event seen", {"type": "integer"})
-CONFIRM = Query("confirm", "1: decide now; else the confirmation page", {"const": "1"})
+CONFIRM = Query("confirm", "1: decide now; else the confirmation page", _one_of("1"))
 COMMENT = Query("comment", "Words for the history", {"type": "string", "maxLength": 4000})
 SEEN = Query("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
-EVERYWHERE = Query("everywhere", "1: end every session of the account", {"const": "1"})
+EVERYWHERE = Query("everywhere", "1: end every session of the account", _one_of("1"))
 EXPIRES = Query("expires", "Until when the signature is good", {"type": "integer"})
 SIGNATURE = Query("signature", "Of a signed link")
 
@@ -106,7 +111,7 @@ ROUTES: tuple[Route, ...] = (
           query=(WAIT, OUTPUTS), returns=shapes.ResultView, refuses=(404, 409)),
     Route("GET", "/api/v1/executions/{id}/steps/{key}", Auth.KEY, executions.step,
           "Read the result of one step", Scope.EXECUTION_READ,
-          query=(DOWNLOAD,), returns=StepView, refuses=(404,)),
+          query=(DOWNLOAD,), files=("text/plain", OUTPUT_MEDIA), returns=StepView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/logs", Auth.KEY, executions.logs,
           "Read the output lines of an execution's steps", Scope.EXECUTION_READ,
           query=(STEP, AFTER_LINE), returns=shapes.LogPage, refuses=(404,)),
@@ -151,17 +156,18 @@ ROUTES: tuple[Route, ...] = (
           returns=shapes.ArtifactView, refuses=(404,)),
     Route("GET", "/api/executions/{id}/artifacts/{aid}/download", Auth.DOWNLOAD, artifacts.download,
           "Download an artifact", Scope.ARTIFACT_READ,
-          query=(EXPIRES, SIGNATURE), media="application/octet-stream", refuses=(206, 404, 416)),
+          query=(EXPIRES, SIGNATURE), media="application/octet-stream", files=("*/*",),
+          refuses=(206, 404, 416)),
 
     # Webhook triggers: the canonical and the retained path
     Route("POST", "/api/webhooks/{id}/trigger", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409),
-          starts=True),
+          status=202, headers=(ONCE,), returns=shapes.TriggerView,
+          refuses=(200, 404, 409), starts=True),
     Route("POST", "/api/webhook-trigger/{id}", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow (retained path)", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView, refuses=(404, 409),
-          starts=True),
+          status=202, headers=(ONCE,), returns=shapes.TriggerView,
+          refuses=(200, 404, 409), starts=True),
 
     # Approval responses: by machine, and by a link for people
     Route("POST", "/api/webhook-trigger/approval", Auth.KEY_AFTER_BODY, approvals.respond,

@@ -1,60 +1,97 @@
-"""From an answer's bytes to the shape that was asked for, or to an error."""
+"""From a response's bytes to the shape that was asked for, or to an error."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-import attrs
-from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, override
-
-from wfcore.model.event import EventKind
-from wfcore.rules.execution.machine import EXECUTION
-from wfcore.wire.converter import wire_name
-from wfcore.wire.shapes import EventView
 from wfcore_client.calls import Call
 from wfcore_client.errors import ServerTrouble, error_of
+from wfcore_client.shapes import FINAL_EVENTS, EventView, Word
 
 T = TypeVar("T")
-
-
-TERMINAL = frozenset(EventKind(f"execution.{status.lower()}") for status in EXECUTION.final)
-RECONNECT_S = 1.0
-
-
-def _reader(shape: type[Any], converter: Converter) -> Callable[[Mapping[str, Any], Any], Any]:
-    """Camel case on the wire; a field that a newer server adds is let pass."""
-    names = {one.name: override(rename=wire_name(one.name)) for one in attrs.fields(shape)}
-    return make_dict_structure_fn(shape, converter, **names)  # type: ignore[arg-type]
-
-
-_CONVERTER = Converter(detailed_validation=False)
-_CONVERTER.register_structure_hook_factory(attrs.has, _reader)
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError)
 
 
 def read(call: Call[T], status: int, headers: Mapping[str, str], content: bytes) -> T:
     """The answer to *call*. Raises `ApiError`."""
     check(status, headers, content)
     try:
-        return _CONVERTER.structure(json.loads(content), call.returns)
-    except (ValueError, TypeError, KeyError) as error:
-        raise ServerTrouble(status, f"an answer of another shape: {error!r}") from None
+        return shaped(call.returns, json.loads(content))
+    except _MALFORMED as error:
+        raise ServerTrouble(status, f"a response of another shape: {error!r}") from None
 
 
 def check(status: int, headers: Mapping[str, str], content: bytes) -> None:
-    """Raises the `ApiError` that an answer stands for; nothing for a success."""
+    """Raises the `ApiError` that a response stands for; nothing for a success."""
     if status < 400:
         return
     try:
         error = str(json.loads(content)["error"])
-    except (ValueError, TypeError, KeyError):
-        error = "an answer that is not the API's"
-    raise error_of(status, error, headers.get("retry-after"))
+    except _MALFORMED:
+        error = "a response that is not the API's"
+    raise error_of(status, error, headers.get("retry-after"), headers.get("x-request-id"))
+
+
+def shaped(shape: type[T], value: Any) -> T:
+    """
+    Decoded JSON as *shape*. Fields that a newer server adds are ignored.
+
+    Raises `KeyError` for a missing field, `TypeError` or `AttributeError` for another structure.
+    """
+    kind: Any = shape
+    made: T = _reader(kind)(value)
+    return made
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """How a value of *kind* is read from decoded JSON."""
+    if is_dataclass(kind):
+        return _object(kind)
+    if isinstance(kind, type) and issubclass(kind, Word):
+        return kind
+    origin, args = get_origin(kind), get_args(kind)
+    if NoneType in args:
+        inner = _reader(next(one for one in args if one is not NoneType))
+        return lambda value: None if value is None else inner(value)
+    if origin is Sequence:
+        item = _reader(args[0])
+        return lambda value: [item(one) for one in value]
+    if origin is Mapping and args[1] is not Any:
+        item = _reader(args[1])
+        return lambda value: {key: item(one) for key, one in value.items()}
+    return lambda value: value
+
+
+def _object(shape: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(shape)
+    readers = [(one.name, _wire_name(one.name), _reader(hints[one.name])) for one in fields(shape)]
+    optional = {one.name for one in fields(shape) if one.default is None}
+
+    def read(value: Any) -> Any:
+        return shape(
+            **{
+                name: reader(value[key])
+                for name, key, reader in readers
+                if key in value or name not in optional
+            }
+        )
+
+    return read
+
+
+def _wire_name(name: str) -> str:
+    """`step_results` is `stepResults` in JSON."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
 
 
 class EventReader:
     """
-    The events in the lines of a stream, as they come.
+    The events in the lines of a stream.
 
     `last` is the number to resume after; `over`: the terminal event was among them.
     """
@@ -63,6 +100,12 @@ class EventReader:
         self.last = after
         self.over = False
         self._fields: dict[str, str] = {}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a new connection sends; what was left of an event will come again."""
+        self._fields = {}
+        return {"Last-Event-ID": str(self.last)}
 
     def line(self, line: str) -> Iterator[EventView]:
         """What *line* completes: at an empty one, the event before it."""
@@ -73,6 +116,6 @@ class EventReader:
         fields, self._fields = self._fields, {}
         if "data" in fields and fields.get("id", "").isdigit():
             self.last = int(fields["id"])
-            event = _CONVERTER.structure(json.loads(fields["data"]), EventView)
-            self.over = event.kind in TERMINAL
+            event = shaped(EventView, json.loads(fields["data"]))
+            self.over = event.kind in FINAL_EVENTS
             yield event

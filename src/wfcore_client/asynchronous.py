@@ -1,27 +1,30 @@
-"""The client for asyncio."""
+"""The client for asyncio. `synchronous` is made from this file: `make client`."""
 
-import asyncio
+from asyncio import sleep
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from urllib.parse import quote
 
 import httpx2 as httpx
 
-from wfcore.rules.backoff import Backoff
-from wfcore.wire import shapes
-from wfcore_client import calls
-from wfcore_client.answers import RECONNECT_S, EventReader, check, read
+from wfcore_client import calls, shapes
+from wfcore_client.answers import EventReader, check, read
+from wfcore_client.backoff import Backoff
 from wfcore_client.calls import Call
 from wfcore_client.errors import Unreachable
+from wfcore_client.in_process import App, InProcess
 from wfcore_client.methods import (
     BACKOFF,
     LONGEST_WAIT_S,
+    RECONNECT_S,
     RESTING,
     TIMEOUT_S,
     TROUBLE,
+    Part,
     address_of,
     described,
     keyed,
@@ -46,8 +49,8 @@ class AsyncClient:
     """
     The API at *url*, with *key*. Close it, or use it as a context.
 
-    Every method raises `ApiError` where the server says no and `Unreachable` where it says
-    nothing; *backoff* says how often and after how long it is sent again before that.
+    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer;
+    *backoff* says how often and after how long a request is sent again before that.
     """
 
     def __init__(
@@ -68,10 +71,9 @@ class AsyncClient:
         )
 
     @classmethod
-    def in_process(cls, app: Any, key: str, backoff: Backoff = BACKOFF) -> Self:
+    def in_process(cls, app: App, key: str, backoff: Backoff = BACKOFF) -> Self:
         """The same over an ASGI application of this process, without a socket."""
-        transport = httpx.ASGITransport(app=app)
-        return cls("http://in-process", key, backoff=backoff, transport=transport)
+        return cls("http://in-process", key, backoff=backoff, transport=InProcess(app))
 
     async def __aenter__(self) -> Self:
         return self
@@ -96,10 +98,14 @@ class AsyncClient:
             try:
                 return await self._send(call)
             except TROUBLE as trouble:
-                wait = pause(self._backoff, call, trouble, tried)
-                if wait is None:
-                    raise
-                await asyncio.sleep(wait)
+                await self._rest_after(trouble, tried, call.repeatable)
+
+    async def _rest_after(self, trouble: Exception, tried: int, repeatable: bool = True) -> None:
+        """Wait before the same is sent again. Raises *trouble* if it is not to be."""
+        wait = pause(self._backoff, repeatable, trouble, tried)
+        if wait is None:
+            raise trouble
+        await sleep(wait)
 
     async def _send(self, call: Call[T]) -> T:
         try:
@@ -146,26 +152,49 @@ class AsyncClient:
                 return view
 
     async def events(self, execution_id: str, after: int = 0) -> AsyncIterator[shapes.EventView]:
-        """The events after number *after*, as they come, until the terminal one."""
-        reader = EventReader(after)
-        address = f"/api/v1/executions/{execution_id}/events"
-        while not reader.over:
-            async with self._stream(address, {"Last-Event-ID": str(reader.last)}) as answer:
-                if answer.status_code == 204:
-                    return
-                async for line in answer.aiter_lines():
-                    for event in reader.line(line):
-                        yield event
-            if not reader.over:
-                await asyncio.sleep(RECONNECT_S)
+        """
+        The events after number *after*, as they come, until the terminal one.
 
-    async def download(self, artifact: shapes.ArtifactView, to: Path) -> Path:
-        """Write an artifact's content to the file *to*, piece by piece."""
-        async with self._stream(address_of(self._http, artifact.download_url), {}) as answer:
-            with to.open("wb") as file:
-                async for chunk in answer.aiter_bytes():
-                    file.write(chunk)
-        return to
+        A connection that is lost is made again, and goes on after the last event.
+        """
+        reader, tried = EventReader(after), 0
+        address = f"/api/v1/executions/{quote(execution_id, safe='')}/events"
+        while not reader.over:
+            seen = reader.last
+            try:
+                async with self._stream(address, reader.headers) as answer:
+                    if answer.status_code == 204:
+                        return
+                    async for line in answer.aiter_lines():
+                        for event in reader.line(line):
+                            yield event
+                if not reader.over:
+                    await sleep(RECONNECT_S)
+            except TROUBLE as trouble:
+                tried = 1 if reader.last > seen else tried + 1
+                await self._rest_after(trouble, tried)
+
+    async def download(self, artifact: shapes.ArtifactView, to: str | Path) -> Path:
+        """
+        Write an artifact's content to the file *to*, which is there as soon as all of it is.
+
+        A connection that is lost is made again for the rest. Raises `Corrupted` for content that
+        is not what the server stored.
+        """
+        address, tried = address_of(self._http, artifact.download_url), 0
+        with Part(artifact, to) as part:
+            while not part.whole:
+                try:
+                    async with self._stream(address, part.headers) as answer:
+                        part.begin(answer.status_code)
+                        async for chunk in answer.aiter_bytes():
+                            tried = 0
+                            part.add(chunk)
+                    break
+                except TROUBLE as trouble:
+                    tried += 1
+                    await self._rest_after(trouble, tried)
+            return part.finish()
 
     @asynccontextmanager
     async def _stream(

@@ -6,23 +6,18 @@ routes, and whoever has an HTTP stack of his own can use them alone.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from attrs import evolve, field, frozen
-
-from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus, TriggerSource
-from wfcore.model.json import JsonObject
-from wfcore.wire import shapes
-from wfcore.wire.explanation import ExplanationView
-from wfcore.wire.results import StepView
+from wfcore_client import shapes
+from wfcore_client.shapes import ApprovalStatus, ExecutionStatus, Row, TriggerSource, Verdict
 
 T = TypeVar("T")
-Row = Mapping[str, Any]
+JsonObject: TypeAlias = Mapping[str, Any]
 
 
-@frozen
+@dataclass(frozen=True)
 class Call(Generic[T]):
     """
     One request. `path` is that of the route, `places` fill its names.
@@ -33,10 +28,10 @@ class Call(Generic[T]):
     method: str
     path: str
     returns: type[T]
-    places: Mapping[str, str] = field(factory=dict)
-    query: Mapping[str, str | list[str]] = field(factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | list[str]] = field(default_factory=dict)
     body: JsonObject | None = None
-    headers: Mapping[str, str] = field(factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
 
     @property
@@ -126,10 +121,10 @@ def execution(
     return _get(path, shapes.StatusView, {"id": id}, wait=wait_s, outputs=_wanted(outputs))
 
 
-def step(execution_id: str, key: str) -> Call[StepView]:
+def step(execution_id: str, key: str) -> Call[shapes.StepView]:
     """The result of one step, by its name; in a loop by `loop.<index>.<name>`."""
     path = "/api/v1/executions/{id}/steps/{key}"
-    return _get(path, StepView, {"id": execution_id, "key": key})
+    return _get(path, shapes.StepView, {"id": execution_id, "key": key})
 
 
 def logs(execution_id: str, after: int = 0, step: str | None = None) -> Call[shapes.LogPage]:
@@ -156,9 +151,9 @@ def _wanted(outputs: bool) -> str | None:
     return None if outputs else "none"
 
 
-def explain(id: str) -> Call[ExplanationView]:
+def explain(id: str) -> Call[shapes.ExplanationView]:
     """Why nothing is happening, or what happens next."""
-    return _get("/api/v1/executions/{id}/explain", ExplanationView, {"id": id})
+    return _get("/api/v1/executions/{id}/explain", shapes.ExplanationView, {"id": id})
 
 
 def cancel(id: str) -> Call[shapes.StatusView]:
@@ -213,13 +208,20 @@ def approvals_of(execution_id: str) -> Call[shapes.ExecutionApprovals]:
 
 
 def approve(
-    id: str,
+    approval: str | shapes.ApprovalDetail,
     edited_items: Mapping[str, Sequence[Row]] | None = None,
     comment: str | None = None,
     expected_items_hash: str | None = None,
 ) -> Call[shapes.ApprovalDetail]:
-    """Approve: the rows as they are, or exactly *edited_items* by group."""
-    body = _given(editedItems=edited_items, comment=comment, expectedItemsHash=expected_items_hash)
+    """
+    Approve: the rows as they are, or exactly *edited_items* by group.
+
+    *approval*: its id, or what was read of it. Then these rows are meant: a `Conflict` if they are
+    others by now. So it is with the `items_hash` of an approval as *expected_items_hash*.
+    """
+    id, seen = (approval, None) if isinstance(approval, str) else (approval.id, approval.items_hash)
+    expected = expected_items_hash or seen
+    body = _given(editedItems=edited_items, comment=comment, expectedItemsHash=expected)
     return _post("/api/v1/approvals/{id}/approve", shapes.ApprovalDetail, {"id": id}, body)
 
 
@@ -251,10 +253,21 @@ def trigger(
 
 
 def decide(
-    approval_id: str, decision: Verdict, comment: str | None = None
+    approval_id: str,
+    decision: Verdict,
+    comment: str | None = None,
+    expected_items_hash: str | None = None,
 ) -> Call[shapes.DecisionView]:
-    """Decide an approval at the door for machines: a decided one is a `Conflict` there."""
-    body = _given(approvalId=approval_id, decision=decision.value, comment=comment)
+    """
+    Decide an approval at the endpoint for other systems: one that is decided is a `Conflict` there,
+    and so is one whose rows have another hash than *expected_items_hash*.
+    """
+    body = _given(
+        approvalId=approval_id,
+        decision=decision.value,
+        comment=comment,
+        expectedItemsHash=expected_items_hash,
+    )
     return _post("/api/webhook-trigger/approval", shapes.DecisionView, {}, body)
 
 
@@ -276,7 +289,7 @@ def _post(
 
 def once(call: Call[T], key: str | None) -> Call[T]:
     """*call* with an idempotency key, if there is one: it can be sent again."""
-    return call if key is None else evolve(call, headers={"Idempotency-Key": key}, repeatable=True)
+    return call if key is None else replace(call, headers={"Idempotency-Key": key}, repeatable=True)
 
 
 def _texts(query: Mapping[str, object]) -> Mapping[str, str | list[str]]:

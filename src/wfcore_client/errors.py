@@ -2,22 +2,33 @@
 
 from typing import ClassVar
 
-from attrs import define
 
-
-@define
 class ApiError(Exception):
-    """The server said no; `error` are its words."""
+    """
+    The server refused; `error` are its words.
 
-    status: int
-    error: str
+    `retry_after_s`: seconds to wait where it said so. `request_id`: how its log names the request.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        retry_after_s: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(status, error)
+        self.status = status
+        self.error = error
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
 
     def __str__(self) -> str:
         return f"{self.status}: {self.error}"
 
 
 class BadRequest(ApiError):
-    """400, 413: mend the request; the words name the field."""
+    """400, 413: correct the request; the words name the field."""
 
 
 class Unauthorized(ApiError):
@@ -25,41 +36,44 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: the account is disabled, or is not permitted to do this."""
+    """403: the account is disabled, or may not do this."""
 
 
 class NotFound(ApiError):
-    """404: not there, not visible, or no longer in a state that allows this."""
+    """404: does not exist, is not visible, or is no longer in a state that allows this."""
 
 
 class Conflict(ApiError):
     """409: not in this state."""
 
 
-@define
 class RateLimited(ApiError):
-    """429: try again after `retry_after_s` seconds, not before."""
-
-    retry_after_s: int = 60
+    """429: try again after `retry_after_s` seconds, not before. Nothing was done."""
 
 
 class ServerTrouble(ApiError):
-    """5xx, or an answer that is none of ours: repeat later."""
+    """5xx, or a response that is not the API's: try again later."""
 
 
-@define
 class Unreachable(Exception):
     """
-    There was no answer, so whether the server acted is not known.
+    There was no response, so it is unknown whether the server acted.
 
-    Starting with the same idempotency key again is safe.
+    Starting again with the same idempotency key is safe.
     """
 
-    detail: str
     says: ClassVar[str] = "The server could not be reached"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
 
     def __str__(self) -> str:
         return f"{self.says}: {self.detail}"
+
+
+class Corrupted(Exception):
+    """What was downloaded is not what the server stored; nothing was written."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -69,12 +83,17 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     413: BadRequest,
+    429: RateLimited,
 }
+_QUOTA_WAIT_S = 60
+"""How long to wait after a 429 that does not say how long."""
 
 
-def error_of(status: int, error: str, retry_after: str | None) -> ApiError:
-    """The error that an answer stands for."""
-    if status == 429:
-        known = retry_after is not None and retry_after.isdigit()
-        return RateLimited(status, error, int(retry_after or 0) if known else 60)
-    return _BY_STATUS.get(status, ServerTrouble if status >= 500 else ApiError)(status, error)
+def error_of(
+    status: int, error: str, retry_after: str | None = None, request_id: str | None = None
+) -> ApiError:
+    """The error that a response stands for; *retry_after* is its header, in seconds."""
+    known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
+    wait = int(retry_after or 0) if known else _QUOTA_WAIT_S if status == 429 else None
+    kind = _BY_STATUS.get(status, ServerTrouble if status >= 500 else ApiError)
+    return kind(status, error, wait, request_id)

@@ -3,23 +3,24 @@ What both clients share: their methods, made from `calls`, the request that a ca
 it is sent again.
 
 A call's parameters, types and description are written once, in `calls`; a client only says how it
-sends one. Decision 98.
+sends one. Decisions 98 and 111.
 """
 
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from hashlib import sha256
+from pathlib import Path
 from random import random
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
 import httpx2 as httpx
 
-from wfcore.model.execution import ExecutionStatus
-from wfcore.rules.backoff import Backoff
-from wfcore.rules.execution.machine import EXECUTION
+from wfcore_client.backoff import Backoff
 from wfcore_client.calls import Call, once
-from wfcore_client.errors import ApiError, RateLimited, ServerTrouble, Unreachable
+from wfcore_client.errors import ApiError, Corrupted, RateLimited, ServerTrouble, Unreachable
+from wfcore_client.shapes import FINAL_STATUSES, ArtifactView, ExecutionStatus
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 TIMEOUT_S = 30.0
 LONGEST_WAIT_S = 60
-RESTING = frozenset({*EXECUTION.final, ExecutionStatus.AWAITING_APPROVAL})
+RECONNECT_S = 1.0
+RESTING = frozenset({*FINAL_STATUSES, ExecutionStatus.AWAITING_APPROVAL})
 BACKOFF = Backoff(first=0.5, longest=60.0, tries=5)
 """In seconds: what clients have unless told otherwise."""
 
@@ -77,18 +79,74 @@ def address_of(http: httpx.Client | httpx.AsyncClient, path: str) -> httpx.URL:
     return http.base_url.copy_with(raw_path=f"/{path.lstrip('/')}".encode())
 
 
-def pause(backoff: Backoff, call: Call[Any], trouble: Exception, tried: int) -> float | None:
+def pause(backoff: Backoff, repeatable: bool, trouble: Exception, tried: int) -> float | None:
     """
-    How long to wait before sending *call* again after *tried* times; None: raise.
+    How long to wait before the same is sent again after *tried* times; None: raise.
 
     A full quota did nothing and is waited for, up to `backoff.longest`; trouble and silence may
-    have done something, so only what is repeatable is sent again.
+    have done something, so only what is *repeatable* is sent again. Never before the server said.
     """
-    if tried >= backoff.tries:
+    told = float(trouble.retry_after_s or 0) if isinstance(trouble, ApiError) else 0.0
+    if tried >= backoff.tries or told > backoff.longest:
         return None
     if isinstance(trouble, RateLimited):
-        told = float(trouble.retry_after_s)
-        return told + random() if told <= backoff.longest else None  # noqa: S311 - no secret
-    if call.repeatable and isinstance(trouble, ServerTrouble | Unreachable):
-        return backoff.wait(tried, random())  # noqa: S311
+        return told + random()  # noqa: S311 - no secret
+    if repeatable and isinstance(trouble, ServerTrouble | Unreachable):
+        return max(backoff.wait(tried, random()), told)  # noqa: S311
     return None
+
+
+class Part:
+    """
+    A file while it is downloaded: beside its place, under its name with `.part`.
+
+    After a lost connection the rest is asked for. Use it as a context: what is not finished by
+    then is removed.
+    """
+
+    def __init__(self, artifact: ArtifactView, to: str | Path) -> None:
+        self._artifact = artifact
+        self._to = Path(to)
+        self._beside = self._to.with_name(f"{self._to.name}.part")
+        self._file = self._beside.open("wb")
+        self._digest = sha256()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._beside.unlink(missing_ok=True)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What to send for what is still missing."""
+        plain = {"Accept-Encoding": "identity"}
+        if not self._file.tell():
+            return plain
+        known = f'"{self._artifact.sha256}"'
+        return {**plain, "Range": f"bytes={self._file.tell()}-", "If-Range": known}
+
+    @property
+    def whole(self) -> bool:
+        """Whether every byte is here."""
+        return self._file.tell() >= self._artifact.size > 0
+
+    def begin(self, status: int) -> None:
+        """A response with *status*: 206 goes on, anything else is all of it again."""
+        if status != 206:
+            self._file.seek(0)
+            self._file.truncate()
+            self._digest = sha256()
+
+    def add(self, chunk: bytes) -> None:
+        """What came next."""
+        self._file.write(chunk)
+        self._digest.update(chunk)
+
+    def finish(self) -> Path:
+        """Put it in its place. Raises `Corrupted` unless it is what the server stored."""
+        if self._digest.hexdigest() != self._artifact.sha256:
+            raise Corrupted(f"{self._artifact.name}: not the content that the server stored")
+        self._file.close()
+        return self._beside.replace(self._to)

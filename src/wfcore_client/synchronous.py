@@ -1,4 +1,8 @@
-"""The client for programs without an event loop."""
+"""
+The client for programs without an event loop.
+
+Written by client/generate.py from asynchronous.py: do not edit.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -6,21 +10,23 @@ from pathlib import Path
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
+from urllib.parse import quote
 
 import httpx2 as httpx
 
-from wfcore.rules.backoff import Backoff
-from wfcore.wire import shapes
-from wfcore_client import calls
-from wfcore_client.answers import RECONNECT_S, EventReader, check, read
+from wfcore_client import calls, shapes
+from wfcore_client.answers import EventReader, check, read
+from wfcore_client.backoff import Backoff
 from wfcore_client.calls import Call
 from wfcore_client.errors import Unreachable
 from wfcore_client.methods import (
     BACKOFF,
     LONGEST_WAIT_S,
+    RECONNECT_S,
     RESTING,
     TIMEOUT_S,
     TROUBLE,
+    Part,
     address_of,
     described,
     keyed,
@@ -32,7 +38,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _method(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], T]:
+def _method(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate["Client", P], T]:
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.send(make(*args, **kwargs))
 
@@ -43,8 +51,8 @@ class Client:
     """
     The API at *url*, with *key*. Close it, or use it as a context.
 
-    Every method raises `ApiError` where the server says no and `Unreachable` where it says
-    nothing; *backoff* says how often and after how long it is sent again before that.
+    Every method raises `ApiError` if the server refuses and `Unreachable` if it does not answer;
+    *backoff* says how often and after how long a request is sent again before that.
     """
 
     def __init__(
@@ -54,10 +62,14 @@ class Client:
         *,
         timeout_s: float = TIMEOUT_S,
         backoff: Backoff = BACKOFF,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._backoff = backoff
         self._http = httpx.Client(
-            base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout_s
+            base_url=url,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=timeout_s,
+            transport=transport,
         )
 
     def __enter__(self) -> Self:
@@ -83,10 +95,14 @@ class Client:
             try:
                 return self._send(call)
             except TROUBLE as trouble:
-                wait = pause(self._backoff, call, trouble, tried)
-                if wait is None:
-                    raise
-                sleep(wait)
+                self._rest_after(trouble, tried, call.repeatable)
+
+    def _rest_after(self, trouble: Exception, tried: int, repeatable: bool = True) -> None:
+        """Wait before the same is sent again. Raises *trouble* if it is not to be."""
+        wait = pause(self._backoff, repeatable, trouble, tried)
+        if wait is None:
+            raise trouble
+        sleep(wait)
 
     def _send(self, call: Call[T]) -> T:
         try:
@@ -133,27 +149,48 @@ class Client:
                 return view
 
     def events(self, execution_id: str, after: int = 0) -> Iterator[shapes.EventView]:
-        """The events after number *after*, as they come, until the terminal one."""
-        reader = EventReader(after)
-        address = f"/api/v1/executions/{execution_id}/events"
-        while not reader.over:
-            with self._stream(address, {"Last-Event-ID": str(reader.last)}) as answer:
-                if answer.status_code == 204:
-                    return
-                for line in answer.iter_lines():
-                    yield from reader.line(line)
-            if not reader.over:
-                sleep(RECONNECT_S)
+        """
+        The events after number *after*, as they come, until the terminal one.
 
-    def download(self, artifact: shapes.ArtifactView, to: Path) -> Path:
-        """Write an artifact's content to the file *to*, piece by piece."""
-        with (
-            self._stream(address_of(self._http, artifact.download_url), {}) as answer,
-            to.open("wb") as file,
-        ):
-            for chunk in answer.iter_bytes():
-                file.write(chunk)
-        return to
+        A connection that is lost is made again, and goes on after the last event.
+        """
+        reader, tried = EventReader(after), 0
+        address = f"/api/v1/executions/{quote(execution_id, safe='')}/events"
+        while not reader.over:
+            seen = reader.last
+            try:
+                with self._stream(address, reader.headers) as answer:
+                    if answer.status_code == 204:
+                        return
+                    for line in answer.iter_lines():
+                        yield from reader.line(line)
+                if not reader.over:
+                    sleep(RECONNECT_S)
+            except TROUBLE as trouble:
+                tried = 1 if reader.last > seen else tried + 1
+                self._rest_after(trouble, tried)
+
+    def download(self, artifact: shapes.ArtifactView, to: str | Path) -> Path:
+        """
+        Write an artifact's content to the file *to*, which is there as soon as all of it is.
+
+        A connection that is lost is made again for the rest. Raises `Corrupted` for content that
+        is not what the server stored.
+        """
+        address, tried = address_of(self._http, artifact.download_url), 0
+        with Part(artifact, to) as part:
+            while not part.whole:
+                try:
+                    with self._stream(address, part.headers) as answer:
+                        part.begin(answer.status_code)
+                        for chunk in answer.iter_bytes():
+                            tried = 0
+                            part.add(chunk)
+                    break
+                except TROUBLE as trouble:
+                    tried += 1
+                    self._rest_after(trouble, tried)
+            return part.finish()
 
     @contextmanager
     def _stream(

@@ -82,8 +82,9 @@ def test_the_core_needs_attrs_and_cattrs_only(path: Path):
 
 @pytest.mark.parametrize("path", OURS, ids=name)
 def test_no_file_is_long(path: Path):
-    """One idea, one file: at most 400 lines."""
-    assert len(path.read_text().splitlines()) <= LONGEST
+    """One idea, one file: at most 400 lines. What a program writes nobody has to read."""
+    text = path.read_text()
+    assert len(text.splitlines()) <= LONGEST or "do not edit" in text[:300]
 
 
 def test_importing_the_core_pulls_in_no_adapter():

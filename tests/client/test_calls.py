@@ -6,9 +6,9 @@ import pytest
 
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
-from wfcore.model.approval import Verdict
 from wfcore_client import AsyncClient, Client, calls
 from wfcore_client.calls import Call
+from wfcore_client.shapes import Verdict
 
 MADE: tuple[Call, ...] = (
     calls.list_workflows(),
@@ -44,11 +44,11 @@ OTHERWISE = {
 def test_every_route_has_a_call() -> None:
     """What a key may do with JSON, the client can do, and it reads the shape that is sent."""
     rows = {
-        (route.method, route.path): route.returns
+        (route.method, route.path): route.returns and route.returns.__name__
         for route in ROUTES
         if route.auth in BY_KEY and route.path not in OTHERWISE
     }
-    assert {(call.method, call.path): call.returns for call in MADE} == rows
+    assert {(call.method, call.path): call.returns.__name__ for call in MADE} == rows
 
 
 @pytest.mark.parametrize("call", MADE, ids=lambda call: f"{call.method} {call.path}")

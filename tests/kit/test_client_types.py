@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-from wfcore.wire.shapes import StartView, StatusView
 from wfcore_client import AsyncClient, Client
+from wfcore_client.shapes import StartView, StatusView
 
 async def both(client: Client, other: AsyncClient) -> None:
     view: StatusView = client.execution("e", wait_s=5, outputs=False)

@@ -1,15 +1,14 @@
 """The typed client against the real server."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scenarios.flows import ECHO, REFUNDS
 from scenarios.site import CallbackLoop
-from wfcore.model.approval import ApprovalStatus
-from wfcore.model.event import EventKind
-from wfcore.model.execution import ExecutionStatus
 from wfcore_client import AsyncClient, BadRequest, Client, Conflict, NotFound, Unauthorized
+from wfcore_client.shapes import ApprovalStatus, EventKind, ExecutionStatus
 
 
 @pytest.fixture
@@ -26,8 +25,9 @@ def test_a_whole_execution(ann: CallbackLoop, client: Client, tmp_path: Path) ->
     approval = client.approval(open_one.id)
     (group,) = approval.reviewable_groups
     rows = [{**group.items[0], "amount": 7}]
-    hashed = approval.items_hash
-    decided = client.approve(approval.id, {"refunds": rows}, "ok", expected_items_hash=hashed)
+    with pytest.raises(Conflict):
+        client.approve(replace(approval, items_hash="0" * 64))
+    decided = client.approve(approval, {"refunds": rows}, "ok")
     assert decided.status is ApprovalStatus.APPROVED
     kinds = [event.kind for event in client.events(started.execution_id)]
     assert (kinds[0], kinds[-1]) == (EventKind.EXECUTION_PENDING, EventKind.EXECUTION_COMPLETED)

@@ -8,7 +8,7 @@ unknown fields and values of the wrong type by name.
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import NoneType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import attrs
 from cattrs import Converter
@@ -44,7 +44,7 @@ def plain(view: object) -> Any:
 
 def _is_ready(annotation: Any) -> bool:
     """Whether values of this annotation can be written as they are."""
-    if annotation in (Any, str, int, float, bool, NoneType):
+    if annotation in (Any, str, int, float, bool, NoneType) or get_origin(annotation) is Annotated:
         return True
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return True

@@ -3,7 +3,8 @@ The shapes of request bodies. Unknown fields are refused: a typo in `editedItems
 release unedited rows. Contract preamble and §6.
 """
 
-from typing import Final, NewType
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, NewType, TypeAlias
 
 from attrs import Factory, field, frozen
 
@@ -13,6 +14,8 @@ from wfcore.model.webhook import Scheme, WebhookStatus
 
 Comment = NewType("Comment", str)
 """Words of a reviewer, limited in length."""
+
+Row: TypeAlias = Annotated[JsonObject, "Row", "A row of a group, by column key"]
 
 NOT_NULL: Final = {"not_null": True}
 """Field metadata: may be left out (then it is None), but null is refused."""
@@ -44,7 +47,7 @@ class ApproveBody:
     """
 
     comment: Comment | None = None
-    edited_items: JsonObject | None = field(default=None, metadata=NOT_NULL)
+    edited_items: Mapping[str, Sequence[Row]] | None = field(default=None, metadata=NOT_NULL)
     expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
 
 
@@ -78,7 +81,7 @@ class WebhookBody:
     workflow_id: str
     name: str
     api_key_id: str | None = field(default=None, metadata=NOT_NULL)
-    variable_mapping: JsonObject | None = None
+    variable_mapping: Mapping[str, str] | None = None
     scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
     secret: str | None = field(default=None, metadata=NOT_NULL, repr=False)
 
@@ -92,7 +95,7 @@ class WebhookChangeBody:
 
     name: str | None = field(default=None, metadata=NOT_NULL)
     api_key_id: str | None = None
-    variable_mapping: JsonObject | None = None
+    variable_mapping: Mapping[str, str] | None = None
     status: WebhookStatus | None = field(default=None, metadata=NOT_NULL)
     scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
     secret: str | None = field(default=None, repr=False)

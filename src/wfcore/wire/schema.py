@@ -1,19 +1,26 @@
-"""JSON Schema (2020-12) from the attrs classes of the wire, for OpenAPI."""
+"""
+JSON Schema (2020-12) from the attrs classes of the wire, for OpenAPI.
+
+Written so that code generators make good types of it: every class, enum and kind of row is a
+component of its own, a nullable primitive is a list of types, and a free object says that it is.
+"""
 
 import inspect
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import attrs
 
+from wfcore.model.json import JsonObject
 from wfcore.rules.limits import MAX_COMMENT
 from wfcore.rules.states import MACHINES, sentence
 from wfcore.wire.converter import wire_name
 from wfcore.wire.requests import Comment
 
 Schema = dict[str, Any]
+_FREE: Schema = {"type": "object", "additionalProperties": True}
 _PRIMITIVES: Mapping[Any, Schema] = {
     Any: {},
     str: {"type": "string"},
@@ -60,28 +67,52 @@ class Schemas:
 
     def _field(self, one: "attrs.Attribute[Any]", closed: bool) -> Schema:
         never_null = one.metadata.get("absent") or one.metadata.get("not_null")
-        kinds = [kind for kind in get_args(one.type) if kind is not NoneType]
-        if never_null and len(kinds) == 1:
-            return self.of(kinds[0], closed)
+        if never_null and NoneType in get_args(one.type):
+            return self.of(_not_none(one.type), closed)
         return self.of(one.type, closed)
 
     def of(self, annotation: Any, closed: bool = False) -> Schema:
         """The schema of one annotation."""
         if isinstance(annotation, type) and issubclass(annotation, Enum):
-            found = {"type": "string", "enum": [member.value for member in annotation]}
-            return found | ({"description": _STATES[annotation]} if annotation in _STATES else {})
+            return self._enum(annotation)
         if annotation in _PRIMITIVES:
             return dict(_PRIMITIVES[annotation])
         if attrs.has(annotation):
             return self.ref(annotation, closed=closed)
-        return self._generic(get_origin(annotation), get_args(annotation), closed)
+        return self._generic(annotation, get_origin(annotation), get_args(annotation), closed)
 
-    def _generic(self, origin: Any, args: tuple[Any, ...], closed: bool) -> Schema:
+    def _enum(self, kind: type[Enum]) -> Schema:
+        described = {"description": _STATES[kind]} if kind in _STATES else {}
+        self.found[kind.__name__] = {
+            "type": "string",
+            "enum": [member.value for member in kind],
+            **described,
+        }
+        return {"$ref": self._prefix + kind.__name__}
+
+    def _generic(self, annotation: Any, origin: Any, args: tuple[Any, ...], closed: bool) -> Schema:
+        if origin is Annotated:
+            name, about = args[1:]
+            self.found[name] = _FREE | {"description": about}
+            return {"$ref": self._prefix + name}
         if origin in (Union, UnionType):
-            return {"anyOf": [self.of(one, closed) for one in args]}
+            return _nullable(self.of(_not_none(annotation), closed))
         if origin is Sequence:
             return {"type": "array", "items": self.of(args[0], closed)}
+        if annotation == JsonObject or (origin is Mapping and args[1] is Any):
+            return dict(_FREE)
         if origin is Mapping:
-            values = {} if closed else self.of(args[1])
-            return {"type": "object", **({"additionalProperties": values} if values else {})}
-        raise TypeError(f"no schema for {origin}{args}")
+            return {"type": "object", "additionalProperties": self.of(args[1], closed)}
+        raise TypeError(f"no schema for {annotation}")
+
+
+def _not_none(annotation: Any) -> Any:
+    """The X of `X | None`; the wire has no other unions."""
+    (kind,) = (one for one in get_args(annotation) if one is not NoneType)
+    return kind
+
+
+def _nullable(schema: Schema) -> Schema:
+    if "type" in schema:
+        return schema | {"type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}

@@ -7,7 +7,7 @@ costs five times as much to build, and these live for microseconds.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from attrs import define, field
 
@@ -15,9 +15,13 @@ from wfcore.model.access import AccountStatus, Plan
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
+from wfcore.model.json import JsonObject
 from wfcore.model.workflow import ColumnType, VariableType
+from wfcore.wire.requests import Row
 from wfcore.wire.results import StepView, UsageView
 from wfcore.wire.starts import ConcurrencyView, StarterView, WorkflowTriggerView
+
+WrittenStep: TypeAlias = Annotated[JsonObject, "WrittenStep", "A step as definitions write it"]
 
 ABSENT: Final = {"absent": True}
 """Field metadata: left out while it is None."""
@@ -41,7 +45,7 @@ class WorkflowView:
     id: str
     name: str
     owner_id: str
-    workflow: Sequence[Any]
+    workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
     triggers: Sequence[WorkflowTriggerView]
@@ -58,7 +62,7 @@ class DefinitionView:
     execution_id: str
     workflow_id: str
     workflow_version: int
-    workflow: Sequence[Any]
+    workflow: Sequence[WrittenStep]
     description: str
     variables: Sequence[VariableView]
 
@@ -180,7 +184,7 @@ class GroupView:
 
     name: str
     title: str
-    items: Sequence[Any]
+    items: Sequence[Row]
     items_count: int
 
 
@@ -202,8 +206,8 @@ class HistoryView:
     by: str | None
     source: DecisionSource | None
     comment: str | None
-    rows_before: Mapping[str, Any] | None
-    rows_after: Mapping[str, Any] | None
+    rows_before: Mapping[str, Sequence[Row]] | None
+    rows_after: Mapping[str, Sequence[Row]] | None
 
 
 @define(eq=False, kw_only=True)
@@ -323,7 +327,7 @@ class EventView:
     number: int
     at: int
     kind: EventKind
-    data: Any
+    data: Mapping[str, Any]
 
 
 @define(eq=False)

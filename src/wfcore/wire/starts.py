@@ -1,5 +1,6 @@
 """How the wire shows what starts a workflow by itself. Contract §4, §8."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import define, field
@@ -36,7 +37,7 @@ class WorkflowTriggerView:
 
     id: str
     kind: TriggerKind
-    definition: Any
+    definition: Mapping[str, Any]
     state: TriggerState
     reason: str | None
     next_run_at: int | None

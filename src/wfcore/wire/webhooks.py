@@ -1,10 +1,11 @@
-"""How the wire shows webhooks, their deliveries and what is counted of them. Contract §6, §11."""
+"""How the wire shows webhooks, their deliveries and counts, and callbacks. Contract §6, §9, §11."""
 
 from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
-from wfcore.model.execution import ExecutionStatus
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus, ReasonCode, TriggerSource
 from wfcore.model.webhook import (
     AuthMode,
     Delivery,
@@ -81,6 +82,34 @@ class DeliveryPage:
 class WebhookDeleted:
     ok: bool
     webhook_id: str
+
+
+@define(eq=False)
+class EndedExecutionView:
+    """What a callback tells of the execution: that and how it ended, not what it computed."""
+
+    execution_id: str
+    workflow_id: str
+    workflow_name: str
+    trigger_source: TriggerSource
+    status: ExecutionStatus
+    status_reason: ReasonCode | None
+    error: str | None
+    started_at: int
+    completed_at: int
+    redrive_of: str | None
+
+
+@define(eq=False)
+class CallbackView:
+    """
+    The message to a `callbackUrl`. `type` is the kind of the execution's last event,
+    `timestamp` its end in ISO 8601. CB-2.
+    """
+
+    type: EventKind
+    timestamp: str
+    data: EndedExecutionView
 
 
 @define(eq=False)

@@ -1,0 +1,338 @@
+"""
+Examples for the OpenAPI document: one of each view, body, text and error.
+
+Views are built as the server builds them, so a changed shape does not compile with an old
+example; a test holds every example against its schema. They tell one story: a workflow of
+refunds, with a step that finds them, an approval and a step that pays.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from wfcore.model.access import AccountStatus, Plan
+from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdict
+from wfcore.model.event import EventKind
+from wfcore.model.execution import ExecutionStatus, StepStatus, TriggerSource
+from wfcore.model.explanation import Why
+from wfcore.model.trigger import TriggerKind, TriggerState
+from wfcore.model.webhook import AuthMode, DeliveryKind, Scheme, WebhookStatus
+from wfcore.model.workflow import ColumnType, OnLimit
+from wfcore.wire import explanation, requests, results, shapes, starts, webhooks
+
+_AT: Final = 1_767_225_600_000
+_DAY: Final = 86_400_000
+_WORKFLOW, _EXECUTION, _APPROVAL = "wf_01kdvp0000refunds", "exec_01kdvp000042", "appr_01kdvp000007"
+_WEBHOOK, _ACCOUNT, _KEY = "wh_01kdvp000003", "acc_01kdvp000001", "key_01kdvp000002"
+_ROWS = [{"order": 1, "amount": 100}, {"order": 2, "amount": 200}]
+_STEPS = [
+    {"name": "find", "kind": "code", "language": "python", "source": "print('[]')"},
+    {"name": "review", "kind": "manual_approval", "message": "Refunds of {{ variables.customer }}"},
+]
+_WORKFLOW_VIEW = shapes.WorkflowView(
+    id=_WORKFLOW,
+    name="refunds",
+    owner_id=_ACCOUNT,
+    workflow=_STEPS,
+    description="Finds refunds, asks, pays",
+    variables=[],
+    triggers=[
+        starts.WorkflowTriggerView(
+            id="trig_01kdvp000001",
+            kind=TriggerKind.SCHEDULE,
+            definition={"kind": "SCHEDULE", "cron": "0 6 * * *", "timezone": "Europe/Berlin"},
+            state=TriggerState.ACTIVE,
+            reason=None,
+            next_run_at=_AT + _DAY,
+            last_run_at=_AT,
+            runs=1,
+            last_refusal=None,
+            last_refused_at=None,
+        )
+    ],
+    concurrency=starts.ConcurrencyView(1, None, OnLimit.QUEUE),
+    version=1,
+    created_at=_AT,
+    updated_at=_AT,
+)
+_STEP = results.StepView(
+    status=StepStatus.COMPLETED,
+    output={"found": _ROWS},
+    duration=40,
+    started_at=_AT + 10,
+    completed_at=_AT + 50,
+    error=None,
+    attempts=1,
+    usage=results.UsageView(1_200, 80, "0.0042"),
+    refused_artifacts=[results.RefusedFileView("link", "not a regular file")],
+)
+_USAGE = results.UsageView(1_200, 80, "0.0042")
+_RUN: Mapping[str, Any] = {
+    "execution_id": _EXECUTION,
+    "workflow_id": _WORKFLOW,
+    "workflow_name": "refunds",
+    "trigger_source": TriggerSource.OPEN_API,
+    "status": ExecutionStatus.AWAITING_APPROVAL,
+    "status_reason": None,
+    "current_step": "review",
+    "completed_steps": 1,
+    "total_steps": 3,
+    "started_at": _AT,
+    "error": None,
+    "usage": _USAGE,
+    "redrive_of": None,
+    "parent_execution_id": None,
+    "workflow_version": 1,
+    "started_by": starts.StarterView(
+        account_id=_ACCOUNT, email="ann@example.org", key_id=_KEY, key_name="shop"
+    ),
+}
+_HEAD: Mapping[str, Any] = {
+    "id": _APPROVAL,
+    "execution_id": _EXECUTION,
+    "workflow_id": _WORKFLOW,
+    "step_name": "review",
+    "purpose": Purpose.STEP,
+    "status": ApprovalStatus.APPROVED,
+    "approval_message": "Refunds of Ann",
+    "timeout": _DAY,
+    "created_at": _AT + 60,
+    "expires_at": _AT + 60 + _DAY,
+    "decided_at": _AT + 90_000,
+    "decided_by": "ann@example.org",
+    "decision_source": DecisionSource.API,
+    "comment": "the first one was paid already",
+    "required_approvals": 1,
+    "approved_by": ["ann@example.org"],
+    "allow_self_approval": True,
+    "reminders": [],
+}
+_LISTED = shapes.ApprovalView(
+    **_HEAD, reviewable_groups=[shapes.GroupView("refunds", "Refunds", [], 2)]
+)
+_DETAIL = shapes.ApprovalDetail(
+    **_HEAD,
+    reviewable_groups=[
+        shapes.GroupDetail(
+            "refunds",
+            "Refunds",
+            _ROWS[1:],
+            1,
+            [
+                shapes.ColumnView("order", "Order", ColumnType.NUMBER, False, True, []),
+                shapes.ColumnView("amount", "Amount", ColumnType.NUMBER, True, True, []),
+            ],
+            "order",
+            False,
+        )
+    ],
+    items_hash="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    history=[
+        shapes.HistoryView(
+            at=_AT + 90_000,
+            action="approved",
+            by="ann@example.org",
+            source=DecisionSource.API,
+            comment="the first one was paid already",
+            rows_before={"refunds": _ROWS},
+            rows_after={"refunds": _ROWS[1:]},
+        )
+    ],
+)
+_ARTIFACT = shapes.ArtifactView(
+    id="art_01kdvp000009",
+    name="paid.json",
+    path="paid.json",
+    storage_key=f"{_EXECUTION}/art_01kdvp000009",
+    download_url=f"/api/executions/{_EXECUTION}/artifacts/art_01kdvp000009/download"
+    f"?expires={_AT + 900_000}&signature=5f1d0c9b",
+    previewable=False,
+    execution_id=_EXECUTION,
+    step_name="pay",
+    size=31,
+    content_type="application/json",
+    sha256="2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    created_at=_AT + 91_000,
+)
+_EVENT = shapes.EventView(_EXECUTION, 3, _AT + 10, EventKind.STEP_STARTED, {"step": "find"})
+_WEBHOOK_VIEW = webhooks.WebhookView(
+    id=_WEBHOOK,
+    webhook_id=_WEBHOOK,
+    workflow_id=_WORKFLOW,
+    name="shop",
+    api_key_id=None,
+    variable_mapping={"customer": "name"},
+    status=WebhookStatus.ACTIVE,
+    disabled_reason=None,
+    auth_mode=AuthMode.SIGNATURE,
+    trigger_url=f"https://wf.example.org/api/webhooks/{_WEBHOOK}/trigger",
+    created_at=_AT,
+    updated_at=_AT,
+    last_triggered_at=None,
+    scheme=Scheme.STANDARD,
+    old_secret_until=None,
+)
+_DELIVERY = webhooks.DeliveryView(
+    id="dlv_01kdvp000004",
+    webhook_id=_WEBHOOK,
+    at=_AT,
+    kind=DeliveryKind.SENDER,
+    status=202,
+    authenticated=True,
+    reason=None,
+    execution_id=_EXECUTION,
+    replay_of=None,
+    can_replay=True,
+)
+_ONE: Mapping[str, Any] = {"total": 1, "page": 1, "size": 50}
+
+VIEWS: Final[Mapping[type, object]] = {
+    type(one): one
+    for one in (
+        _WORKFLOW_VIEW,
+        _STEP,
+        _DETAIL,
+        _ARTIFACT,
+        _WEBHOOK_VIEW,
+        shapes.WorkflowPage(items=[_WORKFLOW_VIEW], **_ONE),
+        shapes.StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
+        shapes.ExecutionPage(items=[shapes.ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
+        shapes.StatusView(
+            **_RUN, redriven_as=None, inputs={"customer": "Ann"}, step_results={"find": _STEP}
+        ),
+        shapes.DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
+        shapes.ResultView(
+            execution_id=_EXECUTION,
+            workflow_id=_WORKFLOW,
+            status=ExecutionStatus.COMPLETED,
+            step_results={"find": _STEP},
+            duration=91_000,
+            output={"paid": 1},
+            error=None,
+            usage=_USAGE,
+            completed_at=_AT + 91_000,
+        ),
+        shapes.LogPage([shapes.LogView(4, _AT + 20, "find", 1, "stdout", "2 found\n")], 4),
+        explanation.ExplanationView(
+            _EXECUTION,
+            ExecutionStatus.AWAITING_APPROVAL,
+            _AT + 1_000,
+            [
+                explanation.LineView(
+                    code=Why.AWAITING_APPROVAL,
+                    text='Step "review" waits for a decision',
+                    until=_AT + 60 + _DAY,
+                    step_name="review",
+                    approval_id=_APPROVAL,
+                    execution_id=None,
+                )
+            ],
+        ),
+        shapes.ApprovalPage(approvals=[_LISTED], total=1, page=1, size=20),
+        shapes.ExecutionApprovals([_LISTED], 1),
+        shapes.DecisionView(True, _APPROVAL, Verdict.APPROVE),
+        shapes.ArtifactList([_ARTIFACT], 1),
+        shapes.TriggerView(_EXECUTION, _WEBHOOK, _WORKFLOW, ExecutionStatus.PENDING, _AT),
+        webhooks.WebhookPage(webhooks=[_WEBHOOK_VIEW], **_ONE),
+        webhooks.WebhookDeleted(True, _WEBHOOK),
+        webhooks.StatsView(_WEBHOOK, 3, 2, {"401": 1}, _AT, [webhooks.DayView("2026-01-01", 2, 1)]),
+        webhooks.DeliveryPage([_DELIVERY], **_ONE),
+        shapes.SessionView(
+            shapes.AccountView(_ACCOUNT, "ann@example.org", Plan.PRO, AccountStatus.ACTIVE)
+        ),
+        shapes.DoneView(True),
+        shapes.HealthView("ok", "0.1.0"),
+    )
+}
+
+BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
+    requests.NoBody: {},
+    requests.StartBody: {
+        "inputs": {"customer": "Ann"},
+        "enableMonitoring": False,
+        "callbackUrl": "https://shop.example.org/ended",
+    },
+    requests.ApproveBody: {
+        "comment": "the first one was paid already",
+        "editedItems": {"refunds": _ROWS[1:]},
+        "expectedItemsHash": _DETAIL.items_hash,
+    },
+    requests.RejectBody: {"comment": "not this month"},
+    requests.DecisionBody: {"approvalId": _APPROVAL, "decision": "approve", "comment": "ok"},
+    requests.WebhookBody: {
+        "workflowId": _WORKFLOW,
+        "name": "shop",
+        "scheme": "standard",
+        "variableMapping": {"customer": "name"},
+    },
+    requests.WebhookChangeBody: {"name": "shop", "status": "DISABLED"},
+    requests.TestBody: {"payload": {"name": "Ann"}},
+    requests.LoginBody: {"email": "ann@example.org", "password": "correct horse battery staple"},
+}
+"""What a client may send."""
+
+CALLBACK: Final = {
+    "type": "execution.completed",
+    "timestamp": "2026-01-01T00:01:31.000+00:00",
+    "data": {
+        "executionId": _EXECUTION,
+        "workflowId": _WORKFLOW,
+        "workflowName": "refunds",
+        "triggerSource": "open_api",
+        "status": "COMPLETED",
+        "statusReason": None,
+        "error": None,
+        "startedAt": _AT,
+        "completedAt": _AT + 91_000,
+        "redriveOf": None,
+    },
+}
+
+TEXTS: Final[Mapping[str, str]] = {
+    "text/html": "<!doctype html><title>Approve?</title>…",
+    "text/plain": "…",
+    "text/event-stream": (
+        "id: 3\nevent: step.started\n"
+        f'data: {{"executionId":"{_EXECUTION}","number":3,"at":{_AT + 10},'
+        '"kind":"step.started","data":{"step":"find"}}\n\n'
+    ),
+}
+"""What is not JSON, by its media type."""
+
+
+class _Error(NamedTuple):
+    """A shared response: its name, when it is given, and its body."""
+
+    name: str
+    about: str
+    example: dict[str, Any]
+
+
+# fmt: off
+ERRORS: Final[Mapping[int, _Error]] = {
+    400: _Error("BadRequest", "A malformed body, field or parameter; the words name it",
+                {"error": "size: must be a number from 1 to 200"}),
+    401: _Error("Unauthorized", "No credential that opens this; the cause is never said",
+                {"error": "Unauthorized"}),
+    403: _Error("Forbidden", "The account is disabled or locked, or may not do this",
+                {"error": "The account is disabled or locked"}),
+    404: _Error("NotFound", "Missing, not visible to the caller, or over already",
+                {"error": "Execution not found"}),
+    408: _Error("RequestTimeout", "The body did not arrive in time",
+                {"error": "The request body did not arrive in time"}),
+    409: _Error("Conflict", "The state does not allow it",
+                {"error": "The approval has already been decided"}),
+    413: _Error("PayloadTooLarge", "The body is over its limit",
+                {"error": "Request body is over its limit of 1048576 bytes"}),
+    416: _Error("RangeNotSatisfiable", "The range is outside of the file",
+                {"error": "The range is outside of the file"}),
+    429: _Error("RateLimited", "The quota of the key is used up; wait for Retry-After",
+                {"error": "Rate limit of 60 requests per minute reached; retry in 12 s",
+                 "window": "minute", "limit": 60, "retryAfterSeconds": 12}),
+    500: _Error("InternalError", "A defect, or a stored record that cannot be read",
+                {"error": "Internal error"}),
+    503: _Error("Unavailable", "The store is unavailable, or the server is stopping; "
+                "nothing was done, try again after Retry-After",
+                {"error": "The store is unavailable; retry later"}),
+}
+# fmt: on
+"""What every error of a status says."""
