@@ -85,7 +85,7 @@ def _define(kind: type[Any], found: dict[str, str]) -> None:
         members = [f"    {one.name} = {one.value!r}" for one in kind]
         found[kind.__name__] = "\n".join([f"class {kind.__name__}(Word):", *members])
         return
-    base = kind.__base__ if attrs.has(kind.__base__) else None
+    base = next(filter(attrs.has, kind.__bases__), None)
     if base is not None:
         _define(base, found)
     own = [one for one in attrs.fields(kind) if not one.inherited]
