@@ -1,5 +1,7 @@
 """What an error looks like, wherever it comes from."""
 
+import asyncio
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -9,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from adapters_http.app import HttpConfig, create_app
+from adapters_http.config import Stage
 from adapters_http.errors import STATUS, refusal
 from http_world import World, a_world, services_over, serving
 from wfcore import errors
@@ -142,6 +145,41 @@ async def test_a_store_that_is_away_is_503(tmp_path: Path):
         assert answer.json() == {"error": "The store is unavailable; retry later"}
         assert int(answer.headers["retry-after"]) >= 1
     assert (await broken(tmp_path, errors.StoreUnavailable(), "/healthz")).status_code == 200
+
+
+class Waiting(Broken):
+    """A store whose every look waits, until it is given up."""
+
+    def __init__(self, store) -> None:
+        super().__init__(store, errors.StoreUnavailable())
+        self.reached = asyncio.Event()
+
+    @asynccontextmanager
+    async def view(self):
+        self.reached.set()
+        await asyncio.Event().wait()
+        yield
+
+
+@pytest.mark.parametrize("stage", [Stage.DRAINING, Stage.ENDING])
+async def test_who_waits_while_the_server_ends_is_answered(tmp_path: Path, stage: Stage):
+    """A request that is given up is told why, and to come back; before that it is just ended."""
+    async with services_over(tmp_path, ManualClock()) as services:
+        store = Waiting(services.store)
+        app = create_app(evolve(services, store=store), HttpConfig(stage=lambda: stage))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+            key = {"Authorization": "Bearer " + GOOD_FORM}
+            asking = asyncio.create_task(http.get("/api/v1/workflows", headers=key))
+            await store.reached.wait()
+            asking.cancel()
+            if stage is Stage.ENDING:
+                answer = await asking
+                assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+                assert answer.json() == {"error": "The server is stopping"}
+            else:
+                with pytest.raises(asyncio.CancelledError):
+                    await asking
 
 
 async def test_a_defect_is_500_and_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture):

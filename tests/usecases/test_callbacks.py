@@ -48,6 +48,15 @@ async def test_an_answer_to_an_older_attempt_is_not_recorded(world: World) -> No
     assert (settled.status, settled.last_error) == (CallbackStatus.PENDING, "answered 503")
 
 
+async def test_why_nobody_was_reached_is_recorded(world: World) -> None:
+    """An attempt without an answer leaves its reason, for whoever asks what became of it. CB-3."""
+    run_id = await owed(world)
+    (call,) = await take_calls(world.services, 8)
+    await settle_call(world.services, call, CallbackAnswer(error="no answer within 15 s"))
+    settled = await stored(world, run_id)
+    assert (settled.status, settled.last_error) == (CallbackStatus.PENDING, "no answer within 15 s")
+
+
 async def test_what_nobody_can_sign_is_given_up_and_says_why(world: World) -> None:
     """Without the secret of its key a callback is not sent, and is not due for ever. CB-4."""
     run_id = await owed(world)

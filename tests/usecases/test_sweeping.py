@@ -7,10 +7,11 @@ import pytest
 from usecases.conftest import World, code, review
 from wfcore.errors import StoreUnavailable
 from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.time import DAY, MINUTE
 from wfcore.usecases.approvals import approvals, expiry
-from wfcore.usecases.executions import worker
+from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.executions import rests
 from wfcore.usecases.unit_of_work import Unswept
 from wfcore.usecases.upkeep import sweeping
@@ -83,6 +84,18 @@ async def test_however_many_approvals_are_due_all_are_settled(
     assert await expiry.expire_due(world.services) == count
     assert await expiry.expire_due(world.services) == 0
     assert await statuses(world, ids) == [ApprovalStatus.REJECTED] * count
+
+
+async def test_the_step_that_waited_too_long_is_named(world: World) -> None:
+    """What the event log says of an expiry is what it says of a rejection by hand. AP-4."""
+    (expired,) = await asking(world, 1)
+    assert await expiry.expire_all_due(world.services) == 1
+    async with world.services.store.view() as view:
+        approval = await view.get(Approval, expired)
+    assert approval is not None
+    _, events = await executions.read_events(world.services, None, approval.execution_id, 0)
+    (rejected,) = [one for one in events if one.kind is EventKind.APPROVAL_REJECTED]
+    assert rejected.data == {"step": "review", "approvalId": expired}
 
 
 async def test_a_batch_that_cannot_be_settled_ends_the_round(
