@@ -73,15 +73,13 @@ power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); P
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
-	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	rm -rf mutants
-	HYPOTHESIS_PROFILE=quick $(BIN)/mutmut run 'wfcore.rules.definition.duration*'  # makes all, tries some
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.forks
-	PYTHONPATH=tests $(BIN)/python -m mutation.page
+	$(PIP) install -e '.[mutation]'
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run wfcore.rules
 
-mutation-adapters: .venv/.dev## the same for a sample of the adapters (long)
-	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.adapters
+mutation-adapters: .venv/.dev## the same for a sample of the adapters and use cases (long)
+	$(PIP) install -e '.[mutation]'
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run \
+	  wfcore.usecases wfcore.wire adapters_store adapters_http adapters_runtime
 
 trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross
 	cd tests && ../$(BIN)/python -m architecture.measure
@@ -114,7 +112,7 @@ help:                      ## this list
 	@awk -F ':.*## ' '/^##@ /{print "\n" substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 clean:                     ## remove environments, caches and everything built
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants mutants-adapters
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
 
 
 

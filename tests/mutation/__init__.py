@@ -1,1 +1,1 @@
-"""What is known of the mutants of the rules, and the page that tells it."""
+"""Mutation testing: `make mutation`, `make mutation-adapters`; docs/mutation.md is its page."""

@@ -1,111 +1,85 @@
-"""
-How many mutants of the rules the tests noticed: run after `mutmut run`, in the project's folder.
+"""What came of the mutants, as tables and explanations in docs/mutation.md."""
 
-Writes the table of docs/mutation.md and the explanations of mutants that survive. One that nobody
-has explained (`explained.toml`), or an explanation of none, is printed and ends this with status 1.
-
-    python -m mutation.page
-"""
-
-import json
-import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from mutmut.__main__ import get_diff_for_mutant
+from mutation.mutants import KILLED, SAME, SURVIVED, UNREACHED, Change, known
 
-RESULTS = Path("mutants/src/wfcore/rules")
 EXPLAINED = Path("tests/mutation/explained.toml")
 PAGE = Path("docs/mutation.md")
-HERE = "<!-- what follows is written by `make mutation` -->\n"
-EDGES = ("adapters_", "wfcore.")
-"""What `mutation.adapters` tries, and not this."""
-NOTICED = {1, 3, 24, 36, -24}
-"""Statuses of pytest where a test fails or breaks, and of a mutant that never ends."""
+HERE = "<!-- what follows is written by `make mutation` and `make mutation-adapters` -->\n"
+HEAD = """
+| {} | Mutants | Tried | Killed | Explained | Left | Reached by no test | Killed of tried | Run |
+|---|---:|---:|---:|---:|---:|---:|---:|---|"""
 
 
-class Change(NamedTuple):
-    """What a mutant changes: the rule (`module.function`) and the line as it becomes, stripped."""
-
-    rule: str
-    line: str
-
-
-def results() -> Iterator[tuple[str, str, int]]:
-    """Module, mutant and status of each that was tried."""
-    for file in sorted(RESULTS.glob("*.meta")):
-        for mutant, status in json.loads(file.read_text())["exit_code_by_key"].items():
-            if status is not None:
-                yield file.name.removesuffix(".py.meta"), mutant, status
-
-
-def change_of(mutant: str) -> Change:
-    """What *mutant* changes; of several lines the first."""
-    module, _, function = mutant.removeprefix("wfcore.rules.").partition(".x")
-    added = (
-        line[1:].strip()
-        for line in get_diff_for_mutant(mutant).splitlines()
-        if line.startswith("+") and not line.startswith("+++")
-    )
-    rule = function.rpartition("__mutmut_")[0].strip("_").replace("ǁ", ".").strip(".")
-    return Change(f"{module}.{rule}", next(added, ""))
+def write_page(modules: Sequence[str]) -> None:
+    """Write the tables of *modules*, and why survivors may; print those without a reason."""
+    tried = [module for module in modules if known(module)["status"]]
+    rules = [module for module in tried if module.startswith("wfcore.rules")]
+    edges = [module for module in tried if module not in rules]
+    missing = sorted({*modules} - {*tried})
+    parts = [
+        "## The rules\n" + _table("Rules", rules),
+        "## The adapters and use cases\n" + _table("Package", edges),
+        f"Not tried: {', '.join(f'`{module}`' for module in missing) or 'none'}.",
+        "## What survives, and why it may\n",
+        _reasons({change for module in tried for change in _survivors(module)}),
+    ]
+    PAGE.write_text(PAGE.read_text().partition(HERE)[0] + HERE + "\n" + "\n\n".join(parts))
+    for module in tried:
+        for change in sorted({*_survivors(module)} - explained().keys()):
+            print(f"not explained: {change.rule}: {change.line}")
 
 
+@cache
 def explained() -> Mapping[Change, str]:
     """Why each of these may survive."""
-    entries = tomllib.loads(EXPLAINED.read_text()).get("mutant", [])
+    entries = tomllib.loads(EXPLAINED.read_text())["mutant"]
     return {Change(one["rule"], one["line"]): one["why"] for one in entries}
 
 
-def main() -> int:
-    """Write the page; say what is left to do."""
-    made: Counter[str] = Counter()
-    noticed: Counter[str] = Counter()
-    survivors: set[Change] = set()
-    for module, mutant, status in results():
-        made[module] += 1
-        if status in NOTICED:
-            noticed[module] += 1
-        else:
-            survivors.add(change_of(mutant))
-    known = {one: why for one, why in explained().items() if not one.rule.startswith(EDGES)}
-    head = PAGE.read_text().partition(HERE)[0]
-    told = sorted(survivors & known.keys())
-    PAGE.write_text(head + HERE + table(made, noticed) + "\n" + reasons(told, known))
-    for what, changes in (
-        ("not explained", survivors - known.keys()),
-        ("explained, but noticed", known.keys() - survivors),
-    ):
-        for one in sorted(changes):
-            print(f"{what}: {one.rule}: {one.line}")
-    return 1 if survivors ^ known.keys() else 0
+def _survivors(module: str) -> list[Change]:
+    return [Change(*one) for one in known(module)["changes"].values()]
 
 
-def table(made: Counter[str], noticed: Counter[str]) -> str:
-    """A row for each module of the rules, and their sum."""
-    rows = ["", "| Rules | Mutants | Noticed | |", "|---|---:|---:|---:|"]
-    for module, count in sorted(made.items()):
-        rows.append(f"| {module} | {count} | {noticed[module]} | {noticed[module] / count:.0%} |")
-    share = noticed.total() / max(made.total(), 1)
-    rows.append(f"| **all** | **{made.total()}** | **{noticed.total()}** | **{share:.1%}** |")
-    return "\n".join(rows) + "\n"
+def _table(title: str, modules: Iterable[str]) -> str:
+    by_package: dict[str, list[str]] = defaultdict(list)
+    for module in modules:
+        by_package[module.rpartition(".")[0]].append(module)
+    total: Counter[str] = Counter()
+    rows = [HEAD.format(title)]
+    for package, some in sorted(by_package.items()):
+        counts = sum(map(_counts, some), Counter())
+        days = sorted({known(module)["day"] for module in some})
+        rows.append(_row(f"`{package}`", counts, " to ".join(dict.fromkeys((days[0], days[-1])))))
+        total += counts
+    return "\n".join((*rows, _row("**all**", total, "")))
 
 
-def reasons(told: list[Change], known: Mapping[Change, str]) -> str:
+def _counts(module: str) -> Counter[str]:
+    came, survivors = known(module), _survivors(module)
+    status = Counter(came["status"].values())
+    left = sum(one not in explained() for one in survivors)
+    why = status[SURVIVED] - left + status[SAME]
+    return Counter(made=came["made"], tried=status.total(), explained=why, left=left) + status
+
+
+def _row(name: str, counts: Counter[str], days: str) -> str:
+    keys = ("made", "tried", KILLED, "explained", "left", UNREACHED)
+    share = counts[KILLED] / max(counts["tried"], 1)
+    return f"| {name} | {' | '.join(str(counts[key]) for key in keys)} | {share:.1%} | {days} |"
+
+
+def _reasons(survivors: set[Change]) -> str:
     """Those that survive, by what they have in common."""
-    by_reason: dict[str, list[Change]] = {}
-    for one in told:
-        by_reason.setdefault(known[one], []).append(one)
-    text = ["## What survives, and why it may\n"]
+    by_reason: dict[str, list[Change]] = defaultdict(list)
+    for one in sorted(survivors & explained().keys()):
+        by_reason[explained()[one]].append(one)
+    text = []
     for why, changes in sorted(by_reason.items()):
-        text.append(f"{why}\n")
-        text += [f"- `{one.rule}`: `` {one.line} ``" for one in changes]
-        text.append("")
+        text += [f"{why}\n", *(f"- `{one.rule}`: `` {one.line} ``" for one in changes), ""]
     return "\n".join(text)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,13 +6,22 @@ so. What follows (kill -9, or somebody else taking over) is the loop's business.
 folder are all that the two know of each other.
 """
 
+import asyncio
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGSTOP
 
+from wfcore.model.execution import Execution
+from wfcore.ports.runtime import StepJob
+from wfcore.usecases.executions import worker
+from wfcore.usecases.executions.worker import Lease, Work
+from wfcore.usecases.services import Services
+
 FOLDER = "PROOF_FAULTS"
 """The environment variable that names the folder."""
+SOON_S = 0.005
 
 
 def expect() -> None:
@@ -30,6 +39,36 @@ def freeze(about: str) -> bool:
     _say(folder, "struck", about)
     os.kill(os.getpid(), SIGSTOP)
     return True
+
+
+def freeze_in_first_step(is_meant: Callable[[Execution], bool]) -> None:
+    """The moment: the first step of such an execution is on record, and its process has spoken."""
+    expect()
+    begin = worker.begin
+    pending = set[asyncio.Task[None]]()
+
+    async def begin_and_watch(services: Services, lease: Lease) -> Work:
+        work = await begin(services, lease)
+        async with services.store.view() as view:
+            run = await view.get(Execution, lease.execution_id)
+        if run is not None and is_meant(run):
+            jobs = [job for job in work.jobs if isinstance(job, StepJob)]
+            pending.update(asyncio.create_task(_freeze_in(job)) for job in jobs[:1])
+        return work
+
+    worker.begin = begin_and_watch
+
+
+async def _freeze_in(job: StepJob) -> None:
+    while not spoken(job):  # noqa: ASYNC110
+        await asyncio.sleep(SOON_S)
+    freeze("")
+
+
+def spoken(job: StepJob) -> int:
+    """How often a process of this attempt has said that it begins."""
+    ledger = Path(job.environment["WF_VAR_ledger"]).read_text()
+    return ledger.count(f"begun {job.execution_id} {job.step_name} {job.attempt} ")
 
 
 def over() -> None:

@@ -6,7 +6,6 @@ The fault: the server stops when the process has spoken and the record is not st
 
 import asyncio
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve, field
@@ -17,8 +16,6 @@ from wfcore.ports.runtime import StepJob
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.worker import Lease, Work
 from wfcore.usecases.services import Services
-
-SOON_S = 0.005
 
 
 @define
@@ -69,7 +66,7 @@ def plant() -> None:
         work = await record(evolve(services, store=store), lease)
         jobs = [job for job in work.jobs if isinstance(job, StepJob)]
         if jobs:
-            late[lease] = asyncio.create_task(_store_late(store, jobs[0], _spoken(jobs[0])))
+            late[lease] = asyncio.create_task(_store_late(store, jobs[0], faults.spoken(jobs[0])))
         else:
             await store.commit()
         return work
@@ -83,13 +80,7 @@ def plant() -> None:
 
 
 async def _store_late(store: _LateStore, job: StepJob, before: int) -> None:
-    while _spoken(job) == before:  # noqa: ASYNC110
-        await asyncio.sleep(SOON_S)
+    while faults.spoken(job) == before:  # noqa: ASYNC110
+        await asyncio.sleep(faults.SOON_S)
     faults.freeze("")
     await store.commit()
-
-
-def _spoken(job: StepJob) -> int:
-    """How often a process of this attempt has said that it begins."""
-    ledger = Path(job.environment["WF_VAR_ledger"]).read_text()
-    return ledger.count(f"begun {job.execution_id} {job.step_name} {job.attempt} ")
