@@ -72,7 +72,7 @@ def known(module: str) -> dict[str, Any]:
     What came of its mutants as the module is now: `made` (how many there are), `day` of the last
     run, `status` and, of survivors, `changes` by mutant, `drawn` for the next run.
     """
-    text = sha256(_path(module).read_bytes()).hexdigest()
+    text = sha256((FOLDER.parent / _path(module)).read_bytes()).hexdigest()
     file = FOLDER / f"{module}.json"
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     fresh = {"text": text, "made": 0, "day": "", "status": {}, "changes": {}, "drawn": []}

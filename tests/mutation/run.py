@@ -1,10 +1,10 @@
 """
 Break the code in every small way that `mutmut` knows, one at a time, and run the tests on each.
 
-    python -m mutation.run [--left] [module or package ...] [tests/... ...]
+    python -m mutation.run [--left] [--most=N] [module or package ...] [tests/... ...]
 
 `groups.toml` says which modules are mutated, how many mutants of a module are drawn (with a fixed
-seed), and which tests must notice them. Packages named here are tried alone, tests named here take
+seed; `--most` draws fewer), and which tests must notice them. Packages named here are tried alone, tests named here take
 part alone. What came of a module is kept in `mutants/` until the module changes: a run that was
 broken off goes on where it stopped, and `--left` tries again what is left, with three times as
 much time. Then the page is written.
@@ -37,7 +37,9 @@ COPIED = (
     "CHANGELOG.md",
     "pyproject.toml",
 )
+IMPORTED = ("--override-ini=addopts=--import-mode=importlib", "-p", "no:cacheprovider")
 LEFT = "--left" in sys.argv
+MOST = "--most="
 
 
 class Group(NamedTuple):
@@ -78,13 +80,15 @@ def modules_of(name: str) -> Iterator[str]:
 def main() -> int:
     """Try the modules of the table, or those that are named; write the page."""
     tests = [one for one in sys.argv[1:] if one.startswith("tests/")]
-    named = [one for one in sys.argv[1:] if one != "--left" and one not in tests]
+    named = [one for one in sys.argv[1:] if not one.startswith(("tests/", "--"))]
+    fewer = [int(one.removeprefix(MOST)) for one in sys.argv if one.startswith(MOST)]
     chosen = set(chain.from_iterable(map(modules_of, named)))
     FOLDER.mkdir(exist_ok=True)
     for group in groups():
         _copy()
+        most = min([group.most, *fewer])
         some = [one for one in group.modules if one in chosen or not named]
-        if some := [one for one in some if _draw(one, group)]:
+        if some := [one for one in some if _draw(one, most, group.seed)]:
             began = time.monotonic()
             _session(some, tests or group.tests, group.seconds * (3 if LEFT else 1))
             print(*map(_told, some), f"{time.monotonic() - began:.0f} s", sep="\n", flush=True)
@@ -99,11 +103,11 @@ def _copy() -> None:
         copy(name, FOLDER / name)
 
 
-def _draw(module: str, group: Group) -> bool:
+def _draw(module: str, most: int, seed: int) -> bool:
     """Write the module with its mutants, and which of them to try; whether there are any."""
     came, made = known(module), make(module)
-    drawn = sorted(random.Random(group.seed).sample(made, min(group.most, len(made))))
-    new = [one for one in drawn if one not in came["status"]]
+    drawn = random.Random(seed).sample(made, len(made))[:most]  # fewer are some of the same
+    new = [one for one in sorted(drawn) if one not in came["status"]]
     came["status"] |= {one: SAME for one in new if is_same(one)}
     left = [one for one, status in came["status"].items() if _is_left(came, one, status)]
     wanted = left if LEFT else [one for one in new if one not in came["status"]]
@@ -119,7 +123,7 @@ def _is_left(came: dict[str, Any], mutant: str, status: str) -> bool:
 
 
 def _session(modules: Sequence[str], tests: Sequence[str], seconds: float) -> None:
-    options = ("-q", "--no-header", "--override-ini=addopts=--import-mode=importlib")
+    options = ("-q", "--no-header", "--tb=no", "--assert=plain", *IMPORTED)
     command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.forks", *tests)
     more = {
         "PYTHONPATH": os.pathsep.join(str(FOLDER / name) for name in ("src", "tests")),
