@@ -4,10 +4,10 @@ Break the code in every small way that `mutmut` knows, one at a time, and run th
     python -m mutation.run [--left] [--most=N] [module or package ...] [tests/... ...]
 
 `groups.toml` says which modules are mutated, how many mutants of a module are drawn (with a fixed
-seed; `--most` draws fewer), and which tests must notice them. Packages named here are tried alone, tests named here take
-part alone. What came of a module is kept in `mutants/` until the module changes: a run that was
-broken off goes on where it stopped, and `--left` tries again what is left, with three times as
-much time. Then the page is written.
+seed; `--most` draws fewer), and which tests must notice them. Packages named here are tried alone,
+tests named here take part alone. What came of a module is kept in `mutants/` until the module
+changes: a run that was broken off goes on where it stopped, and `--left` tries again what is left,
+with three times as much time. Then the page is written.
 """
 
 import os
