@@ -69,15 +69,16 @@ async def calling(world: World, callback_client: HeldCourier) -> AsyncIterator[C
 
 async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World) -> None:
     """While all places are taken the rest waits; each answer settles its own and frees a place."""
-    ids = [await owed(world, f"p{n}@example.org") for n in range(AT_ONCE + 1)]
+    ids = [await owed(world, f"p{n}@example.org") for n in range(AT_ONCE + 2)]
     callback_client = HeldCourier()
     async with calling(world, callback_client) as caller:
         await until(lambda: len(callback_client.posted) == AT_ONCE)
         assert (await caller._round(), len(caller._calls)) == (LONGEST_PAUSE_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
         callback_client.may_answer.release()
-        await until(lambda: len(callback_client.posted) == AT_ONCE + 1)
-        for _ in range(AT_ONCE):
+        await until(lambda: len(callback_client.posted) > AT_ONCE)
+        assert (len(callback_client.posted), len(caller._calls)) == (AT_ONCE + 1, AT_ONCE)
+        for _ in range(AT_ONCE + 1):
             callback_client.may_answer.release()
         await until(lambda: caller.loop.oldest_due is None)
     settled = [await stored(world, id) for id in ids]
@@ -124,6 +125,8 @@ async def test_of_a_call_that_comes_to_nothing_the_log_tells(
         assert caller.loop.up
     told = [(line.getMessage(), vars(line)["execution_id"]) for line in caplog.records]
     assert told == ([(said, run_id)] if said else [])
+    lacking = [vars(line).get("lacking") for line in caplog.records]
+    assert lacking == ([getattr(answer, "postponed", None)] if said else [])
 
 
 async def test_the_caller_sleeps_until_the_next_call_is_due(
