@@ -269,7 +269,7 @@ async def test_one_idempotency_key_starts_one_execution(world: World) -> None:
     answers = await asyncio.gather(*(start(same) for _ in range(20)))
     assert len({answer.execution_id for answer in answers}) == 1
     assert sum(not answer.replayed for answer in answers) == 1
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match=r"^This Idempotency-Key was used with another body$"):
         await start(evolve(same, fingerprint="0" * 64))
     world.clock.advance(DAY)
     assert not (await start(same)).replayed

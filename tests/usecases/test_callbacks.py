@@ -4,13 +4,16 @@ import pytest
 from attrs import evolve
 
 from usecases.conftest import World, code
+from wfcore.errors import InvalidInput
 from wfcore.model.access import ApiKey, Principal, Scope
 from wfcore.model.execution import Callback, CallbackStatus
+from wfcore.model.page import PageRequest
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions import callbacks
 from wfcore.usecases.executions.callbacks import settle_call, take_calls
+from wfcore.usecases.executions.executions import list_executions
 from wfcore.usecases.unit_of_work import Unswept
 
 
@@ -24,6 +27,17 @@ async def owed(world: World, email: str = "ann@example.org") -> str:
     lease, _ = await world.take()
     await world.finish(lease, "one")
     return run_id
+
+
+async def test_a_callback_needs_a_key_that_can_sign_it(world: World) -> None:
+    """Who starts without one is told what to do, and nothing was started. CB-1, CB-4."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+    with pytest.raises(InvalidInput) as refused:
+        await world.start(ann, workflow, callback_url="https://example.org/told")
+    words = "callbackUrl: needs a key with a callback secret; rotate the key to get one"
+    assert str(refused.value) == words
+    assert (await list_executions(world.services, ann, PageRequest())).total == 0
 
 
 async def stored(world: World, run_id: str) -> Callback:

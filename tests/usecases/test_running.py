@@ -317,6 +317,30 @@ async def test_redrive_begins_at_the_first_unfinished_step(world: World) -> None
     assert (run.redrive_of, run.step_results["one"].output) == (run_id, "first")
 
 
+async def test_a_redrive_runs_the_definition_of_the_first_run(world: World) -> None:
+    """What was applied since has other steps, which the results that are kept do not fit. EX-17."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one"), code("two")))
+    lease, _ = await world.take()
+    await world.finish(lease, "one", error="broken")
+    workflow_id = await world.workflow(ann, code("another"))
+    old = await executions.read_execution(world.services, ann, run_id)
+    again = await starting.redrive(world.services, ann, run_id)
+    run = await executions.read_execution(world.services, ann, again.execution_id)
+    assert (run.workflow_id, run.revision) == (workflow_id, old.revision)
+    _, (job,) = await world.take()
+    assert job.step_name == "one"
+
+
+async def test_a_start_is_told_to_workers_and_to_who_follows_it(world: World) -> None:
+    """A worker need not wait for its next look, nor a page that follows the execution. EX-1."""
+    ann = await world.account()
+    run_id = await world.start(ann, await world.workflow(ann, code("one")))
+    assert ("runner", None) in world.hints.told
+    assert ("events", run_id) in world.hints.told
+    assert ("events", None) not in world.hints.told
+
+
 async def test_one_artifact_too_many_fails_the_step_and_is_named(world: World) -> None:
     """An execution has at most 200 artifacts; these are kept. Contract §6, CS-10."""
     ann = await world.account()

@@ -271,6 +271,21 @@ async def test_an_expiry_beside_a_running_step_ends_the_execution(world: World) 
     assert (await read(world, ann, run_id)).status is S.CANCELLED
 
 
+async def test_a_redrive_asks_nobody_twice(world: World) -> None:
+    """The question of the interrupted execution is withdrawn with it, at that instant. EX-17."""
+    steps = both((ask("ask"),), (code("work"),))
+    ann, run_id = await started(world, steps)
+    lease, _ = await world.take()
+    (asked,) = (await open_ones(world, ann, run_id)).values()
+    await worker.hand_back(world.services, lease)
+    world.clock.advance(SECOND)
+    await starting.redrive(world.services, ann, run_id)
+    assert (await read(world, ann, run_id)).status is S.FAILED
+    (withdrawn,) = await approvals.approvals_of(world.services, ann, run_id)
+    assert (withdrawn.id, withdrawn.status) == (asked.id, ApprovalStatus.CANCELLED)
+    assert withdrawn.history[-1].at == world.clock.now()
+
+
 async def test_a_redrive_goes_on_inside_a_loop(world: World) -> None:
     """Rounds that had finished are kept, with the items of then; the rest begins. EX-17."""
     ann, run_id = await started(world, each([1, 2, 3], code("work")))
