@@ -2,9 +2,9 @@
 A plugin of pytest: its tests on every mutant that was drawn, collected once, then one fork each.
 
 One fork runs everything without a mutant and notes what test comes to what function, in how many
-seconds. A mutant is tried on those tests that come to the function it changes, `LONGEST_S` seconds
-of them in all: first those that killed another mutant of it, then of its module, then the quickest
-of each file. `WORKERS` mutants are tried at once.
+seconds of CPU time, which are the same on a busy machine. A mutant is tried on those tests that
+come to the function it changes, `LONGEST_S` seconds of them in all: first those that killed another
+mutant of it, then of its module, then the quickest of each file. `WORKERS` are tried at once.
 """
 
 import gc
@@ -14,7 +14,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +31,7 @@ CPU_S, WALL_S = 4, 20
 """Beyond three times what a test usually takes. One that takes longer has noticed."""
 
 Seconds = Mapping[str, float]
-"""Of tests, by their ids."""
+"""Of CPU time that tests take, their processes included, by their ids."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -75,14 +74,19 @@ def _watch(session: pytest.Session, kept: Path) -> None:
     reached: dict[str, dict[str, float]] = defaultdict(dict)
     for item, following in zip(session.items, (*session.items[1:], None), strict=True):
         met.clear()
-        failed, began = session.testsfailed, time.monotonic()
+        failed, began = session.testsfailed, _cpu_s()
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed == failed:
             for name in met:
-                reached[name][item.nodeid] = time.monotonic() - began
+                reached[name][item.nodeid] = _cpu_s() - began
         else:
             print("fails without a mutant:", item.nodeid, flush=True)
     kept.write_text(json.dumps(reached))
+
+
+def _cpu_s() -> float:
+    """Of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 class Trials:

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import InvalidInput
-from wfcore.model.event import Anchor, AuditChain, AuditEntry, AuditOutcome, ChainedEntry
+from wfcore.model.event import (
+    Anchor,
+    AuditChain,
+    AuditEntry,
+    AuditOutcome,
+    ChainedEntry,
+    ChainPoint,
+)
 from wfcore.rules.audit.chain import (
     BEGINNING,
     Fault,
@@ -28,7 +35,7 @@ from wfcore.rules.audit.chain import (
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.values import instants, payloads, texts
-from wfcore.time import DAY, DurationMs
+from wfcore.time import DAY, DurationMs, EpochMs
 
 KEEP = DurationMs(DAY)
 ENTRIES = st.builds(
@@ -175,6 +182,77 @@ def test_an_end_that_was_cut_off_well_is_seen_by_an_anchor(
     anchor = Anchor("c1", linked[-1].number, linked[-1].hash, NOW)
     found = last.hash if kept == len(linked) else None
     assert (anchor_fault(chain, anchor, found, KEEP, NOW) is None) == (kept == len(linked))
+
+
+def test_what_does_not_fit_is_told_in_words() -> None:
+    """AL-2, AL-3: an auditor reads which entry it is, and what was done to it."""
+    linked = chain_of([make.audit_entry(f"aud_{n}") for n in range(1, 6)])
+    one, two, three, four, five = linked
+    other = chained("c1", ChainPoint(1, "f" * 64), two.text, two.record)
+    for found, number, why in (
+        ([one, three], 3, "entry 2 was removed before it"),
+        ([one, four], 4, "entries 2 to 3 were removed before it"),
+        ([one, two, two], 2, "it was inserted: entry 3 is the first that can be there"),
+        (
+            [one, evolve(two, hash="f" * 64)],
+            2,
+            "its hash is not that of its content: it was changed, inserted or moved",
+        ),
+        (
+            [one, other],
+            2,
+            "it does not follow the entry before it: one of the two was exchanged or moved",
+        ),
+        (
+            [one, evolve(two, record="{}")],
+            2,
+            "the record that is kept with it (rows before and after) was changed or removed",
+        ),
+    ):
+        _, fault = first_fault("c1", BEGINNING, found)
+        assert fault == Fault(number, f"aud_{number}", why)
+    assert first_fault("c1", BEGINNING, linked) == (five.point, None)
+
+
+def test_an_anchor_that_is_not_met_says_why() -> None:
+    """AL-4: another log, another entry, an end that was cut off, a beginning cut off too soon."""
+    point = ChainPoint(4, "a" * 64)
+    chain = AuditChain("c1", point, ChainPoint(7, "b" * 64))
+    for anchor, found, why in (
+        (Anchor("c2", 5, "c" * 64, NOW), "c" * 64, "the anchor is of another log (c2)"),
+        (
+            Anchor("c1", 8, "c" * 64, NOW),
+            None,
+            "the anchor knows it, but the log ends with entry 7: what was behind it was removed, "
+            "or an older copy restored",
+        ),
+        (
+            Anchor("c1", 3, "c" * 64, EpochMs(NOW - KEEP)),
+            None,
+            "the anchor knows it, and it was removed before its time (WFCORE_KEEP_AUDIT)",
+        ),
+        (
+            Anchor("c1", 5, "c" * 64, NOW),
+            "d" * 64,
+            "the anchor knows another entry of that number",
+        ),
+    ):
+        told = anchor_fault(chain, anchor, found, KEEP, NOW)
+        assert told == Fault(anchor.number, None, why)
+    assert anchor_fault(chain, Anchor("c1", 4, point.hash, NOW), point.hash, KEEP, NOW) is None
+    old = Anchor("c1", 3, "c" * 64, EpochMs(NOW - KEEP - 1))
+    assert anchor_fault(chain, old, None, KEEP, NOW) is None
+
+
+def test_an_end_that_is_not_the_one_is_named() -> None:
+    """AL-2: the first entry that is missing, or the last one that is not what it should be."""
+    chain = AuditChain("c1", BEGINNING, ChainPoint(7, "a" * 64))
+    assert end_fault(chain, chain.end) is None
+    gone = "it and what followed were removed: the log ended with entry 7"
+    assert end_fault(chain, ChainPoint(3, "b" * 64)) == Fault(4, None, gone)
+    other = "the log is said to end otherwise than with this entry"
+    assert end_fault(chain, ChainPoint(7, "b" * 64)) == Fault(7, None, other)
+    assert end_fault(chain, ChainPoint(8, "b" * 64)) == Fault(8, None, other)
 
 
 def test_an_anchor_knows_its_entry_and_its_log() -> None:

@@ -26,6 +26,7 @@ from wfcore.rules.callback import (
     check_url,
     message,
     owed,
+    put_off,
     signed,
 )
 from wfcore.rules.execution import machine as facts
@@ -281,3 +282,12 @@ def test_bad_addresses(fix, url):
         check_url(url, allow_private=False)
     assert (refused.value.field, refused.value.fix) == ("callbackUrl", fix)
     assert check_url(LONG[:-1], allow_private=False) == LONG[:-1]
+
+
+@given(st.integers(1, 9), instants())
+def test_what_was_not_sent_is_taken_back(attempts, now):
+    """CB-3, EX-27: its number is free again, the first delay counts anew, and why is on record."""
+    waiting = Callback("exec_1", URL, "key_1", NOW, due_at=NOW, attempts=attempts - 1)
+    back = put_off(attempted(waiting, NOW), "no descriptors", now)
+    due_at = EpochMs(now + DELAYS[0])
+    assert back == evolve(waiting, due_at=due_at, last_error="no descriptors")

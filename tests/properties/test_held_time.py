@@ -128,3 +128,14 @@ def test_two_processes_hold_alike(jump: int, late: int):
     alike = agreed(seen, known, steady + late)
     assert alike.hold_until == known.hold_until
     assert agreed(seen, known, known.hold_until) == agreed(seen, None, steady) == seen
+
+
+@given(st.lists(JUMPS.filter(lambda jump: abs(jump) > JUMP_MS), min_size=2, max_size=2))
+def test_who_started_between_two_jumps_holds_with_the_older_one(jumps: list[int]):
+    """EX-30: What is held is the time from before the first jump, which only the older one saw."""
+    older, wall, steady = after([(10, jumps[0])])
+    younger = HeldTime.started(wall, steady)
+    wall, steady = wall + 10 + jumps[1], steady + 10
+    older, deadlines = held_time(older, wall, steady)
+    seen, _ = held_time(younger, wall, steady)
+    assert held_time(agreed(seen, older, steady), wall, steady)[1] == deadlines

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
 from wfcore.model.access import Login
-from wfcore.rules.auth.session import failed, require_alive, require_unlocked, touched
+from wfcore.rules.auth.session import (
+    failed,
+    is_current,
+    require_alive,
+    require_current,
+    require_unlocked,
+    signed_out,
+    touched,
+)
 from wfcore.rules.limits import LOGIN_TRIES, LOGIN_WINDOW, SESSION_IDLE, SESSION_MAX
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -38,7 +46,8 @@ def test_a_session_ends_by_idling_and_by_age(created_at, seen_after, idle):
         else:
             with pytest.raises(Unauthenticated) as refused:
                 require_alive(session, EpochMs(now))
-            assert refused.value.reason is AuthReason.SESSION_INVALID
+            told = (refused.value.reason, refused.value.account_id)
+            assert told == (AuthReason.SESSION_INVALID, session.account_id)
 
 
 @given(instants())
@@ -46,6 +55,33 @@ def test_no_session_is_an_invalid_one(now):
     """SE-1: an unknown cookie and an old one look alike."""
     with pytest.raises(Unauthenticated):
         require_alive(None, now)
+
+
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_a_session_is_of_the_account_as_it_is_now(began, ended):
+    """SE-4: it opens nothing once all were ended, and none that an older password began does."""
+    account = builders.account(session_epoch=ended)
+    session = builders.session(epoch=began)
+    assert is_current(session, account, NOW) == (began == ended)
+    assert not is_current(session, account, EpochMs(NOW + SESSION_IDLE))
+    if began == ended:
+        require_current(session, account)
+    else:
+        with pytest.raises(Unauthenticated) as refused:
+            require_current(session, account)
+        told = (refused.value.reason, refused.value.account_id)
+        assert told == (AuthReason.SESSION_INVALID, account.id)
+
+
+@given(st.integers(0, 9))
+def test_signing_out_everywhere_ends_what_there_is_and_what_there_was(epoch):
+    """SE-4: no session of before is current again, however often all are ended."""
+    before = account = builders.account(session_epoch=epoch)
+    for _ in range(3):
+        account = signed_out(account)
+        assert account == evolve(before, session_epoch=account.session_epoch)
+        assert account.session_epoch > epoch
+        epoch = account.session_epoch
 
 
 @given(instants(), st.integers(0, 5 * MINUTE))

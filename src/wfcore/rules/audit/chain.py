@@ -192,9 +192,9 @@ def read_anchor(text: str) -> Anchor:
         said = json.loads(text)
         anchor = Anchor(**said) if said.pop("format") == ANCHOR else None
         if anchor is None or tuple(map(type, astuple(anchor))) != (str, int, str, int):
-            raise ValueError(ANCHOR)
+            raise ValueError
         if not 0 <= anchor.number <= _LARGEST:
-            raise ValueError(ANCHOR)
+            raise ValueError
         return anchor
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         fix = "the file is no anchor of an audit log; wfcore audit anchor writes one"
