@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from mutmut.mutation import trampoline
 
-from mutation.mutants import KILLED, SURVIVED, UNREACHED, change, diff, keep, known
+from mutation.mutants import KILLED, SURVIVED, UNREACHED, change, diff, keep, kept
 
 CPU_S, WALL_S = 4, 20
 """Beyond three times what a test usually takes. One that takes longer has noticed."""
@@ -37,7 +37,7 @@ Seconds = Mapping[str, float]
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Instead of running the tests once, run those of each mutant, several at a time."""
-    came = {module: known(module) for module in os.environ["MUTATED"].split()}
+    came = {module: kept(module) for module in os.environ["MUTATED"].split()}
     reached = _reached(session)
     gc.collect()
     gc.freeze()  # or each fork would copy what it only looks at

@@ -72,11 +72,16 @@ def known(module: str) -> dict[str, Any]:
     What came of its mutants as the module is now: `made` (how many there are), `day` of the last
     run, `status` and, of survivors, `changes` by mutant, `drawn` for the next run.
     """
-    text = sha256((FOLDER.parent / _path(module)).read_bytes()).hexdigest()
-    file = FOLDER / f"{module}.json"
-    kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    text = sha256(_path(module).read_bytes()).hexdigest()
+    came = kept(module) if (FOLDER / f"{module}.json").exists() else {}
     fresh = {"text": text, "made": 0, "day": "", "status": {}, "changes": {}, "drawn": []}
-    return kept if kept.get("text") == text else fresh
+    return came if came.get("text") == text else fresh
+
+
+def kept(module: str) -> dict[str, Any]:
+    """The same as it was when its mutants were drawn."""
+    came: dict[str, Any] = json.loads((FOLDER / f"{module}.json").read_text())
+    return came
 
 
 def keep(module: str, came: Mapping[str, Any]) -> None:

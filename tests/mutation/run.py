@@ -57,16 +57,17 @@ def groups() -> Iterator[Group]:
     table = tomllib.loads(GROUPS.read_text())
     taken: set[str] = set()
     for group in table["group"]:
-        taken |= set(chain.from_iterable(map(modules_of, group.get("without", ()))))
+        without = set(chain.from_iterable(map(modules_of, group.get("without", ()))))
         found = dict.fromkeys(chain.from_iterable(map(modules_of, group["modules"])))
+        chosen = [one for one in found if one not in taken | without]
+        taken.update(chosen)
         yield Group(
-            [one for one in found if one not in taken],
+            chosen,
             group["tests"],
             group.get("most", table["most"]),
             group.get("seconds", table["seconds"]),
             table["seed"],
         )
-        taken |= found.keys()
 
 
 def modules_of(name: str) -> Iterator[str]:

@@ -11,7 +11,8 @@ from wfcore.rules.execution.interruption import RESUMABLE
 
 def plant() -> None:
     def is_callers(run: Execution) -> bool:
-        return run.parent_id is not None and (run.root_source or run.trigger_source) not in RESUMABLE
+        root = run.root_source or run.trigger_source
+        return run.parent_id is not None and root not in RESUMABLE
 
     def asked(run: Execution) -> TriggerSource:
         by_parent = run.trigger_source is TriggerSource.WORKFLOW
