@@ -73,11 +73,11 @@ power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); P
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
 mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
-	$(PIP) install -e '.[mutation]'
+	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run wfcore.rules
 
 mutation-adapters: .venv/.dev## the same for a sample of the adapters and use cases (long)
-	$(PIP) install -e '.[mutation]'
+	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
 	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run \
 	  wfcore.usecases wfcore.wire adapters_store adapters_http adapters_runtime
 
