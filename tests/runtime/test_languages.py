@@ -43,6 +43,8 @@ def test_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ruby" in (states[Language.RUBY].cure or "")
     assert "lua5.4" in (states[Language.LUA].cure or "")
     assert "22.18" in (states[Language.TYPESCRIPT].cure or "")
+    for language in (Language.JAVASCRIPT, Language.TYPESCRIPT):
+        assert 'pip install "wfcore[node]"' in (states[language].cure or "")
 
 
 def test_shims(tmp_path: Path) -> None:

