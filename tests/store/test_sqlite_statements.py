@@ -90,6 +90,24 @@ def queue(connection: Connection, groups: int) -> None:
     connection.execute("COMMIT")
 
 
+def test_a_claim_of_one_execution_looks_at_that_one(database: Connection) -> None:
+    """A queue that says which one is next costs the same however many others wait."""
+    steps = Steps(database)
+    claim = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 1, ids=["e7"])
+    assert [id for id, _ in claim(database.cursor())] == ["e7"]
+    assert steps.taken <= 2_000
+
+
+def test_a_claim_of_what_a_worker_is_able_to_do_does_not_walk_through_a_flood(
+    database: Connection,
+) -> None:
+    """While it is able to do what is first in line, it takes a few steps for each taken."""
+    steps = Steps(database)
+    claim = claims.Claim("w1", NOW, EpochMs(NOW + 1), Slots(100), 8, able=["network"])
+    assert len(claim(database.cursor())) == 8
+    assert steps.taken <= 10_000
+
+
 @pytest.mark.parametrize("groups", [1, 50, MANY])
 def test_a_claim_does_not_walk_through_queues(database: Connection, groups: int) -> None:
     """However many wait in one group or in many, a claim takes a few steps for each taken. CC-2."""

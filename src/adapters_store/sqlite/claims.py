@@ -6,7 +6,7 @@ process or in another one (the transaction is IMMEDIATE). It runs in four steps:
 
 1. `admit_waiting` admits what waits in a concurrency group and has room now, so that the rest of
    the claim only looks at one column (`queued`).
-2. `_waiting` finds each account that has something due, with the due time of its earliest
+2. `_questions` finds each account that has something due, with the due time of its earliest
    execution. It walks the index once per *account*, not per execution: a million queued executions
    of one account cost as much as one. A claim of particular executions, or of what a worker is able
    to do, asks the same of those only.
@@ -44,34 +44,38 @@ from wfcore.time import EpochMs
 
 HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owner_id"
 
-AMONG = "id IN (SELECT value FROM json_each(:ids))"
 DOABLE = """NOT EXISTS (SELECT 1
     FROM json_each(CASE WHEN json_valid(body) THEN body END, '$.capabilities')
     WHERE value NOT IN (SELECT value FROM json_each(:able)))"""
+NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
+    WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
+"""The sign keeps it to the index of ids: it looks at as many rows as there are ids."""
 
 
 @cache
-def _waiting(wanted: str) -> str:
-    """One step of the index for each account, however many executions of one account wait."""
-    return f"""
-WITH RECURSIVE owners (owner_id) AS (
-    SELECT min(owner_id) FROM executions WHERE {wanted}
+def _questions(named: bool, narrowed: bool) -> tuple[str, str]:
+    """
+    Which accounts wait since when, and which execution of one of them is the next: of all that may
+    be claimed, of *named* ones, of what a worker is able to do (*narrowed*). The first takes one
+    step of the index for each account, however many executions of one account wait.
+    """
+    wanted = f"{CLAIMABLE} AND {DOABLE}" if narrowed else CLAIMABLE
+    first, table = (NAMED.format(wanted=wanted), "named") if named else ("", "executions")
+    wanted = "1 = 1" if named else wanted
+    waiting = f"""
+WITH RECURSIVE {first + "," if named else ""} owners (owner_id) AS (
+    SELECT min(owner_id) FROM {table} WHERE {wanted}
     UNION ALL
-    SELECT (SELECT min(owner_id) FROM executions
-        WHERE {wanted} AND owner_id > owners.owner_id)
+    SELECT (SELECT min(owner_id) FROM {table} WHERE {wanted} AND owner_id > owners.owner_id)
     FROM owners WHERE owners.owner_id IS NOT NULL
 )
-SELECT owner_id, (SELECT min(due_at) FROM executions
+SELECT owner_id, (SELECT min(due_at) FROM {table}
     WHERE {wanted} AND owner_id = owners.owner_id),
     coalesce((SELECT at FROM served WHERE owner_id = owners.owner_id), 0)
     FROM owners WHERE owner_id IS NOT NULL"""
-
-
-@cache
-def _next(wanted: str) -> str:
-    """The earliest execution of an account."""
-    return f"""SELECT id, due_at FROM executions
+    next = f"""{"WITH " + first if named else ""} SELECT id, due_at FROM {table}
     WHERE {wanted} AND owner_id = :owner ORDER BY due_at, id LIMIT 1"""
+    return waiting, next
 
 
 SERVED_LATELY = "SELECT owner_id FROM served WHERE at > ? ORDER BY at DESC LIMIT 2"
@@ -99,10 +103,8 @@ class Claim:
     able: Collection[str] | None = None
 
     @property
-    def _wanted(self) -> str:
-        """What it may take, as a condition over `_values`."""
-        among, doable = self.ids is not None, self.able is not None
-        return " AND ".join((CLAIMABLE, *(AMONG,) * among, *(DOABLE,) * doable))
+    def _questions(self) -> tuple[str, str]:
+        return _questions(self.ids is not None, self.able is not None)
 
     @property
     def _values(self) -> dict[str, str]:
@@ -111,7 +113,7 @@ class Claim:
     def __call__(self, cursor: Cursor) -> list[tuple[str, Row]]:
         admit_waiting(cursor)
         held = Counter[str](dict(cursor.execute(HELD, (self.worker,)).fetchall()))
-        found = cursor.execute(_waiting(self._wanted), self._values).fetchall()
+        found = cursor.execute(self._questions[0], self._values).fetchall()
         waiting = [row for row in found if row[1] <= self.now]
         due = {owner: due_at for owner, due_at, _ in waiting}
         served = {owner: at for owner, _, at in waiting}
@@ -135,7 +137,7 @@ class Claim:
 
     def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> tuple[str, Row]:
         """Take the account's earliest execution and note when its next one is due."""
-        next, which = _next(self._wanted), {**self._values, "owner": owner}
+        next, which = self._questions[1], {**self._values, "owner": owner}
         id = cursor.execute(next, which).fetchone()[0]
         cursor.execute(TAKE, (self.worker, self.until, id))
         cursor.execute(SERVE, (owner, self.now))
