@@ -3,6 +3,7 @@
 import inspect
 import re
 from pathlib import Path
+from typing import get_origin
 from unittest import mock
 
 import pytest
@@ -12,11 +13,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.memory.overlay import Overlay
+from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import RECORDS as KINDS
 from wfcore.ports.store import Store, View
 from wfcore.testing.comparison import requests
 from wfcore.testing.comparison.comparing import StoreComparison
 from wfcore.testing.comparison.records import RECORDS
+from wfcore.testing.contracts.pages import LISTS
 
 
 class MemoryComparison(StoreComparison):
@@ -76,6 +79,20 @@ def test_every_query_of_the_port_is_asked():
         if not query.startswith("_")
     }
     assert wanted - asked == UNASKED
+
+
+def test_every_paged_query_is_read_on_behind_a_row():
+    """PG-5: whatever gives pages is among the lists of `PageContract`, whose cursors are tried."""
+    paged = {
+        f"{subject}.{name}"
+        for subject, made in inspect.getmembers(View, lambda one: isinstance(one, property))
+        for name, query in vars(made.fget.__annotations__["return"]).items()
+        if get_origin(getattr(query, "__annotations__", {}).get("return")) is Page
+    }
+    asked = mock.MagicMock()
+    for ask in LISTS.values():
+        ask(asked, PageRequest())
+    assert paged == {str(call[0]) for call in asked.method_calls} != set()
 
 
 def test_every_kind_of_record_is_put():
