@@ -53,6 +53,7 @@ format: .venv/.dev         ## put sources into the standard format
 tables: .venv/.dev         ## write anew what the documentation shows of tables, pictures included
 	$(BIN)/python docs/fill.py
 	cd tests && ../$(BIN)/python -m escapes.page
+	cd tests && ../$(BIN)/python -m architecture.measure --write >/dev/null
 
 client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
 	$(BIN)/python client/generate.py

@@ -2,15 +2,24 @@
 How much there is to read: `make trace`.
 
 Printed are the size of each part, names of classes that stand for two things in one ring (none
-should), and what three requests cross on their way. Each of these is made once, so that
-everything is loaded, and once more over a new store under a profiler that notes every call of a
-function of ours, in the event loop and in the store's threads: how many calls it makes, of how
-many functions in how many files, and how often a call goes to another file. That is what
-somebody has to open who wants to follow it. With `--files` the files are named.
+should), and what three walks through the code cross. Each walk is made once, so that everything is
+loaded, and once more over a new store under a profiler that notes every call of a function of ours,
+in the event loop and in the store's threads: how many functions it calls, in how many files, and
+how often a call goes to another file. That is what somebody has to open who wants to follow it.
+
+What is counted: the product (not `wfcore.testing`, whose fakes stand for clock, ids, passwords and
+templates), from the bytes on the socket to the row on disk and back, with cold caches. *Stored* is
+what the walk puts into its unit of work: records, events and audit entries. *In* are the shapes
+that the inputs of a start take on their way, in order of appearance: JSON objects and typed dicts
+by the key that holds them.
+
+With `--files` the files are named; with `--write` the figures go into `docs/how-it-works.md`, and a
+test compares them with that page.
 """
 
 import ast
 import asyncio
+import re
 import sys
 import tempfile
 import threading
@@ -20,17 +29,23 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, fields, has
 
 from adapters_http.app import HttpConfig
+from adapters_http.request import Request
 from http_world import ROWS, World, a_world
 from wfcore.time import HOUR
-from wfcore.usecases.upkeep.sweeping import sweep
+from wfcore.usecases.approvals.expiry import expire_due
 
 ROOT = Path(__file__).parents[2] / "src"
 SRC = str(ROOT)
 TESTING = f"{SRC}/wfcore/testing"
+PAGE = ROOT.parent / "docs" / "how-it-works.md"
+MARKED = re.compile(r"(<!-- walks -->\n).*(<!-- end -->)", re.S)
 SMALL = 60
+STORES = frozenset({"put", "append", "log", "deliver", "tally"})
+"""Methods of a unit of work that store one thing each."""
+MARK = "carried-all-the-way"
 
 
 def part_of(path: Path) -> str:
@@ -72,6 +87,7 @@ class Trace:
     on: bool = False
     calls: Counter[CodeType] = field(factory=Counter)
     changes: int = 0
+    carriers: dict[str, None] = field(factory=dict)
     _seen: list[FrameType] = field(factory=list)  # kept, so that no identity is used twice
     _known: set[int] = field(factory=set)
 
@@ -84,6 +100,10 @@ class Trace:
         self._seen.append(frame)
         self.calls[frame.f_code] += 1
         self.changes += self._caller(frame) != frame.f_code.co_filename
+        for value in frame.f_locals.values():
+            inside = vars(value).values() if isinstance(value, Request) else ()
+            for one in (value, *inside):
+                self.carriers |= dict.fromkeys(shapes(one))
 
     @staticmethod
     def _caller(frame: FrameType) -> str | None:
@@ -96,11 +116,32 @@ class Trace:
     def files(self) -> list[str]:
         return sorted({code.co_filename.removeprefix(f"{SRC}/") for code in self.calls})
 
+    @property
+    def stored(self) -> int:
+        """How many records, events and audit entries went into units of work."""
+        names = {f"SqliteUnit.{name}" for name in STORES}
+        return sum(times for code, times in self.calls.items() if code.co_qualname in names)
+
+
+def shapes(value: object) -> Iterator[str]:
+    """What *value* is if it holds the mark: text, an object by its key, a class of ours."""
+    if isinstance(value, bytes | str):
+        if MARK in str(value):
+            yield "text"
+    elif isinstance(value, dict):
+        yield from (f"{{{key}}}" for key, inner in value.items() if _holds(inner))
+    elif has(type(value)) and any(_holds(getattr(value, f.name, 0)) for f in fields(type(value))):
+        yield type(value).__name__
+
+
+def _holds(inner: object) -> bool:
+    return isinstance(inner, Mapping) and MARK in inner.values()
+
 
 async def start(world: World) -> Callable[[], Awaitable[object]]:
     """A start by API: from the request to the 202."""
     path = f"/api/v1/workflows/{await world.workflow()}/executions"
-    return lambda: world.post(path, {"inputs": {"n": 1}})
+    return lambda: world.post(path, {"inputs": {"n": MARK}})
 
 
 async def approve(world: World) -> Callable[[], Awaitable[object]]:
@@ -112,10 +153,10 @@ async def approve(world: World) -> Callable[[], Awaitable[object]]:
 
 
 async def expire(world: World) -> Callable[[], Awaitable[object]]:
-    """An approval that nobody decides in time: one sweep."""
+    """An approval that nobody decides in time: from the look for due ones to the commit."""
     await world.paused(timeout_ms=HOUR)
     world.clock.advance(HOUR)
-    return lambda: sweep(world.services)
+    return lambda: expire_due(world.services)
 
 
 WALKS: Mapping[str, Callable[[World], Awaitable[Callable[[], Awaitable[object]]]]] = {
@@ -144,18 +185,29 @@ async def traced(walk: Callable[[World], Awaitable[Callable[[], Awaitable[object
     return trace
 
 
+def table(found: Mapping[str, Trace]) -> str:
+    """The figures of every walk."""
+    rows = ["| Walk | Files | Functions | Changes of file | Stored | Changes per stored |"]
+    rows.append("|---|---:|---:|---:|---:|---:|")
+    for name, trace in found.items():
+        each = round(trace.changes / trace.stored)
+        figures = (len(trace.files), len(trace.calls), trace.changes, trace.stored, each)
+        rows.append(f"| {name} | {' | '.join(map(str, figures))} |")
+    carriers = found["start by API"].carriers
+    return "\n".join([*rows, "", f"In: {', '.join(carriers)}.", ""])
+
+
 def main(arguments: list[str]) -> None:
     """Print the tables; with `--files` also what each walk crosses."""
     print(f"| part | files | lines | files under {SMALL} lines |\n|---|---|---|---|")
     for row in sizes():
         print("| " + " | ".join(map(str, row)) + " |")
-    print("\n| walk | calls | functions | files | changes of file |\n|---|---|---|---|---|")
-    for name, walk in WALKS.items():
-        trace = asyncio.run(traced(walk))
-        calls = sum(trace.calls.values())
-        print(f"| {name} | {calls} | {len(trace.calls)} | {len(trace.files)} | {trace.changes} |")
-        if "--files" in arguments:
-            print(*(f"    {file}" for file in trace.files), sep="\n")
+    found = {name: asyncio.run(traced(walk)) for name, walk in WALKS.items()}
+    print(f"\n{table(found)}")
+    for name, trace in found.items() if "--files" in arguments else ():
+        print(f"{name}:", *(f"    {file}" for file in trace.files), sep="\n")
+    if "--write" in arguments:
+        PAGE.write_text(MARKED.sub(rf"\g<1>{table(found)}\g<2>", PAGE.read_text()))
     for part, name, where in ambiguous():
         print(f"two meanings in {part}: {name}: {', '.join(where)}")
 

@@ -1,0 +1,24 @@
+"""The figures in `docs/how-it-works.md` are those of the code."""
+
+import re
+
+from architecture import measure
+
+
+def rows(text: str) -> dict[str, list[int]]:
+    """The figures of each walk in a table."""
+    found = re.findall(r"^\| ([a-z ]+) \| ([0-9 |]+) \|$", text, re.M | re.I)
+    return {name: [int(one) for one in cells.split(" | ")] for name, cells in found}
+
+
+async def test_the_page_has_the_figures_of_today() -> None:
+    """Files and shapes exactly; calls within a tenth, as the loop's turns are not always alike."""
+    traces = {name: await measure.traced(walk) for name, walk in measure.WALKS.items()}
+    today, page = measure.table(traces), measure.PAGE.read_text()
+    assert today.splitlines()[-1] in page, "make tables"
+    shown = rows(page)
+    for name, figures in rows(today).items():
+        files, functions, changes, stored, _ = figures
+        assert (shown[name][0], shown[name][3]) == (files, stored), f"{name}: make tables"
+        for now, before in ((functions, shown[name][1]), (changes, shown[name][2])):
+            assert abs(now - before) <= before / 10, f"{name}: make tables"
