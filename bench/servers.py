@@ -78,7 +78,7 @@ async def _serve_http_alone(data: str, port: int) -> None:
     from adapters_http.app import create_app
     from adapters_http.transport.uvicorn_protocol import server_config
     from wfserver.compose import open_system
-    from wfserver.serving.gc_tuning import settle_memory
+    from wfserver.serving.listening import settle_memory
     from wfserver.settings import settings_from
 
     async with open_system(settings_from(data=data)) as system:

@@ -1,5 +1,27 @@
-"""`python -m wfserver` is `wfcore`."""
+"""
+Where the command `wfcore`, also `python -m wfserver`, starts. Only the standard library here, so that a missing extra can be said.
 
-from wfserver.entry import main
+The core installs without the server's packages; the command without them says what to do.
+"""
 
-main()
+import sys
+
+OWN = ("wfserver", "wfcore", "adapters_")
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit status."""
+    try:
+        from wfserver.cli import main as command_line
+
+        sys.exit(command_line(sys.argv[1:]))
+    except ModuleNotFoundError as missing:
+        name = missing.name or ""
+        if name.startswith(OWN):
+            raise
+        print(f'error: {name} is missing: pip install "wfcore[server]"', file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -11,11 +11,10 @@ from contextlib import asynccontextmanager
 
 from attrs import frozen
 
-from adapters_runtime.calendar import CronCalendar
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
-from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
+from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import open_store
 from wfcore.usecases.services import Services
 from wfserver.data_folder import SIGNING_KEY_BYTES, make_data_folder, signing_key

@@ -10,8 +10,7 @@ import os
 import signal
 import sys
 
-from adapters_runtime.calendar import CronCalendar
-from adapters_runtime.system import SystemClock
+from adapters_runtime.system import CronCalendar, SystemClock
 from proof.often import Often
 from wfserver.serving.serve import ServerInfo, run
 from wfserver.settings import settings_from

@@ -10,7 +10,7 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters_runtime.calendar import CronCalendar
+from adapters_runtime.system import CronCalendar
 from wfcore.model.trigger import Missed
 from wfcore.rules.triggers.schedule import Following, due, following
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from adapters_runtime.callback_client import HttpCallbackClient
+from adapters_runtime.engine.callbacks import HttpCallbackClient
 from receiver import Receiver, a_receiver
 from wfcore.ports.callbacks import CallbackAnswer
 

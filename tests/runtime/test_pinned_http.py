@@ -13,7 +13,7 @@ import pytest
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.callback_client import HttpCallbackClient
+from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.pinned_http import NotConnected, NotResolved, PinnedHttp, resolve
 from model_server import a_model_server
 from receiver import a_receiver

@@ -16,9 +16,9 @@ import pytest
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
-from adapters_runtime.callback_client import HttpCallbackClient
 from adapters_runtime.code.outputs import fault_of
 from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.sandbox.client import Order, Spawner
 from adapters_runtime.sandbox.isolation.config import NAMESPACE, PROCESS, STEP_DIR, SandboxConfig
 from adapters_runtime.sandbox.isolation_level import Isolation

@@ -61,7 +61,7 @@ def test_without_the_extra_it_says_what_to_install(missing: str, tmp_path: Path)
     """Where the server's packages are missing, one line says how to install them."""
     called = "'wfcore', 'serve'" if missing == "starlette" else "'wfcore'"
     code = f"import sys; sys.modules[{missing!r}] = None; sys.argv = [{called}]\n"
-    code += "from wfserver.entry import main; main()"
+    code += "from wfserver.__main__ import main; main()"
     ended = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

@@ -12,7 +12,7 @@ import pytest
 from wfserver.compose import open_system
 from wfserver.serving import server
 from wfserver.serving.engine import new_runner
-from wfserver.serving.gc_tuning import no_collecting
+from wfserver.serving.listening import no_collecting
 from wfserver.settings import settings_from
 
 from .conftest import document, end, log_of, start

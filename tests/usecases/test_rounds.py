@@ -7,12 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime.engine import retention, scheduler
-from adapters_runtime.engine.callback_loop import (
-    AT_ONCE,
-    LEFT_OVER_S,
-    LONGEST_PAUSE_S,
-    CallbackLoop,
-)
+from adapters_runtime.engine.callbacks import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, CallbackLoop
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import INTERVAL_S, Scheduler
 from adapters_runtime.engine.wakeups import Wakeups

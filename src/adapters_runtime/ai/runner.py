@@ -27,7 +27,7 @@ from wfcore.ports.models import (
     Prices,
     Question,
 )
-from wfcore.ports.runtime import AiJob, Say, StepEnd
+from wfcore.ports.runtime import AiJob, Job, Say, StepEnd, StepRunner
 from wfcore.rules.backoff import Backoff, draw, lengthened
 from wfcore.rules.execution.budget import NOTHING, added, as_text, overrun
 
@@ -203,3 +203,17 @@ def _with_misfit(prompt: str, text: str, why: str) -> str:
         f"{prompt}\n\nAn earlier answer was:\n{shown}\n\n"
         f"It does not fit the JSON Schema: {why}\nAnswer again, with JSON that fits."
     )
+
+
+class StepRunners:
+    """`JobRunner` over one runner for each kind of step."""
+
+    def __init__(self, code: StepRunner, ai: AiStepRunner) -> None:
+        self._code = code
+        self._ai = ai
+
+    async def run(self, job: Job, say: Say) -> StepEnd:
+        """Run one attempt to its end; see `JobRunner`."""
+        if isinstance(job, AiJob):
+            return await self._ai.run(job, say)
+        return await self._code.run(job, say)

@@ -1,9 +1,13 @@
 """
-Ending process trees exactly. Reliability 8.
+Process trees: ending them exactly, and measuring the memory that they use. Reliability 8.
 
 A killed process group is not a killed tree: what called `setsid` survives. Whoever calls these
 functions is a subreaper, so every orphan among its descendants becomes its
 child: when it has no child left, it has no descendant left. Until then: stop all, kill all, reap.
+
+A memory limit per process does not limit a hundred processes. Control groups
+(`sandbox.isolation.cgroups`) count trees exactly, but not every server may create them; otherwise
+the supervisor measures, more often the nearer the tree is to its limit.
 
 Standard library only: the spawner and the supervisors import it.
 """
@@ -143,3 +147,50 @@ def _parent(name: str) -> int | None:
             return int(stat.readall().rpartition(b")")[2].split()[1])
     except OSError:
         return None
+
+
+_GROWTH = 2 << 30
+"""Bytes that a tree may claim in a second, as a guess for when to look again."""
+_TABLES = b"VmPTE:"
+_SOONEST_S, _LATEST_S = 0.05, 0.5
+
+
+def memory_held(pids: Iterable[int], limit: int) -> int:
+    """
+    The bytes that *pids* use: a rough sum first, which counts shared pages several times; an exact
+    one only if that is over *limit*.
+    """
+    pids = list(pids)
+    rough = sum(map(_rough, pids))
+    return rough if rough <= limit else sum(map(_share, pids))
+
+
+def next_look_s(held_bytes: int, limit: int) -> float:
+    """How long a tree of that size cannot exceed its limit."""
+    return min(_LATEST_S, max(_SOONEST_S, (limit - held_bytes) / _GROWTH))
+
+
+def _rough(pid: int) -> int:
+    """
+    Private memory, shared memory and page tables, without files, including what was swapped out.
+    """
+    return _sum(_read(pid, "status"), (b"RssAnon:", b"RssShmem:", b"VmSwap:", _TABLES))
+
+
+def _share(pid: int) -> int:
+    """The same with its share of shared pages, which costs a walk of its page tables."""
+    shared = _sum(_read(pid, "smaps_rollup"), (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:"))
+    return shared + _sum(_read(pid, "status"), (_TABLES,))
+
+
+def _sum(text: bytes, names: tuple[bytes, ...]) -> int:
+    kilobytes = (int(line.split()[1]) for line in text.splitlines() if line.startswith(names))
+    return sum(kilobytes) << 10
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+            return file.readall()
+    except OSError:
+        return b""  # it has ended

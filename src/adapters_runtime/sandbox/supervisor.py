@@ -41,14 +41,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from adapters_runtime.sandbox import frames, memory, workdir
+from adapters_runtime.sandbox import frames, workdir
 from adapters_runtime.sandbox.connect_filter import Gate
 from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile
 from adapters_runtime.sandbox.isolation.levels import Process
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
 from adapters_runtime.sandbox.output_stream import CHUNK, MOST_LOGGED, Stream
-from adapters_runtime.sandbox.process_tree import Statuses, reap
+from adapters_runtime.sandbox.process_tree import Statuses, memory_held, next_look_s, reap
 from adapters_runtime.sandbox.shortage import is_shortage
 
 _FLUSH_S = 0.1
@@ -220,7 +220,7 @@ class _Supervisor:
     def _watch(self) -> None:
         now = time.monotonic()
         deadline = now + self._timeout_s
-        self._look_at = now + memory.next_look_s(0, self._memory)
+        self._look_at = now + next_look_s(0, self._memory)
         while self._runs and self._reason is None:
             wait_ms = (min(deadline, self._flush_at, self._look_at) - now) * 1_000 + 1
             for fd, _ in self._poll.poll(max(0, min(wait_ms, _LONGEST_POLL_MS))):
@@ -234,8 +234,8 @@ class _Supervisor:
                 self._reason = self._reason or frames.TIMED_OUT
 
     def _look(self, now: float) -> None:
-        held = memory.held(self._level.members(), self._memory)
-        self._look_at = now + memory.next_look_s(held, self._memory)
+        held = memory_held(self._level.members(), self._memory)
+        self._look_at = now + next_look_s(held, self._memory)
         if held > self._memory or self._ran_out():
             self._reason = self._reason or frames.TOO_MUCH_MEMORY
 

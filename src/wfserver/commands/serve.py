@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wfserver.serving.gc_tuning import no_collecting
-from wfserver.serving.listening import serve
+from wfserver.serving.listening import no_collecting, serve
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json

@@ -6,8 +6,7 @@ import click
 
 from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
-from wfserver.serving.gc_tuning import no_collecting
-from wfserver.serving.listening import require_free_port, serve
+from wfserver.serving.listening import no_collecting, require_free_port, serve
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json

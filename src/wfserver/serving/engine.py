@@ -11,14 +11,12 @@ from contextlib import asynccontextmanager
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
-from adapters_runtime.ai.runner import AiStepRunner
-from adapters_runtime.callback_client import HttpCallbackClient
+from adapters_runtime.ai.runner import AiStepRunner, StepRunners
 from adapters_runtime.code.runner import CodeStepRunner, StepLimits
-from adapters_runtime.engine.callback_loop import CallbackLoop
+from adapters_runtime.engine.callbacks import CallbackLoop, HttpCallbackClient
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from adapters_runtime.engine.worker import Worker
-from adapters_runtime.steps import StepRunners
 from wfcore.errors import NotReady
 from wfserver.compose import System
 from wfserver.isolation import step_isolation

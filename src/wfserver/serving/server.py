@@ -18,7 +18,7 @@ from adapters_http.transport.uvicorn_protocol import (
 from adapters_runtime.code.runner import CodeStepRunner
 from wfserver.compose import System
 from wfserver.serving.engine import Engine, engine
-from wfserver.serving.gc_tuning import settle_memory
+from wfserver.serving.listening import settle_memory
 
 _LAST_ANSWERS_S = 2
 """How long answers that have begun may go on after the drain."""

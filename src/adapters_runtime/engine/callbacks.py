@@ -1,13 +1,16 @@
-"""The loop that makes callbacks: what is due is taken, sent, and settled."""
+"""Callbacks: the loop that takes, sends and settles what is due, and the client that sends. CB-4."""
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping, Sequence
 
 from adapters_runtime.engine.loops import Loop, Told
 from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
 from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import CallbackStatus
-from wfcore.ports.callbacks import CallbackClient
+from wfcore.ports.callbacks import CallbackAnswer, CallbackClient
+from wfcore.rules.address import is_public
 from wfcore.usecases.executions.callbacks import Call, next_call, settle_call, take_calls
 from wfcore.usecases.services import Services
 
@@ -78,3 +81,44 @@ class CallbackLoop:
             log.warning("a callback waits", extra={**about, "lacking": answer.postponed})
         if settled is not None and settled.status is CallbackStatus.FAILED:
             log.warning("a callback was given up", extra=about)
+
+
+TIMEOUT_S = 15.0
+_HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
+
+
+class HttpCallbackClient:
+    """The `CallbackClient` of a server. *allow_private*: private and loopback addresses, too."""
+
+    def __init__(
+        self,
+        allow_private: bool = False,
+        timeout_s: float = TIMEOUT_S,
+        http: Callable[[Choice], PinnedHttp] = PinnedHttp,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._http = http(_anywhere if allow_private else _public_alone)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
+        """Send *body* once; see `CallbackClient`."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reply = await self._http.exchange("POST", url, {**headers, **_HEADERS}, body, 0)
+        except TimeoutError:
+            return CallbackAnswer(error=f"no answer within {self._timeout_s:g} s")
+        except HostShort as short:
+            return CallbackAnswer(postponed=str(short))
+        except NotAllowed:
+            return CallbackAnswer(error="its address is private or a loopback one")
+        except ExchangeFailed as failure:
+            return CallbackAnswer(error=f"could not be reached: {type(failure).__name__}")
+        return CallbackAnswer(reply.status)
+
+
+def _anywhere(addresses: Sequence[str]) -> Sequence[str]:
+    return addresses
+
+
+def _public_alone(addresses: Sequence[str]) -> Sequence[str]:
+    """One private address among them is enough to distrust the name."""
+    return addresses if all(map(is_public, addresses)) else ()
