@@ -1,7 +1,8 @@
 """
-Where the command `wfcore`, also `python -m wfserver`, starts. Only the standard library here, so that a missing extra can be said.
+Where the command `wfcore`, also `python -m wfserver`, starts.
 
-The core installs without the server's packages; the command without them says what to do.
+Only the standard library here, so that a missing extra can be reported: the core installs without
+the server's packages, and without them the command says what to do.
 """
 
 import sys

@@ -22,9 +22,9 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.ports.store import Slots
 from wfcore.rules.execution import children, interruption, machine
 from wfcore.rules.execution.fold import advance
-from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.ports import SimClock
 from wfcore.testing.simulator.runner import SimRunner
+from wfcore.testing.simulator.worker import Worker
 from wfcore.time import later
 from wfcore.usecases import unit_of_work
 from wfcore.usecases.executions import worker as running
@@ -176,7 +176,7 @@ def place_is_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_polls(patch: pytest.MonkeyPatch) -> None:
-    """A dispatcher that nobody wakes never looks: a lost hint is lost work."""
+    """A worker that nobody wakes never looks: a lost hint is lost work."""
     look = Worker._claim_all
 
     async def claims(self: Worker) -> int:

@@ -12,7 +12,7 @@ import pytest
 from simulator.planted import beginning_forgotten, end_recorded_again
 from simulator.planted_requests import key_read_twice
 from wfcore.ports.store import Slots
-from wfcore.testing.simulator.dispatcher import Worker
+from wfcore.testing.simulator.worker import Worker
 from wfcore.usecases.approvals import approvals, expiry
 from wfcore.usecases.executions import worker as running
 from wfcore.usecases.executions.worker import Lease

@@ -1,4 +1,4 @@
-"""Callbacks: the loop that takes, sends and settles what is due, and the client that sends. CB-4."""
+"""Callbacks: the loop that takes, sends and settles due calls, and the client. CB-4."""
 
 import asyncio
 import logging

@@ -67,11 +67,11 @@ class Engine:
         services, wakeups = system.services, system.wakeups
         worker = services.ids.new("worker", services.clock.now())
         steps = StepRunners(runner, new_ai_runner(system.settings))
-        self.dispatcher = Worker(services, steps, wakeups, worker)
-        scheduler = Scheduler(services, wakeups, self.dispatcher.keep_leases)
+        self.worker = Worker(services, steps, wakeups, worker)
+        scheduler = Scheduler(services, wakeups, self.worker.keep_leases)
         callback_client = HttpCallbackClient(system.settings.policy.private_callbacks)
         caller, retention = CallbackLoop(services, callback_client, wakeups), Retention(services)
-        self._parts = (self.dispatcher, scheduler, caller, retention)
+        self._parts = (self.worker, scheduler, caller, retention)
         self._settings = system.settings
         self._clock = services.clock
         self._drained = False
@@ -86,10 +86,10 @@ class Engine:
         takes to start a step. Decisions 58 and 70.
         """
         bound_s = self._settings.stalled_ms / 1_000
-        found = [self.dispatcher.trouble(bound_s)]
+        found = [self.worker.trouble(bound_s)]
         # All but retention: without it the disk fills up some day, but callers are served.
         found += [part.loop.trouble(bound_s) for part in self._parts[1:-1]]
-        if lacking := self.dispatcher.shortages.now:
+        if lacking := self.worker.shortages.now:
             found.append(f"steps cannot be started: {lacking}")
         if any(found):
             raise NotReady("; ".join(filter(None, found)))
@@ -102,10 +102,10 @@ class Engine:
             f'wfcore_oldest_due_seconds{{loop="{one.name}"}}': one.overdue_s(now) for one in loops
         }
         return {
-            "wfcore_executions_running": self.dispatcher.running,
+            "wfcore_executions_running": self.worker.running,
             "wfcore_places": self._settings.policy.places,
-            "wfcore_steps_postponed": self.dispatcher.shortages.total,
-            "wfcore_machine_short": self.dispatcher.shortages.now is not None,
+            "wfcore_steps_postponed": self.worker.shortages.total,
+            "wfcore_machine_short": self.worker.shortages.now is not None,
             **up,
             **ages,
         }
@@ -118,7 +118,7 @@ class Engine:
         drain_s = self._settings.drain_ms / 1_000
         try:
             async with asyncio.timeout(drain_s + _ENDING_S):
-                await self.dispatcher.stop(drain_s)
+                await self.worker.stop(drain_s)
         except TimeoutError:
             log.error("executions could not be given back in time")
 

@@ -1,4 +1,4 @@
-"""Bugs in what runs: dispatcher, hints, clock, ids, passwords, templates, runners."""
+"""Bugs in what runs: worker, hints, clock, ids, passwords, templates, runners."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

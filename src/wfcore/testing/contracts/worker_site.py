@@ -144,14 +144,14 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
-"""Makes a worker for a worker of that name."""
+"""Makes a worker of that name."""
 
 
 @frozen
 class Work:
     """A worker that runs, and the runner that it gives steps to."""
 
-    dispatcher: Worker
+    worker: Worker
     runner: HeldRunner
 
     @property
@@ -165,7 +165,7 @@ class Work:
 
     async def stop(self, drain_s: float) -> None:
         async with asyncio.timeout(2 * PATIENCE_S):
-            await self.dispatcher.stop(drain_s)
+            await self.worker.stop(drain_s)
 
 
 def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
@@ -175,13 +175,13 @@ def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
 
 @asynccontextmanager
 async def at_work(
-    site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, worker: str = "w1"
+    site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, name: str = "w1"
 ) -> AsyncIterator[Work]:
     """A worker that runs until the end of the block, and is stopped then."""
     held = runner or HeldRunner()
-    dispatcher = dispatch(site.services, held, worker)
-    loop = asyncio.create_task(dispatcher.run())
-    work = Work(dispatcher, held)
+    worker = dispatch(site.services, held, name)
+    loop = asyncio.create_task(worker.run())
+    work = Work(worker, held)
     try:
         yield work
     finally:

@@ -11,10 +11,10 @@ from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.simulator.asks import Signal
 from wfcore.testing.simulator.chance import AT_HINT, Kind
-from wfcore.testing.simulator.dispatcher import Worker
 from wfcore.testing.simulator.driver import Driver, End, Task
 from wfcore.testing.simulator.ports import SimClock, SimWakeup, WallClock
 from wfcore.testing.simulator.runner import Ledger, Onlooker, SimRunner
+from wfcore.testing.simulator.worker import Worker
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import next_deadline, sweep
 
@@ -74,9 +74,9 @@ class Node:
         store = self._around.store_of(clock)
         self.services = evolve(shared, store=store, clock=clock, wakeup=self.wakeup)
         runner = SimRunner(self._around.ledger, self._around.judge, self.worker)
-        self.dispatcher = Worker(self.services, runner, self.worker, self, self.wakeup.runner_due)
-        self.spawn("claims", self.dispatcher.claims())
-        self.spawn("heart", self.dispatcher.heartbeats())
+        self.engine = Worker(self.services, runner, self.worker, self, self.wakeup.runner_due)
+        self.spawn("claims", self.engine.claims())
+        self.spawn("heart", self.engine.heartbeats())
         self.spawn("scheduler", self._sweeps())
 
     def crash(self) -> None:
@@ -99,7 +99,7 @@ class Node:
 
         async def stop() -> None:
             with suppress(StoreUnavailable):
-                await self.dispatcher.stop(drain_ms)
+                await self.engine.stop(drain_ms)
 
         self.spawn("stop", stop(), lambda result, refusal: stopped.set())
         await stopped.wait(None)
@@ -142,7 +142,7 @@ class Node:
         while True:
             pause = SWEEP_MS
             with suppress(StoreUnavailable):
-                await self.dispatcher.keep_leases()
+                await self.engine.keep_leases()
                 await sweep(self.services)
                 pause = await self._pause()
             await self.wakeup.timer_due.wait(pause)
@@ -156,11 +156,11 @@ class Node:
 
     def _stop_steps(self, execution_id: str) -> None:
         if self.up:
-            self.dispatcher.stop_steps(execution_id)
+            self.engine.stop_steps(execution_id)
 
     def _look(self, execution_id: str) -> None:
         if self.up:
-            self.dispatcher.look(execution_id)
+            self.engine.look(execution_id)
 
     def _passes(self, hint: str) -> int:
         """How often a hint arrives. Of a dead process: never."""

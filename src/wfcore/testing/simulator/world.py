@@ -166,8 +166,7 @@ class World:
         if self.driver.now < self._disturbed_until:
             return True
         return not any(
-            node.up and node.worker == worker and not node.dispatcher.stopping
-            for node in self.nodes
+            node.up and node.worker == worker and not node.engine.stopping for node in self.nodes
         )
 
     def revised(self, flow: int) -> Definition:

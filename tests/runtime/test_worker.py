@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from attrs import define, evolve, field
 
-from adapters_runtime.engine import worker as dispatcher
+from adapters_runtime.engine import worker as engine
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_runtime.system import SystemClock, SystemIds
@@ -79,11 +79,11 @@ class HeldRunner:
 
 @define
 class Scene:
-    """A dispatcher at work on a store in memory."""
+    """A worker at work on a store in memory."""
 
     services: Services
     runner: HeldRunner
-    dispatcher: Worker
+    worker: Worker
     wakeups: Wakeups
     loop: asyncio.Task[None]
 
@@ -142,12 +142,12 @@ async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> As
     )
     runner = HeldRunner()
     runner.dying.set()
-    dispatcher = Worker(services, runner, wakeups, "w1")
-    scene = Scene(services, runner, dispatcher, wakeups, asyncio.create_task(dispatcher.run()))
+    worker = Worker(services, runner, wakeups, "w1")
+    scene = Scene(services, runner, worker, wakeups, asyncio.create_task(worker.run()))
     try:
         yield scene
     finally:
-        await dispatcher.stop(0)
+        await worker.stop(0)
         await scene.loop
 
 
@@ -156,7 +156,7 @@ async def test_leases_are_kept_while_draining(tmp_path: Path) -> None:
     async with a_scene(tmp_path, lease_ms=2_500) as scene:
         run_id = await scene.start(await scene.account("ann"))
         await scene.until(lambda: bool(scene.runner.started))
-        stopping = asyncio.create_task(scene.dispatcher.stop(LONG_S))
+        stopping = asyncio.create_task(scene.worker.stop(LONG_S))
         over = scene.services.clock.now() + 2_600
         await scene.until(lambda: scene.services.clock.now() > over)
         await sweeping.sweep(scene.services)
@@ -183,15 +183,15 @@ async def test_what_could_not_begin_begins_beside_what_runs(tmp_path: Path) -> N
     steps = (CodeStep(name, Language.BASH, ":") for name in "ab")
     both = ParallelStep("both", tuple(Branch(step.name, (step,)) for step in steps))
     async with a_scene(tmp_path) as scene:
-        scene.dispatcher._runner = ScriptedRunner(script)
+        scene.worker._runner = ScriptedRunner(script)
         ann = await scene.account("ann")
         flow = Definition("both", (both,), ())
         workflow = await workflows.apply_workflow(scene.services, ann.account.id, flow)
         run = await starting.start_execution(scene.services, ann, workflow.id, {})
-        await scene.until(lambda: scene.dispatcher.shortages.now == "no process was left")
+        await scene.until(lambda: scene.worker.shortages.now == "no process was left")
         await scene.until_status(run.execution_id, S.COMPLETED)
         assert asked == [("a", 1, 0), ("b", 1, 0), ("a", 1, 1)]
-        assert (scene.dispatcher.shortages.now, scene.dispatcher.shortages.total) == (None, 1)
+        assert (scene.worker.shortages.now, scene.worker.shortages.total) == (None, 1)
 
 
 @pytest.mark.parametrize("lost", ["begin", "complete_step"])
@@ -251,7 +251,7 @@ async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(
     Also where it was taken away by another process, whose hints are not heard here, between two
     heartbeats: the next of these finds it among what this process holds.
     """
-    monkeypatch.setattr(dispatcher, "HEARTBEAT_S", LONG_S)
+    monkeypatch.setattr(engine, "HEARTBEAT_S", LONG_S)
     async with a_scene(tmp_path) as scene:
         services = scene.services if heard else evolve(scene.services, wakeup=NotedHints())
         run_id = await scene.start(await scene.account("ann"), source=TriggerSource.MANUAL)
@@ -266,10 +266,10 @@ async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(
         await scene.until(lambda: scene.runner.ended == [run_id])
         for _ in range(10):  # turns, in which the old one is let go of
             await asyncio.sleep(0)
-        assert scene.dispatcher.running == 1
+        assert scene.worker.running == 1
         scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
-        await scene.until(lambda: scene.dispatcher.running == 0)
+        await scene.until(lambda: scene.worker.running == 0)
 
 
 async def test_a_defect_ends_the_execution_and_nothing_else(
@@ -319,15 +319,15 @@ async def test_what_cannot_be_let_go_of_in_order_is_let_go_of(
     async with a_scene(tmp_path) as scene:
         await scene.start(await scene.account("ann"))
         await scene.until(lambda: bool(scene.runner.started))
-        (held,) = scene.dispatcher._held.values()
+        (held,) = scene.worker._held.values()
         assert held.driver is not None
         if end == "break_off":
             monkeypatch.setattr(running, "complete_step", broken)
             scene.runner.let_go(held.lease.execution_id)
         else:
-            await scene.dispatcher.stop(0)
+            await scene.worker.stop(0)
         await asyncio.wait([held.driver])
-        assert scene.dispatcher.running == 0
+        assert scene.worker.running == 0
         assert held.driver.cancelled() or held.driver.exception() is None
 
 
@@ -348,7 +348,7 @@ async def test_a_worker_is_enlisted_before_its_first_claim_and_once(
 
     monkeypatch.setattr(MemoryStore, "enlist", noted_enlist)
     monkeypatch.setattr(running, "claim", noted_claim)
-    monkeypatch.setattr(dispatcher, "POLL_S", 0.001)
+    monkeypatch.setattr(engine, "POLL_S", 0.001)
     async with a_scene(tmp_path) as scene:
         await scene.until(lambda: len(said) > 5)
     assert said[0] == "w1"
@@ -379,7 +379,7 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
         over = asyncio.get_running_loop().create_future()
         for fence in range(held):
             lease = running.Lease("w2", "exec_1", fence)
-            idle._held[lease] = dispatcher._Held(lease, over)
+            idle._held[lease] = engine._Held(lease, over)
         leaves = "the worker leaves executions that were due 9 s ago"
         assert idle.trouble(5) == (leaves if told else None)
 
