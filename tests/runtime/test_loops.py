@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime.engine import loops
-from adapters_runtime.engine.loops import Loop, Told, wait_for
+from adapters_runtime.engine.loops import FailureLog, Loop, wait_for
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.rules.backoff import Backoff
 from wfcore.usecases.unit_of_work import Unswept
@@ -167,7 +167,7 @@ async def test_a_failed_round_says_what_failed_and_when_it_is_tried_again(
 
 def test_what_was_left_out_is_told_once_while_it_lasts(caplog: pytest.LogCaptureFixture) -> None:
     """A record that fails in every round has one line, and another one when it fails anew."""
-    told = Told(NAME)
+    told = FailureLog(NAME)
     damaged = Unswept("executions", "exec_1", Unreadable("executions", "exec_1"))
     broken = Unswept("timers", "tmr_1", RuntimeError("a defect"))
     for failed in ((damaged, broken), (damaged, broken), (), (broken,)):

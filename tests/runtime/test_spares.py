@@ -7,7 +7,7 @@ from adapters_runtime.sandbox.pool import (
     IDLE_S,
     LARGE_IDLE_S,
     MOST_EACH,
-    MOST_KINDS,
+    MOST_PROFILES,
     QUIET_S,
     Pools,
 )
@@ -90,7 +90,7 @@ def test_no_spare_is_given_twice(steps: list[tuple[str, float, bool, bool]]) -> 
             filled(spares, made)
         if looks:
             gone += spares.surplus(now)
-            assert len(list(spares)) <= MOST_KINDS * MOST_EACH
+            assert len(list(spares)) <= MOST_PROFILES * MOST_EACH
             assert (spares.next_look_s(now) or 0) >= 0
     assert len(gone) == len(set(gone))
     assert set(gone).isdisjoint(spares)

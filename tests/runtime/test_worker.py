@@ -365,8 +365,9 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
     """Who takes nothing although work is due and most of the places are free is in trouble."""
     async with a_scene(tmp_path) as scene:
         clock = ManualClock()
+        store = MemoryStore(now=clock.service_now)
         idle = Worker(
-            evolve(scene.services, clock=clock, policy=Policy(places=4)),
+            evolve(scene.services, clock=clock, store=store, policy=Policy(places=4)),
             scene.runner,
             Wakeups(),
             "w2",

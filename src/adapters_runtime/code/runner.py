@@ -265,7 +265,7 @@ class CodeStepRunner:
             memory=limits.memory,
             files=world.files(job),
             links=world.links(job, modules),
-            kind=Profile(
+            profile=Profile(
                 job.step.network, (*needed_by(argv[0]), *([modules] if modules else ())), prestart
             ),
             inside=self._warm and job.step.language is Language.PYTHON and argv[0] == PROGRAM,

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from adapters_runtime.engine.loops import Loop, Told
+from adapters_runtime.engine.loops import FailureLog, Loop
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
 from wfcore.errors import StoreUnavailable
@@ -30,7 +30,7 @@ class CallbackLoop:
     ) -> None:
         self._services = services
         self._client = callback_client
-        self._told = Told("callbacks")
+        self._failures = FailureLog("callbacks")
         self.loop = Loop("callbacks", self._round, wakeups.calls_due)
         self._calls: set[asyncio.Task[None]] = set()
 
@@ -49,8 +49,8 @@ class CallbackLoop:
     async def _round(self) -> float:
         """Begin what is due and has a place; how long to sleep afterwards, in seconds."""
         free = AT_ONCE - len(self._calls)
-        self._told.begin()
-        calls = await take_calls(self._services, free, self._told) if free else ()
+        self._failures.begin()
+        calls = await take_calls(self._services, free, self._failures) if free else ()
         for call in calls:
             task = asyncio.create_task(self._call(call))
             self._calls.add(task)

@@ -129,7 +129,7 @@ class Loop:
         return pause
 
 
-class Told:
+class FailureLog:
     """A `Report` of a loop: each failure is logged once, until a round goes by without it."""
 
     def __init__(self, name: str) -> None:

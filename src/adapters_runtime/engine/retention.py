@@ -7,7 +7,7 @@ A loop of its own: however much there is to delete, what falls due is swept in t
 import asyncio
 import logging
 
-from adapters_runtime.engine.loops import Loop, Told
+from adapters_runtime.engine.loops import FailureLog, Loop
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.retention import retain, tidy
 from wfcore.usecases.upkeep.sweeping import DUTY
@@ -30,7 +30,7 @@ class Retention:
         self._tidied = float("-inf")
         self._gone = 0
         self._left_out: set[str] = set()
-        self._told, self._told_of_tidying = Told("retention"), Told("retention")
+        self._failures, self._tidy_failures = FailureLog("retention"), FailureLog("retention")
 
     async def run(self) -> None:
         """Delete until `stop` of its loop, which is heeded after each piece."""
@@ -40,13 +40,13 @@ class Retention:
         """One piece; how long to rest afterwards, in seconds."""
         clock = asyncio.get_running_loop()
         began = clock.time()
-        done = await retain(self._services, self._told, self._left_out)
+        done = await retain(self._services, self._failures, self._left_out)
         self._gone += done.executions
         took = clock.time() - began
         if clock.time() - self._tidied >= TIDY_S:
             self._tidied = clock.time()
-            self._told_of_tidying.begin()
-            await tidy(self._services, self._told_of_tidying)
+            self._tidy_failures.begin()
+            await tidy(self._services, self._tidy_failures)
         if done.more:
             return max(took * REST, LEAST_REST_S)
         self._end_pieces()
@@ -56,9 +56,9 @@ class Retention:
         """Nothing is left that can go. Raises what a duty has failed with."""
         if self._gone:
             log.info("executions over their time are gone", extra={"executions": self._gone})
-        failed = [one.error for one in self._told.failed if one.kind == DUTY]
+        failed = [one.error for one in self._failures.failed if one.kind == DUTY]
         self._gone = 0
         self._left_out.clear()
-        self._told.begin()
+        self._failures.begin()
         if failed:
             raise failed[0]

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
-from adapters_runtime.engine.loops import Loop, Told
+from adapters_runtime.engine.loops import FailureLog, Loop
 from adapters_runtime.engine.wakeups import Wakeups
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
@@ -30,7 +30,7 @@ class Scheduler:
     ) -> None:
         self._services = services
         self.loop = Loop("scheduler", self._round, wakeups.timer_due)
-        self._told = Told("scheduler")
+        self._failures = FailureLog("scheduler")
         self._before = before
 
     async def run(self) -> None:
@@ -41,10 +41,10 @@ class Scheduler:
         """Sweep once; how long to sleep afterwards, in seconds."""
         if self._before is not None:
             await self._before()
-        self._told.begin()
-        fired = await sweep(self._services, self._told)
+        self._failures.begin()
+        fired = await sweep(self._services, self._failures)
         _tell(fired)
-        for failed in self._told.failed:
+        for failed in self._failures.failed:
             if failed.kind == DUTY:
                 raise failed.error
         return await self._pause(progress=bool(fired))

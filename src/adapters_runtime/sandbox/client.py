@@ -70,7 +70,7 @@ class Order:
     What to start: the program `argv[0]`, a path, with exactly this environment.
 
     `files` are written into `folder` before the start, by name, and `links` (name to target) beside
-    them; the step starts in `cwd`. `kind` says what it may see and reach. `memory` limits the whole
+    them; the step starts in `cwd`. `profile`: what it may see and reach. `memory` limits the whole
     tree, `limits` each process. `timeout_s` counts from the start of the program. With a `look` the
     process first reports what it sees of that (`look.tell`). *inside*: the program is a Python file
     for the interpreter that the spawner already runs, so none has to be started.
@@ -88,14 +88,14 @@ class Order:
     memory: int
     files: dict[str, bytes] = field(factory=dict, repr=False)
     links: dict[str, str] = field(factory=dict)
-    kind: Profile = Profile()
+    profile: Profile = Profile()
     inside: bool = False
     log: bool = False
     look: dict[str, Any] | None = None
 
     def as_bytes(self) -> bytes:
         words = asdict(self, recurse=False)
-        return marshal.dumps({**words, "kind": None})
+        return marshal.dumps({**words, "profile": None})
 
 
 @frozen
@@ -174,7 +174,7 @@ class Spawner:
             raise RuntimeError("this spawner is closed")
         number = next(self._numbers)
         try:
-            watch = await self._begin(number, order.kind)
+            watch = await self._begin(number, order.profile)
         except OSError as trouble:
             raise NotStarted.because(trouble) from trouble
         try:
@@ -199,10 +199,10 @@ class Spawner:
             await uninterrupted(asyncio.to_thread(_await_exit, self._program))
             self._program = self._control = None
 
-    async def _begin(self, number: int, kind: Profile) -> "_Watch":
+    async def _begin(self, number: int, profile: Profile) -> "_Watch":
         ours, theirs = socket.socketpair()
         try:
-            message = spawner.START + marshal.dumps((number, packed(kind)))
+            message = spawner.START + marshal.dumps((number, packed(profile)))
             await self._hand_over(message, theirs)
             watch = _Watch(ours)
         except BaseException:

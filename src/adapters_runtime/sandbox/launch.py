@@ -107,8 +107,8 @@ def _become(level: Process, line: socket.socket, stdout: int, stderr: int, folde
         for number in (*IGNORED, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         _make_ready(level, line, folder)
-        if level.kind.prestart:
-            _go_ahead(level.kind.prestart, line)
+        if level.profile.prestart:
+            _go_ahead(level.profile.prestart, line)
         if text := _read_all(line):
             job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
             _limit(job["limits"])
@@ -156,8 +156,8 @@ def _make_ready(level: Process, line: socket.socket, folder: str) -> None:
         line.recv(1)
 
     listener = level.confine_ahead(ask)
-    if level.kind.prestart:  # now: once we are ready the folder may get another name
-        _limit(dict(level.kind.prestart.limits))
+    if level.profile.prestart:  # now: once we are ready the folder may get another name
+        _limit(dict(level.profile.prestart.limits))
         level.confine(folder)
     if listener is None:
         line.sendall(_READY)

@@ -9,7 +9,7 @@ interpreter to start), and steps of one profile can share spare supervisors.
   the pool grows by one, up to `MOST_EACH`.
 - A pool that was quiet for `QUIET_S` shrinks to one spare, and after `IDLE_S` it is given up;
   sooner if its spares hold a started interpreter, because that is memory.
-- Only the `MOST_KINDS` profiles used last are kept. The usual one is never given up.
+- Only the `MOST_PROFILES` profiles used last are kept. The usual one is never given up.
 
 Pure: time is an argument, and whoever calls this makes and ends the processes. Standard library
 only, since the spawner runs it.
@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 S = TypeVar("S")
 
-MOST_KINDS = 6
+MOST_PROFILES = 6
 MOST_EACH = 4
 QUIET_S = 20.0
 """After so long without a step a pool shrinks to one."""
@@ -41,8 +41,8 @@ class _Pool(Generic[S]):
 
 class Pools(Generic[K, S]):
     """
-    Pools by kind. *always*: the kind that is held ready from the start, and never given up.
-    *is_large*: whether spares of a kind take much memory.
+    Pools by profile. *always*: the profile that is held ready from the start, and never given up.
+    *is_large*: whether spares of a profile take much memory.
     """
 
     def __init__(self, always: K, is_large: Callable[[K], bool] = lambda _: False) -> None:
@@ -50,21 +50,23 @@ class Pools(Generic[K, S]):
         self._is_large = is_large
         self._pools: dict[K, _Pool[S]] = {always: _Pool(0.0, IDLE_S)}
 
-    def take(self, kind: K, now: float) -> S | None:
-        """A spare of *kind*; None where there is none, which asks for more of them."""
-        known = self._pools.pop(kind, None)
-        pool = self._pools[kind] = known or self._new_pool(kind, now)  # the latest used is last
+    def take(self, profile: K, now: float) -> S | None:
+        """A spare of *profile*; None where there is none, which asks for more of them."""
+        known = self._pools.pop(profile, None)
+        pool = self._pools[profile] = known or self._new_pool(
+            profile, now
+        )  # the latest used is last
         if known and not pool.spares and now - pool.used_at < QUIET_S:
             pool.wanted = min(pool.wanted + 1, MOST_EACH)
         pool.used_at = now
         return pool.spares.pop(0) if pool.spares else None  # the first made is ready the soonest
 
-    def _new_pool(self, kind: K, now: float) -> _Pool[S]:
-        return _Pool(now, LARGE_IDLE_S if self._is_large(kind) else IDLE_S)
+    def _new_pool(self, profile: K, now: float) -> _Pool[S]:
+        return _Pool(now, LARGE_IDLE_S if self._is_large(profile) else IDLE_S)
 
-    def add(self, kind: K, spare: S) -> None:
+    def add(self, profile: K, spare: S) -> None:
         """Hold *spare* ready."""
-        self._pools[kind].spares.append(spare)
+        self._pools[profile].spares.append(spare)
 
     def forget(self, spare: S) -> None:
         """It is dead."""
@@ -73,22 +75,22 @@ class Pools(Generic[K, S]):
                 pool.spares.remove(spare)
 
     def missing(self) -> K | None:
-        """The kind that a spare should be made of next, the latest used first."""
-        for kind in reversed(self._pools):
-            if len(self._pools[kind].spares) < self._pools[kind].wanted:
-                return kind
+        """The profile that a spare should be made of next, the latest used first."""
+        for profile in reversed(self._pools):
+            if len(self._pools[profile].spares) < self._pools[profile].wanted:
+                return profile
         return None
 
     def surplus(self, now: float) -> list[S]:
         """The spares to be given up now."""
         gone: list[S] = []
-        for kind, pool in list(self._pools.items()):
+        for profile, pool in list(self._pools.items()):
             quiet = now - pool.used_at
             if quiet >= QUIET_S:
                 pool.wanted = 1
-            is_old = len(self._pools) > MOST_KINDS or quiet >= pool.idle_s
-            if is_old and kind != self._always:
-                del self._pools[kind]
+            is_old = len(self._pools) > MOST_PROFILES or quiet >= pool.idle_s
+            if is_old and profile != self._always:
+                del self._pools[profile]
                 pool.wanted = 0
             gone += pool.spares[pool.wanted :]
             del pool.spares[pool.wanted :]
@@ -98,8 +100,8 @@ class Pools(Generic[K, S]):
         """After how long something may have become surplus; None: never."""
         waits = [
             (QUIET_S if pool.wanted > 1 else pool.idle_s) - (now - pool.used_at)
-            for kind, pool in self._pools.items()
-            if kind != self._always or pool.wanted > 1
+            for profile, pool in self._pools.items()
+            if profile != self._always or pool.wanted > 1
         ]
         return max(min(waits), 0.0) if waits else None
 

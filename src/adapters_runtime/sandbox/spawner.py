@@ -1,7 +1,7 @@
 """
 The spawner: a small single-threaded program that the server starts once.
 
-For each step it gets one end of a socket pair and hands it to a supervisor; one of each kind of
+For each step it gets one end of a socket pair and hands it to a supervisor; one of each profile of
 step in use is forked in advance whenever it is quiet. Jobs travel on that socket alone, so the
 spawner never sees one, and nothing of the server's memory or environment is in it. It keeps the
 step's end of the socket open until the supervisor has ended and, should somebody have killed it,
@@ -44,9 +44,9 @@ _QUIET_MS = 1
 class _SupervisorProcess:
     """What the spawner knows of one: its process, the channel to it, the step it was given."""
 
-    def __init__(self, pid: int, kind: Profile, place: int, door: socket.socket) -> None:
+    def __init__(self, pid: int, profile: Profile, place: int, door: socket.socket) -> None:
         self.pid = pid
-        self.kind = kind
+        self.profile = profile
         self.place = place
         self.door = door
         self.number: int | None = None
@@ -77,7 +77,7 @@ class _SpawnerLoop:
         self._poll.register(control, select.POLLIN)
         self._server_there = True
         self._spares: Pools[Profile, _SupervisorProcess] = Pools(
-            Profile(), is_large=lambda kind: kind.prestart is not None
+            Profile(), is_large=lambda profile: profile.prestart is not None
         )
 
     def run(self) -> None:
@@ -108,8 +108,8 @@ class _SpawnerLoop:
         if not message:
             self._on_server_gone()
         elif message[:1] == START and fds:
-            number, kind = marshal.loads(message[1:])  # noqa: S302 - from the server
-            self._start(number, unpacked(kind), socket.socket(fileno=fds[0]))
+            number, profile = marshal.loads(message[1:])  # noqa: S302 - from the server
+            self._start(number, unpacked(profile), socket.socket(fileno=fds[0]))
         elif message[:1] == END:
             self._end(int(message[1:]))
 
@@ -119,14 +119,14 @@ class _SpawnerLoop:
         for spare in self._spares:
             spare.door.close()
 
-    def _start(self, number: int, kind: Profile, channel: socket.socket) -> None:
-        """Give a step to a spare supervisor of its kind, or to a new one."""
-        spare = self._spares.take(kind, time.monotonic())
+    def _start(self, number: int, profile: Profile, channel: socket.socket) -> None:
+        """Give a step to a spare supervisor of its profile, or to a new one."""
+        spare = self._spares.take(profile, time.monotonic())
         try:
             try:
-                (spare or self._fork(kind)).give(number, channel)
+                (spare or self._fork(profile)).give(number, channel)
             except ConnectionError:  # somebody killed it while it waited
-                self._fork(kind).give(number, channel)
+                self._fork(profile).give(number, channel)
         except OSError as trouble:  # too many processes or files
             if trouble.errno == errno.ENOSPC:  # that is how the kernel says it
                 trouble = OSError("the machine allows no more namespaces")
@@ -139,30 +139,30 @@ class _SpawnerLoop:
             return
         for spare in self._spares.surplus(time.monotonic()):
             spare.door.close()  # it ends
-        kind = self._spares.missing()
-        if kind is not None:
+        profile = self._spares.missing()
+        if profile is not None:
             with suppress(OSError):
-                self._spares.add(kind, self._fork(kind))
+                self._spares.add(profile, self._fork(profile))
 
-    def _fork(self, kind: Profile) -> _SupervisorProcess:
+    def _fork(self, profile: Profile) -> _SupervisorProcess:
         place = identity.free_place({other.place for other in self._supervisors.values()})
         ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with theirs:
             flags = self._level.clone_flags
             pid = clone(flags) if flags else os.fork()
             if pid == 0:
-                self._become_supervisor(kind, place, theirs)
-        self._supervisors[pid] = _SupervisorProcess(pid, kind, place, ours)
+                self._become_supervisor(profile, place, theirs)
+        self._supervisors[pid] = _SupervisorProcess(pid, profile, place, ours)
         return self._supervisors[pid]
 
-    def _become_supervisor(self, kind: Profile, place: int, door: socket.socket) -> NoReturn:
+    def _become_supervisor(self, profile: Profile, place: int, door: socket.socket) -> NoReturn:
         status = 1
         signal.set_wakeup_fd(-1)  # the spawner's pipe, which is closed here
         try:
             low, high = sorted((door.fileno(), self._self))
             for first, beyond in ((3, low), (low + 1, high), (high + 1, 1 << 20)):
                 os.closerange(first, beyond)
-            supervise(self._level, kind, place, door, self._self)
+            supervise(self._level, profile, place, door, self._self)
             status = 0
         except BaseException as trouble:  # last resort of a process: say it, the spawner sweeps up
             print(f"wfcore: a step's supervisor failed: {trouble!r}", file=sys.stderr)

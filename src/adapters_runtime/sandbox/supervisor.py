@@ -55,7 +55,9 @@ _FLUSH_S = 0.1
 _LONGEST_POLL_MS = 1_000_000_000
 
 
-def supervise(level: Process, kind: Profile, place: int, door: socket.socket, spawner: int) -> None:
+def supervise(
+    level: Process, profile: Profile, place: int, door: socket.socket, spawner: int
+) -> None:
     """
     Make everything ready, wait for a step to come through *door*, run it, report.
 
@@ -65,7 +67,7 @@ def supervise(level: Process, kind: Profile, place: int, door: socket.socket, sp
     prctl(PR_SET_CHILD_SUBREAPER)
     os.setpgid(0, 0)  # should a step stop us, the kernel wakes us when the spawner goes
     try:
-        level.prepare(kind, place)
+        level.prepare(profile, place)
         supervisor = _Supervisor(level, spawner)
     except (LaunchFailed, OSError) as trouble:
         level.leave()
@@ -124,7 +126,7 @@ class _Supervisor:
         for stream in (self._stdout, self._stderr):
             level.own(stream.write_end)  # to be opened anew as /dev/stdout
         self._path = STEP_DIR if level.has_own_files else ""
-        if level.kind.prestart and not self._path:
+        if level.profile.prestart and not self._path:
             self._path = f"{level.config.base}/ahead-{os.getpid()}"
         self._folder = workdir.make(level, self._path) if self._path else -1
         ends = self._stdout.write_end, self._stderr.write_end
@@ -193,7 +195,7 @@ class _Supervisor:
 
     def _launches(self, job: dict[str, Any]) -> bool:
         try:
-            if self._level.kind.prestart:
+            if self._level.profile.prestart:
                 require_room(job["env"])
                 self._launch.go(_told_ahead(job))
             else:

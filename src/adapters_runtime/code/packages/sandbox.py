@@ -160,7 +160,7 @@ class Sandbox:
             output_bytes=0,
             memory=_MEMORY,
             files={name: _told(content, told) for name, content in program.files.items()},
-            kind=Profile(network=True, readable=(*program.readable, *_seen(brought))),
+            profile=Profile(network=True, readable=(*program.readable, *_seen(brought))),
         )
 
 

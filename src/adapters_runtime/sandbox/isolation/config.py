@@ -64,9 +64,9 @@ class Profile(NamedTuple):
     prestart: Prestart | None = None
 
 
-def packed(kind: Profile) -> tuple[Any, ...]:
+def packed(profile: Profile) -> tuple[Any, ...]:
     """The profile as plain tuples, for `marshal`."""
-    return (*kind[:2], tuple(kind.prestart) if kind.prestart else None)
+    return (*profile[:2], tuple(profile.prestart) if profile.prestart else None)
 
 
 def unpacked(words: tuple[Any, ...]) -> Profile:

@@ -98,11 +98,11 @@ class RootTemplate:
         os.symlink(f"{STEP_DIR}/tmp", f"{dev}/shm")  # noqa: S108 - the step's own
         _seal(dev, MS_RDONLY | MS_NOSUID | MS_NOEXEC)
 
-    def enter(self, kind: Profile, user: int, group: int) -> None:
+    def enter(self, profile: Profile, user: int, group: int) -> None:
         """Enter the root of one step for good; the step will be *user* of *group*."""
-        wanted = self._wanted(kind)
+        wanted = self._wanted(profile)
         root = self._assemble("root") if wanted else self._plain
-        if kind.network:
+        if profile.network:
             self._show_resolving(root)
         for path, flags in wanted:
             if not self._is_hidden(path):
@@ -143,9 +143,9 @@ class RootTemplate:
                 mount(source, f"{root}/etc/{name}", flags=MS_BIND)
                 restrict_mounts(f"{root}/etc/{name}", _READ_ONLY)
 
-    def _wanted(self, kind: Profile) -> list[tuple[str, int]]:
+    def _wanted(self, profile: Profile) -> list[tuple[str, int]]:
         """The further paths that exist, and how they are mounted."""
-        reads = _outermost((*self._terms.reads, *kind.readable))
+        reads = _outermost((*self._terms.reads, *profile.readable))
         wanted = [(path, _READ_ONLY) for path in reads if not self._is_shown(path)]
         wanted += [(path, _NO_DEVICES) for path in self._terms.writes]
         return [(path, flags) for path, flags in wanted if os.path.exists(path)]

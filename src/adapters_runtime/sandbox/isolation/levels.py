@@ -65,7 +65,7 @@ class Process:
 
     def __init__(self, config: SandboxConfig) -> None:
         self.config = config
-        self.kind = Profile()
+        self.profile = Profile()
         self.user = os.geteuid()
         self.group = os.getegid()
         self.groups: Groups | None = None
@@ -80,9 +80,9 @@ class Process:
         except Uncounted as reason:
             self.uncounted = str(reason)
 
-    def prepare(self, kind: Profile, place: int) -> None:
+    def prepare(self, profile: Profile, place: int) -> None:
         """In the supervisor of a step with this profile, before anything of the step is forked."""
-        self.kind = kind
+        self.profile = profile
         if self.groups:
             self.counted = self.groups.make(place)
 
@@ -142,15 +142,15 @@ class Landlocked(Process):
     def confine(self, folder: str) -> None:
         landlock.restrict(self._rules(folder))
 
-    def prepare(self, kind: Profile, place: int) -> None:
-        super().prepare(kind, place)
+    def prepare(self, profile: Profile, place: int) -> None:
+        super().prepare(profile, place)
         if not landlock.version():
             raise OSError(38, "the kernel has no Landlock")
 
     def confine_ahead(self, ask: Callable[[], None]) -> int | None:
         super().confine_ahead(ask)
         self._become()
-        return (self._open if self.kind.network else self._closed).install()
+        return (self._open if self.profile.network else self._closed).install()
 
     def _become(self) -> None:
         if os.geteuid() == 0:
@@ -160,7 +160,7 @@ class Landlocked(Process):
     def _rules(self, folder: str) -> list[tuple[str, int]]:
         read = [f"/{name}" for name in SYSTEM]
         read += [f"/etc/{name}" for name in (*self._settings, "passwd", "group", *RESOLVING)]
-        named = [*self.config.reads, *self.kind.readable]
+        named = [*self.config.reads, *self.profile.readable]
         rules = [(path, landlock.READ) for path in carve((*read, *named), self.config.hidden)]
         rules += [(f"/proc/{name}", landlock.READ_FILE) for name in _HARMLESS]
         rules += [(f"/dev/{name}", _rights_on(name)) for name in DEVICES]
@@ -174,8 +174,8 @@ class OtherUser(Landlocked):
 
     _as_server = False
 
-    def prepare(self, kind: Profile, place: int) -> None:
-        super().prepare(kind, place)
+    def prepare(self, profile: Profile, place: int) -> None:
+        super().prepare(profile, place)
         if os.geteuid() != 0:
             raise OSError(1, "the server is not root")
         self.user = self.group = identity.user_id(place)
@@ -230,18 +230,18 @@ class Namespaced(Process):
             seccomp.SHARED_NETWORK, watched=True, uncounted=uncounted
         ).ready()
 
-    def prepare(self, kind: Profile, place: int) -> None:
-        super().prepare(kind, place)
+    def prepare(self, profile: Profile, place: int) -> None:
+        super().prepare(profile, place)
         if os.geteuid() == 0:
             # What steps write beside their own folder is shared, so there they are one user.
             shared = bool(self.config.writes)
             self.user = self.group if shared else identity.namespaced_user_id(place)
         new = syscalls.NEW_NS | syscalls.NEW_IPC | syscalls.NEW_UTS | syscalls.NEW_CGROUP
-        syscalls.unshare(new if kind.network else new | syscalls.NEW_NET)
+        syscalls.unshare(new if profile.network else new | syscalls.NEW_NET)
         with _common_umask():
-            self._template.enter(kind, self.user, self.group)
+            self._template.enter(profile, self.user, self.group)
         socket.sethostname("localhost")
-        if not kind.network:
+        if not profile.network:
             _switch_loopback_on()
 
     def confine_ahead(self, ask: Callable[[], None]) -> int | None:
@@ -255,7 +255,7 @@ class Namespaced(Process):
         identity.become(identity.INSIDE, identity.INSIDE)
         if landlock.version():
             landlock.restrict(self._rules())
-        return (self._open if self.kind.network else self._closed).install()
+        return (self._open if self.profile.network else self._closed).install()
 
     def admit(self, pid: int) -> None:
         identity.map_user(pid, self.user, self.group)
@@ -289,7 +289,7 @@ class Refused(Process):
         super().__init__(config)
         self._trouble = trouble
 
-    def prepare(self, kind: Profile, place: int) -> None:
+    def prepare(self, profile: Profile, place: int) -> None:
         raise self._trouble
 
 
