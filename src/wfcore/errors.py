@@ -166,6 +166,13 @@ class RateLimited(WfError):
 
 
 @define
+class LinkOver(WfError):
+    """A link to sign in was used, is over its time, or never was one: nobody is told which."""
+
+    says: ClassVar[str] = "This link was used or is over; each signs in once"
+
+
+@define
 class TooManyAttempts(WfError):
     """Too many failed logins; this login is locked for a while."""
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "Read all that is stored, beside a server, and name what is damaged.",
     "compact": "Give unused room of the database back, beside a server.",
     "account": "Accounts: create, set, list.",
+    "login": "A link that signs an account in at the console, once.",
     "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
     "secret": "Named secrets for the steps that list them: set, list, delete.",

@@ -13,7 +13,7 @@ from adapters_store.sqlite import kinds
 from adapters_store.sqlite.kinds import Kind
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
-from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Callback, Execution, Replay
 from wfcore.model.page import PageRequest
@@ -45,6 +45,7 @@ GET: Mapping[str, Look] = {
     "api_keys": lambda view: view.get(ApiKey, "one"),
     "sessions": lambda view: view.get(Session, "one"),
     "logins": lambda view: view.get(Login, "one"),
+    "login_links": lambda view: view.get(LoginLink, "one"),
     "workflows": lambda view: view.get(Workflow, "one"),
     "definitions": lambda view: view.get(DefinitionSnapshot, "one", 1),
     "shares": lambda view: view.get(Share, "one", "acc_2"),
@@ -92,6 +93,7 @@ def records(name: str) -> list[Any]:
         make.key(name),
         Session(name, "acc_1", NOW, NOW),
         Login(name, (NOW,), NOW),
+        make.login_link(name),
         make.workflow(name),
         make.snapshot(name),
         make.share(name),

@@ -197,6 +197,7 @@ OLD = (
     _old("replays", "scope, key", "created_at"),
     _old("sessions", "id", "created_at"),
     _old("logins", "id", "last_failure_at"),
+    _old("login_links", "id", "created_at"),
     _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
 )
 """What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from adapters_store.sqlite.codec import text_of, value_of
 from adapters_store.sqlite.sealed import Cells, sealed
 from adapters_store.sqlite.statements import Write, insert, update
-from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.trigger import Timer, Trigger
@@ -124,6 +124,7 @@ ACCOUNTS = Kind("accounts", Account, columns=("email", "created_at"), watched=Tr
 KEYS = Kind("api_keys", ApiKey, columns=("account_id", "created_at"), watched=True)
 SESSIONS = Kind("sessions", Session, columns=("created_at",))
 LOGINS = Kind("logins", Login, columns=("last_failure_at",))
+LOGIN_LINKS = Kind("login_links", LoginLink, columns=("created_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name"), watched=True)
 DEFINITIONS = Kind("definitions", DefinitionSnapshot, immutable=True)
 SHARES = Kind("shares", Share, columns=("permission",))
@@ -161,8 +162,8 @@ REPLAYS = Kind("replays", Replay, columns=("created_at",))
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
-        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, WORKFLOWS, DEFINITIONS, SHARES, APPROVALS, ARTIFACTS),
-        *(CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, REPLAYS),
+        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES),
+        *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, REPLAYS),
     )
 }
 """How each kind of record is stored; of executions see `execution_rows`."""

@@ -233,6 +233,7 @@ class SqliteStore:
             replays_before,
             sessions_before,
             sessions_before,
+            sessions_before,
             deliveries_before,
         )
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))

@@ -21,6 +21,7 @@ from wfcore.memory.tables import (
     EXECUTIONS,
     LEASES,
     LIMITS,
+    LOGIN_LINKS,
     LOGINS,
     LOGS,
     REPLAYS,
@@ -237,6 +238,7 @@ class MemoryStore:
             (REPLAYS.name, "created_at", replays_before),
             (SESSIONS.name, "created_at", sessions_before),
             (LOGINS.name, "last_failure_at", sessions_before),
+            (LOGIN_LINKS.name, "created_at", sessions_before),
             (DELIVERIES.name, "at", deliveries_before),
         )
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from wfcore.memory.disk import Disk
 from wfcore.memory.gate import Gate
 from wfcore.memory.overlay import Change, Overlay, Table
-from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditChain, ChainedEntry, Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
@@ -45,6 +45,7 @@ ACCOUNTS = table_of(Account)
 KEYS = table_of(ApiKey)
 SESSIONS = table_of(Session)
 LOGINS = table_of(Login)
+LOGIN_LINKS = table_of(LoginLink)
 WORKFLOWS = table_of(Workflow)
 DEFINITIONS = table_of(DefinitionSnapshot)
 SHARES = table_of(Share)

@@ -133,6 +133,21 @@ class Login:
 
 
 @frozen
+class LoginLink:
+    """
+    A link that signs in once. The id is a SHA-256 of the token in the link, `epoch` the account's
+    `session_epoch` when the link was made: what ends all sessions ends the link, too. SE-7.
+    """
+
+    id: str
+    account_id: str
+    created_at: EpochMs
+    expires_at: EpochMs
+    epoch: int = 0
+    version: int = 0
+
+
+@frozen
 class Visitor:
     """
     A user that the surrounding application vouches for: the id or email of an account, and what the

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from wfcore.model.access import Account, ApiKey, Login, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
 from wfcore.model.execution import (
@@ -72,6 +72,7 @@ RECORDS = (
     RecordKind("key", ApiKey),
     RecordKind("session", Session),
     RecordKind("login", Login),
+    RecordKind("login link", LoginLink),
     RecordKind("workflow", Workflow, unique=("owner_id", "name"), owns=((Share, "workflow_id"),)),
     RecordKind("definition", DefinitionSnapshot, key=("workflow_id", "revision")),
     RecordKind("share", Share, key=("workflow_id", "account_id")),

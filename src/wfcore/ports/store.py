@@ -277,7 +277,7 @@ class Store(Protocol):
         """
         Delete up to *limit* old records, the oldest of a kind first; how many went: audit
         entries, idempotency records, deliveries of webhooks, and, by *sessions_before*, sessions
-        (when they began) and logins (their last failure).
+        (when they began), logins (their last failure) and links to sign in.
 
         Audit entries go in the order in which they were committed, up to the first that is too
         young, and the chain then starts with the last that went. AL-5.

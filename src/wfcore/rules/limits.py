@@ -100,6 +100,9 @@ LOGIN_WINDOW = DurationMs(15 * MINUTE)
 LOGINS_EACH = 20
 LOGINS_IN_ALL = 120
 """Logins that are looked at in a minute: from one address, and in all. SE-6."""
+LOGIN_LINK = DurationMs(15 * MINUTE)
+LOGIN_LINK_MAX = DurationMs(24 * HOUR)
+"""How long a link to sign in is good, and at most. SE-7."""
 SESSION_IDLE = DurationMs(12 * HOUR)
 SESSION_MAX = DurationMs(7 * DAY)
 """How long a console session lasts without a request, and in any case. SE-1."""

@@ -11,6 +11,7 @@ from wfcore.model.access import (
     AccountStatus,
     ApiKey,
     Login,
+    LoginLink,
     Permission,
     Plan,
     Scope,
@@ -32,7 +33,7 @@ from wfcore.model.execution import (
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
-from wfcore.time import DurationMs, EpochMs
+from wfcore.time import MINUTE, DurationMs, EpochMs, later
 
 NOW = EpochMs(1_700_000_000_000)
 """The instant at which the records of these factories were made."""
@@ -77,6 +78,12 @@ def session(id: str = "session_1", **fields: Any) -> Session:
 def login(id: str = "login_1", **fields: Any) -> Login:
     """A login name under which one attempt failed."""
     return Login(**{"id": id, "failures": (NOW,), "last_failure_at": NOW, **fields})
+
+
+def login_link(id: str = "link_1", **fields: Any) -> LoginLink:
+    """A link that signs `acc_1` in once, within 15 minutes."""
+    times = {"created_at": NOW, "expires_at": later(NOW, 15 * MINUTE)}
+    return LoginLink(**{"id": id, "account_id": "acc_1", **times, **fields})
 
 
 def share(workflow_id: str = "wf_1", account_id: str = "acc_2", **fields: Any) -> Share:

@@ -5,8 +5,8 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from attrs import define, evolve, field
 
-from wfcore.errors import AuthReason, TooManyAttempts, TooManyLogins, Unauthenticated
-from wfcore.model.access import Account, Login, Session
+from wfcore.errors import AuthReason, LinkOver, TooManyAttempts, TooManyLogins, Unauthenticated
+from wfcore.model.access import Account, Login, LoginLink, Session
 from wfcore.rules.limits import (
     LOGIN_TRIES,
     LOGIN_WINDOW,
@@ -51,6 +51,18 @@ def is_current(session: Session, account: Account, now: EpochMs) -> bool:
     except Unauthenticated:
         return False
     return True
+
+
+def require_good(link: LoginLink | None, account: Account | None, now: EpochMs) -> Account:
+    """
+    The account that *link* signs in. Raises `LinkOver` for one that is gone, over its time, or
+    older than the end of all sessions. SE-7.
+    """
+    if link is None or account is None or now >= link.expires_at:
+        raise LinkOver
+    if link.epoch != account.session_epoch:
+        raise LinkOver
+    return account
 
 
 def touched(session: Session, now: EpochMs) -> Session | None:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from wfcore.errors import Stale
-from wfcore.model.access import Login, Session, Share
+from wfcore.model.access import Login, LoginLink, Session, Share
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page
 from wfcore.model.trigger import Timer, Trigger
@@ -50,7 +50,7 @@ from wfcore.time import HOUR, DurationMs, EpochMs, later
 
 LEASES = st.integers(0, 3)
 """How long leases are, in milliseconds: as long as a few steps of the clock."""
-COMPARED = (Workflow, Webhook, Trigger, Timer)
+COMPARED = (LoginLink, Workflow, Webhook, Trigger, Timer)
 """What is deleted by version; sessions, logins and shares are deleted whatever they are."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
 """From which version a record is put: the one that the unit sees, or another."""

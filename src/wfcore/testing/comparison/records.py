@@ -76,6 +76,7 @@ _shares = st.builds(make.share, ids, owners, permission=st.sampled_from(Permissi
 _webhooks = st.builds(make.webhook, ids, owner_id=owners, workflow_id=flows, created_at=moments)
 _sessions = st.builds(make.session, ids, created_at=moments)
 _logins = st.builds(make.login, ids, last_failure_at=moments)
+_login_links = st.builds(make.login_link, ids, created_at=moments)
 _triggers = st.builds(
     make.trigger, ids, workflow_id=flows, watches=st.none() | names, created_at=moments
 )
@@ -95,6 +96,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     st.builds(make.key, ids, account_id=owners, created_at=moments),
     _sessions,
     _logins,
+    _login_links,
     st.builds(make.snapshot, flows, st.integers(1, 2)),
     st.builds(make.callback, runs, due_at=st.none() | moments),
     _triggers,
@@ -104,6 +106,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
 """Records of every kind that may be put, few enough to meet."""
 GOING: st.SearchStrategy[Any] = st.one_of(
     st.builds(make.execution, ids),
-    *(_workflows, _shares, _webhooks, _sessions, _logins, _triggers, _timers),
+    *(_workflows, _shares, _webhooks, _sessions, _logins, _login_links),
+    *(_triggers, _timers),
 )
 """Records of the kinds that may be deleted, or purged."""

@@ -78,6 +78,7 @@ KEY = make.key(
     last_used_at=EpochMs(NOW + 4),
 )
 LOGIN = make.login(failures=(EpochMs(NOW), EpochMs(NOW + 1)), locked_until=EpochMs(NOW + 9))
+LOGIN_LINK = make.login_link(epoch=2)
 SESSION = make.session(last_seen_at=EpochMs(NOW + 5))
 SHARE = make.share(permission=Permission.EXECUTE)
 WORKFLOW = make.workflow(name="Rückgaben 🎈", revision=7)
@@ -252,6 +253,7 @@ CHANGING = (
     KEY,
     SESSION,
     LOGIN,
+    LOGIN_LINK,
     SHARE,
     WORKFLOW,
     EXECUTION,

@@ -1,6 +1,6 @@
 """What a store promises of purging, trimming, and giving room back."""
 
-from wfcore.model.access import Login, Session
+from wfcore.model.access import Login, LoginLink, Session
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Callback, Execution, Replay
 from wfcore.ports.store import Store
@@ -46,22 +46,25 @@ class UpkeepContract:
             *(make.replay(f"k{n}", created_at=at(n)) for n in range(5)),
             *(make.session(f"s{n}", created_at=at(n)) for n in range(5)),
             *(make.login(f"l{n}", last_failure_at=at(n)) for n in range(5)),
+            *(make.login_link(f"i{n}", created_at=at(n)) for n in range(5)),
         )
         async with store.unit() as unit:
             for n in range(5):
                 unit.deliver(make.delivery(f"dlv_{n}", at=at(n)))
             await unit.commit()
-        gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(5)]
-        assert gone == [4, 4, 4, 3, 0]
+        gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(6)]
+        assert gone == [4, 4, 4, 4, 3, 0]
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(5)]
             sessions = [await view.get(Session, f"s{n}") for n in range(5)]
             logins = [await view.get(Login, f"l{n}") for n in range(5)]
+            links = [await view.get(LoginLink, f"i{n}") for n in range(5)]
             assert ids(await view.webhooks.deliveries("wh_1")) == ["dlv_4", "dlv_3", "dlv_2"]
         assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
         assert [session is not None for session in sessions] == [False] * 4 + [True]
         assert [login is not None for login in logins] == [False] * 4 + [True]
+        assert [link is not None for link in links] == [False] * 4 + [True]
 
     async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
         """A batch that is not all takes what is oldest of its kind."""

@@ -8,21 +8,27 @@ from attrs import frozen
 from wfcore.errors import (
     AccountBlocked,
     AuthReason,
+    InvalidInput,
     NotFound,
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, Login, Principal, Session
+from wfcore.model.access import Account, Login, LoginLink, Principal, Session
+from wfcore.model.json import JsonObject
+from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import require_active
 from wfcore.rules.auth.session import (
     failed,
     is_current,
     require_alive,
     require_current,
+    require_good,
     require_unlocked,
     signed_out,
     touched,
 )
+from wfcore.rules.limits import LOGIN_LINK, LOGIN_LINK_MAX
+from wfcore.time import MINUTE, DurationMs, later
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried
@@ -95,16 +101,94 @@ async def _begin(
     A new session. Earlier failures are forgiven unless the login was locked meanwhile, so that
     passwords tried concurrently count like passwords tried one after another.
     """
-    now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     async with services.store.unit() as unit:
-        require_unlocked(await unit.get(Login, login), now)
-        unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
-        if previous:
-            unit.discard(Session, session_id(previous))
+        require_unlocked(await unit.get(Login, login), services.clock.now())
         unit.discard(Login, login)
+        begun = _put_session(services, unit, account, previous)
         note(services, unit, "session.create", Principal(account), None, origin)
         await unit.commit()
+    return begun
+
+
+def _put_session(
+    services: Services, unit: Unit, account: Account, previous: str | None
+) -> SignedIn:
+    """A session of *account* in place of that of the token *previous*. SE-5."""
+    now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
+    unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
+    if previous:
+        unit.discard(Session, session_id(previous))
     return SignedIn(account, token)
+
+
+async def issue_login_link(
+    services: Services, account_id: str, origin: Origin, lasts: DurationMs = LOGIN_LINK
+) -> str:
+    """
+    The token of a new link that signs an account in once; only its hash is stored. SE-7.
+
+    Raises `NotFound`, `AccountBlocked`, `InvalidInput` (*lasts* over a day).
+    """
+    if not 0 < lasts <= LOGIN_LINK_MAX:
+        raise InvalidInput("minutes", f"must be from 1 to {LOGIN_LINK_MAX // MINUTE}")
+    now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        if account is None:
+            raise NotFound("Account")
+        require_active(account)
+        expires_at = later(now, lasts)
+        unit.put(LoginLink(session_id(token), account.id, now, expires_at, account.session_epoch))
+        note(services, unit, "login_link.create", None, account.id, origin)
+        await unit.commit()
+    return token
+
+
+async def account_of_link(services: Services, token: str) -> Account:
+    """
+    Whom a link would sign in; looking does not use it up, as scanners of mail look. SE-7.
+
+    Raises `LinkOver`.
+    """
+    async with services.store.view() as view:
+        link = await view.get(LoginLink, session_id(token))
+        account = await view.get(Account, link.account_id) if link else None
+    return require_good(link, account, services.clock.now())
+
+
+async def sign_in_by_link(
+    services: Services, token: str, origin: Origin, previous: str | None = None
+) -> SignedIn:
+    """
+    A new session for the token of a link, which is used up; that of *previous* ends. SE-5 to SE-7.
+
+    Raises `LinkOver`, `AccountBlocked`, `TooManyLogins`.
+    """
+    services.login_traffic.admit(origin.ip, services.clock.now())
+    try:
+        return await _use_link(services, token, origin, previous)
+    except AccountBlocked as refusal:
+        await note_denial(services, "session.create", refusal, origin)
+        raise
+
+
+@retried
+async def _use_link(
+    services: Services, token: str, origin: Origin, previous: str | None
+) -> SignedIn:
+    async with services.store.unit() as unit:
+        link = await unit.get(LoginLink, session_id(token))
+        found = await unit.get(Account, link.account_id) if link else None
+        account = require_good(link, found, services.clock.now())
+        require_active(account)
+        unit.delete(link)  # compared: of two clicks at once the second finds it gone
+        begun = _put_session(services, unit, account, previous)
+        note(services, unit, "session.create", Principal(account), None, origin, _BY_LINK)
+        await unit.commit()
+    return begun
+
+
+_BY_LINK: JsonObject = {"by": "link"}
 
 
 async def _verified(services: Services, email: str, password: str) -> Account | None:
