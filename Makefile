@@ -138,7 +138,7 @@ HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfser
 .venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	$(call install,dev,$(EXTRAS),dev)
 	@if command -v npm >/dev/null; then \
-	  for tools in senders editors; do \
+	  for tools in senders editors console; do \
 	    npm ci --prefix tests/$$tools --ignore-scripts --no-audit --no-fund --silent \
 	      || echo "tests/$$tools is not installed: its tests are skipped"; done; fi
 	@$(BIN)/python -m compileall -q src

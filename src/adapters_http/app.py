@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from adapters_http.config import HttpConfig
+from adapters_http.console.routes import PAGES
 from adapters_http.dispatch import Lookup, Pipeline
 from adapters_http.metrics import Metrics
 from adapters_http.openapi import describe
@@ -18,6 +19,7 @@ from wfcore.usecases.services import Services
 __all__ = ["HttpConfig", "create_app"]
 
 _LOOKUP = Lookup(ROUTES)
+_LOOKUP_WITH_PAGES = Lookup((*ROUTES, *PAGES))
 _MOST_MOUNTS = 16
 
 
@@ -27,7 +29,8 @@ class _Application(Starlette):
     context: Context
 
     def build_middleware_stack(self) -> ASGIApp:
-        app: ASGIApp = Pipeline(self.router, _LOOKUP, self.context)
+        lookup = _LOOKUP_WITH_PAGES if self.context.config.console else _LOOKUP
+        app: ASGIApp = Pipeline(self.router, lookup, self.context)
         for factory, args, options in reversed(self.user_middleware):
             app = factory(app, *args, **options)
         return app

@@ -48,7 +48,8 @@ async def _understand(request: Request, route: Route) -> None:
 
 
 def _parse(request: Request, route: Route, shape: type[Any]) -> None:
-    request.json = parse_object(request.raw)
+    as_form = route.html and is_form(request)
+    request.json = form_of(request) if as_form else parse_object(request.raw)
     if route.keys_once:
         refuse_repeated_keys(request.raw, request.json)
     request.body = structured(shape, request.json)
@@ -138,6 +139,20 @@ async def _signed_in(request: Request) -> Principal:
 
 async def _to_login(request: Request, route: Route, receive: Receive) -> None:
     refuse_cross_site(request)
+    if route.html:
+        refuse_silent_browser(request)
+    await _read_and_understand(request, route, receive)
+
+
+async def _to_page(request: Request, route: Route, receive: Receive) -> None:
+    """As with a session; but who merely opens a page signed out is no matter for the audit log."""
+    refuse_cross_site(request)
+    refuse_silent_browser(request)
+    visitor = await _visitor(request, credentials_of(request))
+    if visitor is not None:
+        request.who = await authenticate.recognise(request.services, visitor, route.scope)
+    else:
+        request.who = await session_of(request.services, session_token(request))
     await _read_and_understand(request, route, receive)
 
 
@@ -190,11 +205,15 @@ def header_credentials(request: Request) -> Credentials:
 
 def session_token(request: Request) -> str | None:
     """What the session cookie holds. Under the other name anybody may have set it."""
-    ours = _cookie_name(request)
+    return cookie(request, _cookie_name(request))
+
+
+def cookie(request: Request, wanted: str) -> str | None:
+    """The first value of the cookie of that name."""
     for header in request.header_values(b"cookie"):
         for pair in header.split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == ours and value:
+            if name == wanted and value:
                 return value
     return None
 
@@ -236,6 +255,17 @@ def refuse_cross_site(request: Request) -> None:
             raise Forbidden("Cross-site requests are refused")
 
 
+def refuse_silent_browser(request: Request) -> None:
+    """
+    Raises `Forbidden` where a browser's change says nothing of where it comes from: every browser
+    that keeps `SameSite` says it, so one that does not is none to rely on. SE-8.
+    """
+    if request.method in _SAFE or request.header(b"origin") or request.header(b"sec-fetch-site"):
+        return
+    if request.header(b"cookie") and "text/html" in (request.header(b"accept") or ""):
+        raise Forbidden("A browser that says neither Origin nor Sec-Fetch-Site is refused")
+
+
 def _host(origin: str) -> str | None:
     """`https://example.org` → `example.org`; None for what names no host, like `null`."""
     try:
@@ -254,28 +284,32 @@ def scheme_of(webhook: Webhook) -> Scheme:
     return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
 
 
-def is_form(request: Request, webhook: Webhook) -> bool:
-    """Whether a body is a form, which GitHub and Slack send. SG-8."""
-    media = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
-    return scheme_of(webhook) in _FORMS and media == FORM
+def is_form(request: Request) -> bool:
+    """Whether a body says that it is a form."""
+    return (request.header(b"content-type") or "").partition(";")[0].strip().lower() == FORM
 
 
-def payload_of(request: Request, webhook: Webhook) -> JsonObject:
-    """
-    The object in the body: JSON, or a form; the JSON in a form's field `payload` stands for all
-    of it. SG-8. Raises `InvalidInput`.
-    """
-    if not is_form(request, webhook):
-        return parse_object(request.raw)
+def form_of(request: Request) -> JsonObject:
+    """The fields of a form; of equal names the last. Raises `InvalidInput`. SG-8."""
     try:
         text = request.raw.decode("ascii")
-        fields = parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS)
+        return dict(parse_qsl(text, True, errors="strict", max_num_fields=_MOST_FIELDS))
     except ValueError:
         raise InvalidInput(
             "body", f"must be a form of UTF-8, percent-encoded, of at most {_MOST_FIELDS} fields"
         ) from None
-    form = dict(fields)
-    return parse_object(form["payload"].encode()) if "payload" in form else form
+
+
+def payload_of(request: Request, webhook: Webhook) -> JsonObject:
+    """
+    The object in the body: JSON, or a form, which GitHub and Slack send; the JSON in a form's
+    field `payload` stands for all of it. SG-8. Raises `InvalidInput`.
+    """
+    if not (scheme_of(webhook) in _FORMS and is_form(request)):
+        return parse_object(request.raw)
+    form = form_of(request)
+    payload = form.get("payload")
+    return parse_object(payload.encode()) if isinstance(payload, str) else form
 
 
 AUTHENTICATORS: Mapping[Auth, Authenticator] = {
@@ -284,6 +318,7 @@ AUTHENTICATORS: Mapping[Auth, Authenticator] = {
     Auth.KEY_AFTER_BODY: _by_key_after_body,
     Auth.TRIGGER: _by_webhook,
     Auth.SESSION: _by_session,
+    Auth.PAGE: _to_page,
     Auth.LOGIN: _to_login,
     Auth.DOWNLOAD: _to_download,
 }

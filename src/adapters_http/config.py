@@ -39,6 +39,7 @@ class HttpConfig:
     `gauges`: what the metrics page shows beside the requests.
     `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
+    `console`: whether there are pages for people; without them their paths are 404.
     `login`: asked where a request carries none of our keys; None: keys and sessions only.
     """
 
@@ -50,6 +51,7 @@ class HttpConfig:
     trusted_proxies: Sequence[Network] = ()
     allowed_hosts: Collection[str] | None = None
     login: Login | None = None
+    console: bool = False
     stage: Callable[[], Stage] = lambda: Stage.SERVING
 
     @property

@@ -268,8 +268,8 @@ async def _refuse(request: Request, route: Route | None, error: Exception, send:
         refused = defect()
     detail = refusal_in_words(error) if isinstance(error, Unauthenticated) else refused.says
     await _note_trigger(request, refused.status, detail)
-    if route is not None and route.html:
-        await _page(request, refused, send)
+    if _is_for_people(request, route):
+        await _page(request, route, refused, send)
     else:
         headers = [_JSON, *_common(request), *_quota(request.quota), *refused.headers]
         await _send(send, refused.status, headers, refused.body)
@@ -297,11 +297,23 @@ async def _note_trigger(request: Request, status: int, reason: str) -> None:
         )
 
 
-async def _page(request: Request, refused: Refusal, send: Send) -> None:
-    html, nonce = pages.error_page(refused.status, refused.says)
-    headers = [
-        (name.lower().encode(), value.encode()) for name, value in pages.PAGE_HEADERS(nonce).items()
-    ]
+def _is_for_people(request: Request, route: Route | None) -> bool:
+    """Whether an error is a page: on rows of pages, and where somebody looks for one in vain."""
+    if route is not None:
+        return route.html
+    looks = "text/html" in (request.header(b"accept") or "")
+    return request.context.config.console and looks and request.method == "GET"
+
+
+async def _page(request: Request, route: Route | None, refused: Refusal, send: Send) -> None:
+    if route is not None and route.auth is Auth.KEY:
+        html, nonce = pages.error_page(refused.status, refused.says)
+        said = pages.PAGE_HEADERS(nonce)
+    else:
+        from adapters_http.console.rendering import CONSOLE_HEADERS, error_page
+
+        html, said = error_page(request, refused.status, refused.says), CONSOLE_HEADERS
+    headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     headers += [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"x-request-id", request.request_id.encode()),

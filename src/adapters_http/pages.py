@@ -186,12 +186,12 @@ def remaining(left_ms: int) -> str | None:
 
 def _table(group: Group) -> Table:
     shown = group.items[:MOST_ROWS]
-    columns = (group.columns or _columns_of(shown))[:MOST_COLUMNS]
+    columns = (group.columns or columns_of(shown))[:MOST_COLUMNS]
     rows = tuple(tuple(_cell(row.get(one.key)) for one in columns) for row in shown)
     return Table(group.title or group.name, columns, rows, len(group.items))
 
 
-def _columns_of(rows: Sequence[JsonObject]) -> tuple[Column, ...]:
+def columns_of(rows: Sequence[JsonObject]) -> tuple[Column, ...]:
     """One column per key, in the order in which the rows bring them."""
     keys = dict.fromkeys(key for row in rows for key in row)
     return tuple(Column(key, key, _type_of(rows, key)) for key in islice(keys, MOST_COLUMNS))

@@ -31,13 +31,15 @@ class Auth(StrEnum):
     """Webhook, size, its own credentials, rate, active, JSON object. Contract §6."""
     SESSION = "session"
     """A console session; changes only from the console's own pages."""
+    PAGE = "page"
+    """A page of the console for people: a session, or a visitor that holds the row's scope."""
     LOGIN = "login"
     """The door to a session: nobody yet, but no cross-site request."""
     DOWNLOAD = "download"
     """A signed link, else a key, else a session. No rate."""
 
 
-_TOLERANT = frozenset({Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD})
+_TOLERANT = frozenset({Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD, Auth.PAGE})
 _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOAD})
 
 
@@ -58,7 +60,8 @@ class Query:
 @frozen
 class Route:
     """
-    `scope`: what the key must hold (exactly the routes that take a key have one).
+    `scope`: what the key must hold (exactly the routes that take a key have one); of a page, what
+    a visitor must hold, as sessions have no scopes.
     `body`: the shape of the body; None: no body is read. `keys_once`: an object in it that has
     a key twice is refused. `returns`: the shape of a success.
     `also`: errors that this row answers with another status than the rest.
@@ -89,7 +92,7 @@ class Route:
     """Whether people look at it: errors are pages, too."""
 
     def __attrs_post_init__(self) -> None:
-        if (self.scope is not None) != (self.auth in _WITH_KEY):
+        if self.auth is not Auth.PAGE and (self.scope is not None) != (self.auth in _WITH_KEY):
             raise ValueError(f"{self.method} {self.path}: {self.auth} and scope do not fit")
         parts = self.path.split("/")
         names = tuple(part[1:-1] for part in parts if part.startswith("{"))

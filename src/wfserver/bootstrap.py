@@ -28,12 +28,14 @@ class First:
     """
     What is there now. `new_key`: the text of a key that was just made; `key_file` None: no
     key of the account lies in the data folder. `sample` None: the store has other workflows.
+    `way_in`: the token of a link to the console; None: there are no pages.
     """
 
     account: Account
     new_key: str | None
     key_file: Path | None
     sample: Workflow | None
+    way_in: str | None = None
 
     def __repr__(self) -> str:
         return f"First({self.account.id})"

@@ -89,7 +89,7 @@ class Settings:
     the data folder.
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
-    `prune_packages`: whether unused ones go.
+    `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
     """
 
     data: Path
@@ -114,6 +114,7 @@ class Settings:
     seal_key_file: Path | None = None
     build_packages: bool = False
     prune_packages: bool = True
+    console: bool = True
 
     @property
     def packages_folder(self) -> Path:
@@ -170,6 +171,7 @@ def settings_from(
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,
         seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
+        console=switch(env, "WFCORE_CONSOLE", True),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
     env.require_known()

@@ -131,7 +131,7 @@ async def trigger(request: Request) -> TriggerView | Response:
     )
     if started.replayed:
         request.headers.append(REPLAYED)
-    if scheme_of(webhook) is Scheme.SLACK and is_form(request, webhook):
+    if scheme_of(webhook) is Scheme.SLACK and is_form(request):
         return Response(status_code=200)
     return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)
 

@@ -39,8 +39,9 @@ MAY_DECIDE = """CASE WHEN r.named
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
-UNDECIDED = """(r.allow_self_approval OR r.owner_id <> ?)
-    AND NOT EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"""
+ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"
+UNDECIDED = f"""(r.allow_self_approval OR r.owner_id <> ?)
+    AND NOT {ASSENTED}"""
 
 
 def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
@@ -110,12 +111,16 @@ def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
     wanted.equal("r.workflow_id", where.workflow_id)
     wanted.among("r.status", where.statuses)
     wanted.within("r.created_at", where.since, where.until)
-    if where.waiting:
+    if where.waiting or where.agreed:
         wanted.add("r.status = 'PENDING'")
+    if where.agreed:
+        wanted.add(ASSENTED, where.account_id)
     if where.account_id is not None:
         _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
     tables = "approvals approval_approvers shares"
     pages = evolve(APPROVAL_PAGES, descending=not where.oldest_first)
+    if where.soonest:
+        pages = evolve(APPROVAL_PAGES, order=("expires_at", "id"), descending=False)
     return pages.page(wanted.text, tuple(wanted.values), page, tables)
 
 

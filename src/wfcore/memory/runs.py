@@ -138,8 +138,12 @@ class Approvals:
                 and within(where, a.created_at)
                 and shown(a, where, editable)
                 and (not where.waiting or waits_for(a, where, editable))
+                and (not where.agreed or has_agreed(a, where))
             ),
         )
+        if where.soonest:
+            soonest = sorted(found, key=lambda a: (a.expires_at, a.id))
+            return cut(soonest, page, "expires_at", ascending=True)
         return cut(ordered(found, where), page, ascending=where.oldest_first)
 
     async def of_execution(self, execution_id: str) -> Sequence[Approval]:
@@ -178,6 +182,12 @@ def waits_for(approval: Approval, where: ApprovalFilter, editable: set[str]) -> 
     done = barred or any(one.account == me for one in approval.assents)
     mine = me is None or (not done and _may_decide(approval, where, editable))
     return mine and approval.status is ApprovalStatus.PENDING
+
+
+def has_agreed(approval: Approval, where: ApprovalFilter) -> bool:
+    """Whether the account of the filter has approved *approval*, and others have yet to."""
+    agreed = any(one.account == where.account_id for one in approval.assents)
+    return agreed and approval.status is ApprovalStatus.PENDING
 
 
 def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -> bool:

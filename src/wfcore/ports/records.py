@@ -185,7 +185,8 @@ class ApprovalFilter:
 
     Every other field that is set narrows, as in `ExecutionFilter`; `since` and `until` are
     about `created_at`. `waiting`: only PENDING ones that the account may approve and has not
-    approved yet.
+    approved yet. `agreed`: only PENDING ones that the account has approved. `soonest`: by
+    `expires_at`, the first to expire first, whatever `oldest_first` says.
     """
 
     account_id: str | None = None
@@ -196,6 +197,8 @@ class ApprovalFilter:
     since: EpochMs | None = None
     until: EpochMs | None = None
     waiting: bool = False
+    agreed: bool = False
+    soonest: bool = False
     oldest_first: bool = False
 
 

@@ -266,7 +266,7 @@ def _head(approval: Approval) -> dict[str, Any]:
 
 
 def _group(group: Group) -> shapes.GroupDetail:
-    columns = [_column(column) for column in group.columns]
+    columns = [column_view(column) for column in group.columns]
     return shapes.GroupDetail(
         group.name,
         group.title,
@@ -278,7 +278,8 @@ def _group(group: Group) -> shapes.GroupDetail:
     )
 
 
-def _column(column: Column) -> shapes.ColumnView:
+def column_view(column: Column) -> shapes.ColumnView:
+    """A column of a group."""
     return shapes.ColumnView(
         column.key, column.title, column.type, column.editable, column.required, column.options
     )

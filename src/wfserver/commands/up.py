@@ -1,19 +1,33 @@
 """`wfcore up`: from nothing to a running server with something to try."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
+from wfcore.errors import AccountBlocked
+from wfcore.usecases.accounts.sessions import issue_login_link
 from wfserver.bootstrap import First, first_things
 from wfserver.compose import System
 from wfserver.serving.listening import no_collecting, require_free_port, serve
 from wfserver.terminal.invocation import Session
+from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Command, pass_session
 from wfserver.terminal.output import put_json
 from wfserver.terminal.welcome import welcome, welcome_json
 
 if TYPE_CHECKING:
     from wfserver.serving.serve import ServerInfo
+
+
+async def _way_in(system: System, first: First) -> str | None:
+    """A link for the account; none where there are no pages, or the account may not sign in."""
+    if not system.settings.console:
+        return None
+    with suppress(AccountBlocked):
+        return await issue_login_link(system.services, first.account.id, AT_THE_COMMAND_LINE)
+    return None
 
 
 @click.command("up", cls=Command)
@@ -27,7 +41,8 @@ def up_command(session: Session, host: str | None, port: int | None) -> None:
         require_free_port(settings)
 
         async def job(system: System) -> First:
-            return await first_things(system.services, system.settings.data)
+            first = await first_things(system.services, system.settings.data)
+            return evolve(first, way_in=await _way_in(system, first))
 
         first = session.work_in(job, fresh=True)
 

@@ -53,6 +53,7 @@ async def answer(
             ready=leaving.check_ready,
             gauges=lambda: {**working.gauges(), **protocol.ledger.gauges()},
             stage=leaving.stage,
+            console=settings.console,
         )
         forgive_lost_clients(asyncio.get_running_loop())
         config = server_config(

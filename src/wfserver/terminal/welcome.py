@@ -36,6 +36,7 @@ def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
         "sampleId": first.sample.id if first.sample else None,
         "languages": {name.value: state.available for name, state in languages.items()},
         "isolation": info.isolation.level,
+        **({"console": console_url(info, first.way_in)} if first.way_in else {}),
     }
 
 
@@ -55,6 +56,14 @@ def welcome(info: "ServerInfo", first: First, languages: Languages) -> None:
             out.print(command, soft_wrap=True, style="cyan")
         out.print()
     out.print("Ctrl-C ends the server; the data stays.")
+    if first.way_in:
+        out.print(f"\nOpen the console, signed in as {first.account.email}; good once, for 15 min:")
+        out.print(console_url(info, first.way_in), soft_wrap=True, style="bold cyan")
+
+
+def console_url(info: "ServerInfo", token: str) -> str:
+    """Where a link signs in."""
+    return f"{info.url}/in/{token}"
 
 
 def _print_fact(out: "Console", name: str, line: str) -> None:

@@ -64,6 +64,10 @@ def shown(state: State, where: ApprovalFilter) -> list[Approval]:
         mine = me is None or (decides(one) and not done)
         return not where.waiting or (mine and one.status is ApprovalStatus.PENDING)
 
+    def agrees(one: Approval) -> bool:
+        mine = me in [assent.account for assent in one.assents]
+        return not where.agreed or (mine and one.status is ApprovalStatus.PENDING)
+
     approvals = [
         one
         for one in state.all(Approval)
@@ -72,7 +76,9 @@ def shown(state: State, where: ApprovalFilter) -> list[Approval]:
         and where.execution_id in (None, one.execution_id)
         and _within(where, one.created_at)
     ]
-    found = newest([one for one in approvals if sees(one) and waits(one)])
+    found = newest([one for one in approvals if sees(one) and waits(one) and agrees(one)])
+    if where.soonest:
+        return sorted(found, key=lambda one: (one.expires_at, one.id))
     return found[:: -1 if where.oldest_first else 1]
 
 

@@ -119,8 +119,7 @@ _approval_filters = st.builds(
     st.none() | runs,
     st.none() | moments,
     st.none() | moments,
-    st.booleans(),
-    st.booleans(),
+    *(st.booleans(),) * 4,
 )
 
 
@@ -221,7 +220,12 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     _asks(
         "approvals.list",
         lambda view, where, page: view.approvals.list(where, page),
-        lambda state, where, page: cut(shown(state, where), page, ascending=where.oldest_first),
+        lambda state, where, page: cut(
+            shown(state, where),
+            page,
+            "expires_at" if where.soonest else "created_at",
+            where.soonest or where.oldest_first,
+        ),
         _approval_filters,
         pages,
     ),

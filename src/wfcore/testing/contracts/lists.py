@@ -238,6 +238,7 @@ class ListContract:
     async def test_approvals_that_wait_for_somebody(self, store: Store) -> None:
         """Open ones that the account may approve and has not: not its own where that is barred."""
         barred = {"allow_self_approval": False, "required_approvals": 2}
+        elsewhere = {"owner_id": "acc_2", "workflow_id": "wf_2"}
         said = {"assents": (Assent("ann", "acc_1", NOW),), "required_approvals": 2}
         await keep(
             store,
@@ -247,7 +248,7 @@ class ListContract:
             make.approval("a4", created_at=at(4), status=ApprovalStatus.APPROVED),
             make.approval("a5", created_at=at(5), owner_id="acc_2", approvers=("ANN@example.org",)),
             make.approval("a6", created_at=at(6), approvers=("acc_2",)),
-            make.approval("a7", created_at=at(7), owner_id="acc_2", workflow_id="wf_2", **barred),
+            make.approval("a7", created_at=at(7), expires_at=at(8), **elsewhere, **barred),
         )
         mine = ApprovalFilter("acc_1", "ann@example.org", waiting=True)
         async with store.view() as view:
@@ -255,6 +256,8 @@ class ListContract:
                 (mine, ["a7", "a5", "a1"]),
                 (evolve(mine, oldest_first=True), ["a1", "a5", "a7"]),
                 (evolve(mine, workflow_id="wf_2"), ["a7"]),
+                (evolve(mine, soonest=True), ["a7", "a1", "a5"]),
+                (evolve(mine, waiting=False, agreed=True), ["a3"]),
                 (evolve(mine, since=at(2), until=at(7)), ["a5"]),
                 (evolve(mine, waiting=False, workflow_id="wf_2"), ["a7"]),
                 (ApprovalFilter("acc_2", execution_id="exec_1"), ["a7", "a6", "a5"]),

@@ -101,13 +101,14 @@ async def question_for(
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)
         run = await view.get(Execution, approval.execution_id)
-    _require_may(approval, who, share, decision)
+    require_may(approval, who, share, decision)
     return Question(approval, run.workflow_name if run else "")
 
 
-def _require_may(
+def require_may(
     approval: Approval, who: Principal, share: Share | None, decision: Approve | Reject
 ) -> None:
+    """Raises `Forbidden` where *who* may not decide so. AP-10, AP-18."""
     if not is_approver(approval, who.account, share):
         raise Forbidden("You are not an approver of this approval")
     if isinstance(decision, Approve):
@@ -191,7 +192,7 @@ async def _decide(
     async with services.store.unit() as unit:
         approval, share = await approval_for(unit, who, asked.approval_id)
         if who is not None:
-            _require_may(approval, who, share, asked.decision)
+            require_may(approval, who, share, asked.decision)
         weigh = partial(_weighed, approval, asked, _decider(who, asked), now)
         made = await services.offload(weigh) if _has_many(approval, asked) else weigh()
         approval = made.approval

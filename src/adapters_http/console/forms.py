@@ -1,0 +1,39 @@
+"""What the forms of the pages send, one shape each; fields that are left empty are ''."""
+
+from attrs import field, frozen
+
+from wfcore.wire.requests import Comment
+
+
+@frozen
+class SignInForm:
+    """Sign in; then go to `next`, a path of ours."""
+
+    email: str
+    password: str = field(repr=False)
+    next: str = ""
+
+
+@frozen
+class SignOutForm:
+    """Sign out here, or with `everywhere` = 1 every session of the account."""
+
+    everywhere: str = ""
+
+
+@frozen
+class SettingsForm:
+    """How pages look in this browser: `theme` system, light or dark; `times` local or utc."""
+
+    theme: str
+    times: str
+    next: str = ""
+
+
+@frozen
+class DecisionForm:
+    """Approve the rows as they stand, or reject; without scripts there is no more to it."""
+
+    decision: str
+    comment: Comment | None = None
+    expected_items_hash: str = ""

@@ -1,0 +1,49 @@
+"""The inbox: what waits for me, the most urgent first. AC-5."""
+
+from starlette.responses import Response
+
+from adapters_http.console.rendering import page
+from adapters_http.request import Request
+from wfcore.model.page import PageRequest
+from wfcore.rules.limits import APPROVAL_PAGE
+from wfcore.rules.paging import cursor_text, page_request
+from wfcore.usecases.approvals.reviewing import Tab, read_inbox
+
+_SOON, _AGED = "inbox", "approvals"
+"""Lists by expiry and by age: a cursor of one says nothing in the other."""
+
+
+async def show(request: Request) -> Response:
+    """One tab of it, a page at a time."""
+    tab = _tab(request.query("view"))
+    list = _AGED if tab is Tab.DECIDED else _SOON
+    wanted = _wanted(request, list)
+    workflow_id = request.query("workflow") or None
+    found = await read_inbox(request.services, request.who, tab, wanted, workflow_id)
+    rows = [
+        (
+            one,
+            found.names.get(one.workflow_id, one.workflow_id),
+            sum(len(g.items) for g in one.groups),
+        )
+        for one in found.found.rows
+    ]
+    return page(
+        request,
+        "inbox.html",
+        tab=tab,
+        rows=rows,
+        waiting=found.waiting,
+        workflow_id=workflow_id,
+        later=wanted.after is not None,
+        next=cursor_text(list, found.found.next) if found.found.next else None,
+    )
+
+
+def _tab(text: str | None) -> Tab:
+    """The tab of that name; of any other what waits: addresses of pages are typed by people."""
+    return Tab(text) if text in set(Tab) else Tab.WAITING
+
+
+def _wanted(request: Request, list: str) -> PageRequest:
+    return page_request(None, None, APPROVAL_PAGE, request.query("after"), list)

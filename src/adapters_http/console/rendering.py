@@ -1,0 +1,149 @@
+"""
+From facts to a page: templates, the headers of every page, errors as pages.
+
+The content security policy lets in nothing but this server's own files, and no script may turn text
+into markup (`require-trusted-types-for`): a name or a cell that slipped through the escaping
+of the templates would still be inert. Decision 125.
+"""
+
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import Response
+
+from adapters_http.auth import cookie
+from adapters_http.console.static_files import files
+from adapters_http.console.words import CATALOGUE, _, iso, relative, utc
+from adapters_http.request import Request
+from wfcore.time import EpochMs
+
+CONSOLE_HEADERS = {
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "img-src 'self'",
+            "connect-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types wfcore",
+        )
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Robots-Tag": "noindex",
+}
+THEME, TIMES = "wfcore_theme", "wfcore_times"
+"""Cookies with what the browser's owner chose; they say nothing of anybody."""
+_THEMES = ("light", "dark")
+
+
+def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
+    """A page as a response."""
+    return Response(render(request, template, **facts), status, CONSOLE_HEADERS, "text/html")
+
+
+def render(request: Request, template: str, **facts: Any) -> str:
+    """The HTML of a template. Facts of every page: who, where its files are, how it looks."""
+    who = getattr(request, "who", None)
+    now = request.services.clock.deadline_now()
+    theme = cookie(request, THEME)
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            base=request.base_path,
+            static=f"{request.base_path}/static/{files().hash}",
+            here=path_here(request),
+            account=who.account if who else None,
+            may_sign_out=who is not None and not who.scopes,
+            theme=theme if theme in _THEMES else "",
+            in_utc=cookie(request, TIMES) == "utc",
+            time=lambda at: _time(at, now),
+            **facts,
+        )
+    )
+
+
+def _time(at: EpochMs, now: EpochMs) -> Markup:
+    """An instant, relative; a script adds local time, and says it anew each minute."""
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        iso(at), utc(at), relative(at, now)
+    )
+
+
+def see_other(request: Request, path: str) -> Response:
+    """To another page of ours."""
+    location = quote(request.base_path + path, safe="/?&=%+:~,;@!$'()*")
+    return Response(None, 303, {**CONSOLE_HEADERS, "Location": location})
+
+
+def path_here(request: Request) -> str:
+    """The path of a page that can be opened again, below the mount; else the inbox."""
+    if request.method != "GET":
+        return "/inbox"
+    path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    query = request.scope["query_string"].decode("latin-1")
+    return own_path(quote(path) + (f"?{query}" if query else ""))
+
+
+def own_path(text: str) -> str:
+    """*text* where it is a path of ours to open after signing in; else the inbox."""
+    plain = text.isascii() and text.isprintable() and "\\" not in text
+    if not plain or not text.startswith("/") or text.startswith("//"):
+        return "/inbox"
+    path = urlsplit(text).path
+    return "/inbox" if path == "/" or path.startswith(("/sign-", "/in/", "/static/")) else text
+
+
+def error_page(request: Request, status: int, says: str) -> str:
+    """
+    An error as a page that says what to do: of a 401 the way in, which leads back here.
+    """
+    if status == HTTPStatus.UNAUTHORIZED:
+        return render(request, "sign_in.html", problem=None, email="", next=path_here(request))
+    title, advice = _ADVICE.get(status, (HTTPStatus(status).phrase, ""))
+    return render(request, "error.html", status=status, title=title, says=says, advice=advice)
+
+
+_ADVICE = {
+    403: (_("Not permitted"), _("Ask the owner of the workflow, or sign in as somebody else.")),
+    404: (
+        _("Not found"),
+        _("It is gone, or it is not for the account that you are signed in with."),
+    ),
+    410: (
+        _("This link is over"),
+        _("A link signs in once. On the server, wfcore login makes another one."),
+    ),
+    429: (_("Too many attempts"), _("Nothing is lost; try again when the time is over.")),
+    503: (
+        _("Not available"),
+        _("Nothing was changed. The page works again in a moment: reload it."),
+    ),
+}
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    made.install_gettext_translations(CATALOGUE, newstyle=True)  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,72 @@
+"""
+The rows of the pages. They are rows like all others, but no part of the API: the description does
+not list them, and without `HttpConfig.console` nothing of them is there.
+
+A handler is named here and imported by the first request for it, so that a server whose pages
+nobody opens does not load them. Decision 125.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from adapters_http.console.forms import DecisionForm, SettingsForm, SignInForm, SignOutForm
+from adapters_http.request import Request
+from adapters_http.route import Auth, Handler, Route
+from wfcore.model.access import Scope
+from wfcore.rules.limits import EDITED_ROWS_BODY
+from wfcore.wire import requests
+
+_HTML = "text/html"
+_FORM = 16_384
+"""Bytes of a form: a comment, an address, a password."""
+
+
+def _lazily(module: str, name: str) -> Handler:
+    async def handler(request: Request) -> Any:
+        found = getattr(import_module(f"adapters_http.console.{module}"), name)
+        return await found(request)
+
+    handler.__module__, handler.__name__ = f"adapters_http.console.{module}", name
+    return handler
+
+
+def _page(method: str, path: str, handler: tuple[str, str], summary: str, **more: Any) -> Route:
+    fields = {"auth": Auth.PAGE, "media": _HTML, "body_limit": _FORM, **more}
+    return Route(method, path, handler=_lazily(*handler), summary=summary, **fields)
+
+
+# fmt: off
+PAGES: tuple[Route, ...] = (
+    # The way in and out
+    _page("GET", "/", ("sign_in", "home"), "To the inbox"),
+    _page("GET", "/sign-in", ("sign_in", "show"), "Sign in", auth=Auth.OPEN),
+    _page("POST", "/sign-in", ("sign_in", "enter"), "Sign in",
+          auth=Auth.LOGIN, body=SignInForm),
+    _page("GET", "/in/{token}", ("sign_in", "show_link"), "Who a link signs in", auth=Auth.OPEN),
+    _page("POST", "/in/{token}", ("sign_in", "use_link"), "Sign in by a link",
+          auth=Auth.LOGIN, body=requests.NoBody),
+    _page("POST", "/sign-out", ("sign_in", "leave"), "Sign out", body=SignOutForm),
+    _page("POST", "/settings", ("sign_in", "settle"), "How pages look here",
+          auth=Auth.LOGIN, body=SettingsForm),
+    _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",
+          auth=Auth.OPEN, media="text/css"),
+
+    # Approvals
+    _page("GET", "/inbox", ("inbox", "show"), "What waits for a decision",
+          scope=Scope.APPROVAL_RESPOND),
+    _page("GET", "/approvals/{id}", ("approval", "show"), "An approval",
+          scope=Scope.APPROVAL_RESPOND),
+    _page("POST", "/approvals/{id}", ("approval", "decide_as_shown"), "Decide as shown",
+          scope=Scope.APPROVAL_RESPOND, body=DecisionForm),
+    _page("GET", "/approvals/{id}/rows", ("approval", "rows"), "The rows of an approval",
+          scope=Scope.APPROVAL_RESPOND, media="application/json"),
+    _page("GET", "/approvals/{id}/state", ("approval", "state"), "Whether it changed",
+          scope=Scope.APPROVAL_RESPOND, media="application/json"),
+    _page("POST", "/approvals/{id}/approve", ("approval", "approve"), "Approve, with edited rows",
+          scope=Scope.APPROVAL_RESPOND, media="application/json", body=requests.ApproveBody,
+          body_limit=EDITED_ROWS_BODY, keys_once=True),
+    _page("POST", "/approvals/{id}/reject", ("approval", "reject"), "Reject",
+          scope=Scope.APPROVAL_RESPOND, media="application/json", body=requests.RejectBody,
+          keys_once=True),
+)
+# fmt: on

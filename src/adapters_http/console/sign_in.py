@@ -1,0 +1,105 @@
+"""The way in and out: password, link, and how pages look in this browser. SE-1, SE-7, SE-8."""
+
+from http import HTTPStatus
+
+from attrs import evolve
+from starlette.responses import Response
+
+from adapters_http.auth import session_cookie, session_token
+from adapters_http.console.rendering import (
+    THEME,
+    TIMES,
+    own_path,
+    page,
+    see_other,
+)
+from adapters_http.console.words import _
+from adapters_http.request import Request
+from wfcore.errors import AccountBlocked, TooManyAttempts, Unauthenticated
+from wfcore.usecases.accounts import sessions
+from wfcore.usecases.audit.auditing import Origin
+
+_YEAR_S = 31_536_000
+
+
+async def home(request: Request) -> Response:
+    """To what waits for a decision."""
+    return see_other(request, "/inbox")
+
+
+async def show(request: Request) -> Response:
+    """The form."""
+    return _form(request, own_path(request.query("next") or ""))
+
+
+def _form(
+    request: Request, next: str, problem: str | None = None, email: str = "", status: int = 200
+) -> Response:
+    return page(request, "sign_in.html", status, problem=problem, email=email, next=next)
+
+
+async def enter(request: Request) -> Response:
+    """Sign in by password; what is wrong is never said more exactly than that something is."""
+    form, next = request.body, own_path(request.body.next)
+    try:
+        signed_in = await sessions.sign_in(
+            request.services, form.email, form.password, request.origin, session_token(request)
+        )
+    except Unauthenticated:
+        problem, status = _("E-mail or password is wrong."), HTTPStatus.UNAUTHORIZED
+    except TooManyAttempts as refused:
+        minutes = -(-refused.retry_after_s // 60)
+        problem = _("Too many attempts. Try again in {minutes} min.").format(minutes=minutes)
+        status = HTTPStatus.TOO_MANY_REQUESTS
+        request.headers.append((b"retry-after", b"%d" % refused.retry_after_s))
+    except AccountBlocked as refused:
+        problem, status = f"{refused}.", HTTPStatus.FORBIDDEN
+    else:
+        request.headers.append(session_cookie(request, signed_in.token))
+        return see_other(request, next)
+    return _form(request, next, problem, form.email, status)
+
+
+async def show_link(request: Request) -> Response:
+    """Whom a link signs in. Scanners of mail open links, too: nothing is used up by looking."""
+    account = await sessions.account_of_link(request.services, request.params["token"])
+    return page(request, "link.html", email=account.email)
+
+
+async def use_link(request: Request) -> Response:
+    """Sign in by a link, which is over then."""
+    token = request.params["token"]
+    begun = await sessions.sign_in_by_link(
+        request.services, token, _without_token(request), session_token(request)
+    )
+    request.headers.append(session_cookie(request, begun.token))
+    return see_other(request, "/inbox")
+
+
+def _without_token(request: Request) -> Origin:
+    """The origin for the audit log: what opens an account must not stand in it."""
+    return evolve(request.origin, path="/in")
+
+
+async def leave(request: Request) -> Response:
+    """Sign out, here or everywhere; the script of the page forgets the drafts."""
+    who, token = request.who, session_token(request) or ""
+    if request.body.everywhere == "1":
+        await sessions.end_sessions(request.services, who.account.id, request.origin, who)
+    await sessions.sign_out(request.services, token, request.origin)
+    request.headers.append(session_cookie(request, ""))
+    return see_other(request, "/sign-in")
+
+
+async def settle(request: Request) -> Response:
+    """Keep in cookies how pages look here."""
+    response = see_other(request, own_path(request.body.next))
+    for name, value, allowed in (
+        (THEME, request.body.theme, ("light", "dark")),
+        (TIMES, request.body.times, ("utc",)),
+    ):
+        chosen = value if value in allowed else ""
+        age = _YEAR_S if chosen else 0
+        text = f"{name}={chosen}; Path={request.base_path or '/'}; Max-Age={age}; SameSite=Lax"
+        response.raw_headers.append((b"set-cookie", text.encode()))
+    return response

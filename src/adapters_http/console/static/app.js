@@ -1,0 +1,60 @@
+// What every page does: times that stay true, keys, drafts that are told of and forgotten.
+
+import { _, refreshTimes } from "./words.js";
+
+refreshTimes();
+setInterval(refreshTimes, 60_000);
+
+for (const mark of document.querySelectorAll("[data-draft]")) {
+  const draft = localStorage.getItem(`wfcore:draft:${mark.dataset.draft}:${mark.dataset.person}`);
+  const edits = draft ? JSON.parse(draft).count : 0;
+  if (edits) {
+    mark.textContent = edits === 1 ? _("your draft: 1 edit") : _("your draft: {edits} edits", { edits });
+    mark.hidden = false;
+  }
+}
+
+document.querySelector("form.leave")?.addEventListener("submit", () => {
+  for (const key of Object.keys(localStorage)) {
+    if (key.startsWith("wfcore:draft:")) localStorage.removeItem(key);
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const menu = document.querySelector("details.menu[open]");
+  if (menu && !menu.contains(event.target)) menu.open = false;
+});
+
+const help = document.getElementById("keys");
+const keysOn = document.getElementById("keys-on");
+keysOn.checked = localStorage.getItem("wfcore:keys") !== "off";
+keysOn.addEventListener("change", () => localStorage.setItem("wfcore:keys", keysOn.checked ? "on" : "off"));
+
+let prefix = "";
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") document.querySelector("details.menu")?.removeAttribute("open");
+  const typing = event.target.closest("input, select, textarea, [contenteditable], dialog[open]");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key !== "?" && !keysOn.checked) return;
+  const pressed = prefix + event.key;
+  prefix = event.key === "g" && !prefix ? "g" : "";
+  const act = KEYS[pressed];
+  if (act) {
+    event.preventDefault();
+    act();
+  }
+});
+
+const KEYS = {
+  "?": () => help.showModal(),
+  gi: () => document.querySelector(".places a")?.click(),
+  "/": () => document.querySelector("input[type=search]")?.focus(),
+  j: () => move(1),
+  k: () => move(-1),
+};
+
+function move(by) {
+  const links = [...document.querySelectorAll(".list h2 a")];
+  const at = links.indexOf(document.activeElement);
+  links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
+}

@@ -1,0 +1,56 @@
+"""
+Styles and scripts, under a hash of all of them: what a page links to never changes, so browsers
+keep it for good, and modules that import each other by name stay together.
+"""
+
+import gzip
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from attrs import frozen
+from starlette.responses import Response
+
+from adapters_http.request import Request
+from wfcore.errors import NotFound
+
+_FOLDER = Path(__file__).parent / "static"
+_MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_KEPT = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+
+
+@frozen
+class _File:
+    media: str
+    plain: bytes
+    small: bytes
+
+
+@frozen
+class _Files:
+    hash: str
+    by_name: dict[str, _File]
+
+
+@cache
+def files() -> _Files:
+    """Every file, read and compressed once, by the first page that is opened."""
+    found = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.suffix in _MEDIA}
+    contents = {name: path.read_bytes() for name, path in found.items()}
+    digest = sha256(b"\0".join(name.encode() + b"\0" + text for name, text in contents.items()))
+    made = {
+        name: _File(_MEDIA[found[name].suffix], text, gzip.compress(text, 9, mtime=0))
+        for name, text in contents.items()
+    }
+    return _Files(digest.hexdigest()[:16], made)
+
+
+async def send(request: Request) -> Response:
+    """One file. Raises `NotFound` for another version's, too: its page is not this server's."""
+    file = files().by_name.get(request.params["name"])
+    if file is None or request.params["hash"] != files().hash:
+        raise NotFound("File")
+    if "gzip" in (request.header(b"accept-encoding") or ""):
+        headers = {**_KEPT, "Content-Encoding": "gzip"}
+        return Response(file.small, headers=headers, media_type=file.media)
+    return Response(file.plain, headers=_KEPT, media_type=file.media)

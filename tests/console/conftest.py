@@ -1,0 +1,166 @@
+"""Pages in a real browser: the distribution's Chromium, driven over loopback."""
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from time import time
+from typing import Any, TypeVar
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from adapters_http.app import HttpConfig
+from http_world import World, a_world
+from wfcore.usecases.accounts.sessions import issue_login_link
+from wfcore.usecases.audit.auditing import UNKNOWN
+
+T = TypeVar("T")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
+QUIET = (
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+    "--disable-sync",
+)
+"""Chromium looks for nobody but the page."""
+
+
+def missing(what: str) -> None:
+    """Skip, but in CI, which installs everything."""
+    assert os.environ.get("CI") != "true", what
+    pytest.skip(what)
+
+
+class Site:
+    """A served console with its operator, in a thread, so that tests may drive a browser."""
+
+    def __init__(self, folder: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._stack = AsyncExitStack()
+        world = a_world(folder, HttpConfig(console=True))
+        self.world: World = self.do(self._stack.enter_async_context(world))
+        self.world.clock.jump(int(time() * 1_000) - self.world.clock.now())
+        self.url = self.world.url
+
+    def do(self, work: Awaitable[T]) -> T:
+        """Do something on the server's side."""
+        return asyncio.run_coroutine_threadsafe(_awaited(work), self._loop).result(60)
+
+    def link(self, account_id: str | None = None) -> str:
+        """A link that signs somebody in, by default Ann."""
+        id = account_id or self.world.ann.id
+        token = self.do(issue_login_link(self.world.services, id, UNKNOWN))
+        return f"{self.url}/in/{token}"
+
+    def close(self) -> None:
+        self.do(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        missing("needs Debian's chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
+    """A browser of its own: cookies, storage; every tab is held to B1 and B4."""
+    made = watched(browser.new_context(viewport={"width": 1280, "height": 900}), site)
+    yield made
+    made.close()
+    assert made.complaints == []  # type: ignore[attr-defined]
+
+
+def watched(context: BrowserContext, site: Site) -> Any:
+    """Note what pages complain about, and whom they ask but their own server."""
+    complaints: list[str] = []
+
+    def watch(page: Page) -> None:
+        page.on("console", lambda said: _is_fault(said.text) and complaints.append(said.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith((site.url, "blob:")) or complaints.append(request.url)
+            ),
+        )
+
+    context.on("page", watch)
+    context.set_default_timeout(10_000)
+    context.complaints = complaints  # type: ignore[attr-defined]
+    return context
+
+
+def _is_fault(text: str) -> bool:
+    """Chromium says of every answer above 400 that it failed: that is for tests to judge."""
+    return "status of" not in text and "ERR_INTERNET_DISCONNECTED" not in text
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture
+def signed_in(site: Site, page: Page) -> Page:
+    """A tab in which Ann is signed in."""
+    enter(site, page)
+    return page
+
+
+def enter(site: Site, page: Page, account_id: str | None = None) -> None:
+    """Sign somebody in by a link."""
+    page.goto(site.link(account_id))
+    page.get_by_role("button", name="Continue as").click()
+    page.wait_for_url("**/inbox")
+
+
+@pytest.fixture
+def accessible() -> Callable[[Page], None]:
+    """Fails for what axe finds against WCAG 2.2 AA, light and dark, wide and narrow. B3."""
+    if not AXE.exists():
+        missing("needs axe-core: npm ci --prefix tests/console")
+    source = AXE.read_text()
+    run = """axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]})
+        .then(found => found.violations.map(one => one.id + ": " + one.nodes.map(
+            node => node.target.join(" ") + " " + node.failureSummary).join("; ")))"""
+
+    def judge(page: Page) -> None:
+        before = page.viewport_size
+        page.evaluate(source)
+        for width in (1280, 390, 320):
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                assert page.evaluate(run) == [], (page.url, width, scheme)
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{page.url} scrolls sideways at {width} px"
+        page.emulate_media(color_scheme="light")
+        if before:
+            page.set_viewport_size(before)
+
+    return judge

@@ -1,0 +1,345 @@
+"""The way into the console and out of it, and what pages say when something is in the way."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page
+
+import adapters_http.console
+from adapters_http.app import HttpConfig
+from adapters_http.console.rendering import own_path
+from adapters_http.console.routes import PAGES
+from adapters_http.console.static_files import files
+from adapters_http.dispatch import Lookup
+from adapters_http.openapi import document
+from adapters_http.route import Auth
+from adapters_http.routes import ROUTES
+from console.conftest import Site, enter
+from http_world import PASSWORD, World, a_world
+from wfcore.model.access import AccountStatus, Scope, Visitor
+from wfcore.time import MINUTE
+from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts.sessions import end_sessions, issue_login_link
+from wfcore.usecases.audit.auditing import UNKNOWN, read_audit
+
+FOLDER = Path(adapters_http.console.__file__).parent
+HTML = {"Accept": "text/html"}
+FORM = {"email": "ann@example.org", "password": PASSWORD}
+
+
+@pytest.fixture
+def config() -> HttpConfig:
+    return HttpConfig(console=True)
+
+
+@pytest.fixture
+async def world(tmp_path: Path, config: HttpConfig):
+    async with a_world(tmp_path, config) as made:
+        yield made
+
+
+async def _link(world: World) -> str:
+    return f"/in/{await issue_login_link(world.services, world.ann.id, UNKNOWN)}"
+
+
+def _ours(world: World) -> dict[str, str]:
+    return {"Origin": world.url, **HTML}
+
+
+async def test_a_link_signs_in_once(world: World):
+    """Opening it ten times uses nothing up; one click signs in, and then it is 410. SE-7."""
+    link = await _link(world)
+    for _ in range(10):
+        seen = await world.http.get(link, headers=HTML)
+        assert (seen.status_code, "ann@example.org" in seen.text) == (200, True)
+        assert seen.headers["referrer-policy"] == "same-origin"
+        assert "set-cookie" not in seen.headers
+    entered = await world.http.post(link, headers=_ours(world))
+    assert (entered.status_code, entered.headers["location"]) == (303, "/inbox")
+    assert (await world.http.get("/inbox")).status_code == 200
+    world.http.cookies.clear()
+    for again in (await world.http.get(link), await world.http.post(link, headers=_ours(world))):
+        assert again.status_code == 410
+        assert "wfcore login" in again.text
+
+
+async def test_a_link_ends_with_its_time_and_with_all_sessions(world: World):
+    """After 15 minutes, and when the account signs out everywhere, it is 410. SE-7, SE-4."""
+    late, ended = await _link(world), await _link(world)
+    await end_sessions(world.services, world.ann.id, UNKNOWN)
+    assert (await world.http.get(ended)).status_code == 410
+    late = await _link(world)
+    world.clock.advance(15 * MINUTE)
+    assert (await world.http.post(late, headers=_ours(world))).status_code == 410
+
+
+async def test_a_link_opens_no_blocked_account(world: World):
+    """What blocks the account blocks its links. AC-1."""
+    link = await _link(world)
+    await accounts.set_account(world.services, world.ann.id, status=AccountStatus.LOCKED)
+    assert (await world.http.post(link, headers=_ours(world))).status_code in (403, 410)
+    assert (await world.http.get("/inbox")).status_code == 401
+
+
+async def test_no_token_is_on_record(world: World):
+    """The audit log says that a link was made and used, and never what stands in it. SE-7."""
+    link = await _link(world)
+    await world.http.post(link, headers=_ours(world))
+    entries = await read_audit(world.services, world.clock.now(), None, 99)
+    assert {"login_link.create", "session.create"} <= {one.event for one in entries}
+    assert link.rpartition("/")[2] not in repr(entries)
+
+
+async def test_sign_in_by_password(world: World):
+    """The form leads to the page that was wanted; the cookie is HttpOnly and Lax. SE-1, SE-5."""
+    wanted = await world.http.get("/inbox?view=decided", headers=HTML)
+    assert wanted.status_code == 401
+    assert 'value="/inbox?view=decided"' in wanted.text
+    form = {**FORM, "next": "/inbox?view=decided"}
+    entered = await world.http.post("/sign-in", data=form, headers=_ours(world))
+    assert (entered.status_code, entered.headers["location"]) == (303, "/inbox?view=decided")
+    assert "HttpOnly" in entered.headers["set-cookie"]
+    assert "SameSite=Lax" in entered.headers["set-cookie"]
+
+
+@pytest.mark.parametrize("email", ["ann@example.org", "nobody@example.org"])
+async def test_a_wrong_password_says_no_more(world: World, email: str):
+    """Known or not, the same words; the address stays in the form. AU-6."""
+    form = {**FORM, "email": email, "password": "wrong"}
+    refused = await world.http.post("/sign-in", data=form, headers=_ours(world))
+    assert refused.status_code == 401
+    assert "E-mail or password is wrong." in refused.text
+    assert f'value="{email}"' in refused.text
+
+
+async def test_a_locked_login_says_until_when(world: World):
+    """After ten failures the page says how long. SE-2."""
+    for _ in range(10):
+        wrong = {**FORM, "password": "wrong"}
+        await world.http.post("/sign-in", data=wrong, headers=_ours(world))
+    locked = await world.http.post("/sign-in", data=FORM, headers=_ours(world))
+    assert (locked.status_code, "Try again in 15 min." in locked.text) == (429, True)
+    assert int(locked.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize(
+    "next",
+    ["//evil.example", "https:evil", "https://evil.example/", "/\\evil", "javascript:alert(1)",
+     "/\tx", "/in/abc", "/sign-in", "", "/", "inbox"],
+)  # fmt: skip
+def test_next_is_a_path_of_ours(next: str):
+    """Whatever else stands there leads to the inbox: the way in is no way to other sites."""
+    assert own_path(next) == "/inbox"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 303),
+    ],
+)
+async def test_a_browser_says_where_a_change_comes_from(world: World, headers, status: int):
+    """One that says nothing, or of another site, changes nothing. SE-3, SE-8."""
+    await world.http.post("/sign-in", data=FORM, headers=_ours(world))
+    left = await world.http.post("/sign-out", data={}, headers={**HTML, **headers})
+    assert left.status_code == status
+    assert (await world.http.get("/inbox")).status_code == (401 if status == 303 else 200)
+
+
+async def test_signing_out_everywhere(world: World):
+    """The other browser's next click is a sign-in, and this one's cookie is gone. SE-4."""
+    await world.http.post("/sign-in", data=FORM, headers=_ours(world))
+    other = httpx.AsyncClient(base_url=world.url)
+    await other.post("/sign-in", data=FORM, headers=_ours(world))
+    left = await world.http.post("/sign-out", data={"everywhere": "1"}, headers=_ours(world))
+    assert "Max-Age=0" in left.headers["set-cookie"]
+    assert (await other.get("/inbox")).status_code == 401
+    await other.aclose()
+
+
+async def test_pages_that_are_not_there(world: World):
+    """404 is a page for people and JSON for programs."""
+    page = await world.http.get("/nothing", headers=HTML)
+    assert (page.status_code, page.headers["content-type"][:9]) == (404, "text/html")
+    assert (await world.http.get("/nothing")).json() == {"error": "Not found"}
+    await world.http.post("/sign-in", data=FORM, headers=_ours(world))
+    assert (await world.http.get("/approvals/appr_nobody", headers=HTML)).status_code == 404
+
+
+async def test_every_page_has_the_policy(world: World):
+    """Only this server's own files, no frames, no text that becomes markup: errors, too. B4."""
+    for path in ("/sign-in", "/inbox", "/nothing", "/in/x"):
+        policy = (await world.http.get(path, headers=HTML)).headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert "unsafe" not in policy
+
+
+async def test_static_files_are_kept_for_good(world: World):
+    """Compressed where the browser takes it, immutable under their hash; another hash is 404."""
+    path = f"/static/{files().hash}/app.css"
+    small = await world.http.get(path)
+    assert small.headers["content-encoding"] == "gzip"
+    assert "immutable" in small.headers["cache-control"]
+    plain = await world.http.get(path, headers={"Accept-Encoding": "identity"})
+    assert plain.content == small.content == (FOLDER / "static/app.css").read_bytes()
+    assert (await world.http.get("/static/0000000000000000/app.css")).status_code == 404
+
+
+async def test_a_visitor_of_the_host_needs_the_scope(tmp_path: Path):
+    """Whom the application around vouches for sees pages as far as its scopes go. AU-10."""
+    scopes = [frozenset({Scope.APPROVAL_RESPOND}), frozenset({Scope.WORKFLOW_READ})]
+
+    async def login(scope):
+        asked = dict(scope["headers"]).get(b"x-host")
+        return Visitor("ann@example.org", scopes[int(asked)]) if asked else None
+
+    async with a_world(tmp_path, HttpConfig(console=True, login=login)) as world:
+        seen = await world.http.get("/inbox", headers={"X-Host": "0"})
+        assert (seen.status_code, "Sign out" in seen.text) == (200, False)
+        assert (await world.http.get("/inbox", headers={"X-Host": "1"})).status_code == 401
+
+
+async def test_without_the_console_nothing_is_there(tmp_path: Path):
+    """Off is 404, as JSON, for every row."""
+    async with a_world(tmp_path, HttpConfig()) as world:
+        for route in PAGES:
+            path = re.sub("{.*?}", "x", route.path)
+            answer = await world.http.request(route.method, path, headers=HTML)
+            assert (answer.status_code, answer.json()) == (404, {"error": "Not found"})
+
+
+def test_pages_are_rows_of_the_table():
+    """They can be looked up beside the API, ask for somebody, and are not described as API."""
+    lookup = Lookup((*ROUTES, *PAGES))
+    assert lookup.find("/inbox")[0]["GET"].auth is Auth.PAGE
+    opened = {(one.method, one.path) for one in PAGES if one.auth is not Auth.PAGE}
+    assert opened == {
+        *((method, path) for method in ("GET", "POST") for path in ("/sign-in", "/in/{token}")),
+        ("POST", "/settings"),
+        ("GET", "/static/{hash}/{name}"),
+    }
+    assert "/inbox" not in document(HttpConfig(console=True))["paths"]
+
+
+def test_templates_hold_no_code():
+    """No inline style, handler or script: the policy would block them. B4."""
+    for template in (FOLDER / "templates").iterdir():
+        assert not re.search(r"\sstyle=|\son\w+=|<script>|javascript:", template.read_text())
+
+
+def test_pages_stay_small():
+    """Scripts 3 KB compressed on any page, 12 KB on an approval, styles 8 KB, all 40 KB. B2."""
+    small = {name: len(file.small) for name, file in files().by_name.items()}
+    scripts = {name: size for name, size in small.items() if name.endswith(".js")}
+    assert scripts["app.js"] + scripts["words.js"] <= 3_072
+    assert sum(scripts.values()) <= 12_288
+    assert sum(size for name, size in small.items() if name.endswith(".css")) <= 8_192
+    assert sum(small.values()) <= 40_960
+
+
+class _Forms(HTMLParser):
+    """Counts elements that name another place than ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foreign: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src", "action") and value and not value.startswith(("/", "#")):
+                self.foreign.append(value)
+
+
+async def test_under_a_mount_everything_stays_below_it(tmp_path: Path):
+    """Links, forms, files and redirects begin with the path of the mount."""
+    config = HttpConfig(console=True, public_url="https://example.org/flows")
+    async with a_world(tmp_path, config) as world:
+        html = (await world.http.get("/sign-in")).text
+        found = _Forms()
+        found.feed(html)
+        assert found.foreign == []
+        assert re.findall(r'(?:href|src|action)="(/(?!flows/)[^"]*)"', html) == []
+        ours = {"Origin": "https://example.org", **HTML}
+        entered = await world.http.post("/sign-in", data=FORM, headers=ours)
+        assert entered.headers["location"] == "/flows/inbox"
+
+
+# In the browser
+
+
+def test_from_the_link_to_the_inbox(site: Site, page: Page, accessible: Callable[[Page], None]):
+    """One click on the page of the link, and the inbox says that nothing waits."""
+    page.goto(site.link())
+    accessible(page)
+    page.get_by_role("button", name="Continue as ann@example.org").press("Enter")
+    page.wait_for_url("**/inbox")
+    assert page.get_by_text("Nothing waits for you.").is_visible()
+    accessible(page)
+
+
+def test_the_same_page_after_signing_in(site: Site, page: Page, accessible):
+    """A copied address asks for the way in, and then shows what it is the address of. B6."""
+    page.goto(f"{site.url}/inbox?view=agreed")
+    accessible(page)
+    page.get_by_label("E-mail").fill("ann@example.org")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    assert page.get_by_role("alert").inner_text() == "E-mail or password is wrong."
+    accessible(page)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/inbox?view=agreed")
+
+
+def test_colours_and_times_are_remembered(signed_in: Page, accessible):
+    """The menu keeps both in this browser; signing out is there by keyboard. B8."""
+    signed_in.get_by_text("ann@example.org").press("Enter")
+    accessible(signed_in)
+    signed_in.get_by_label("Colours").select_option("dark")
+    signed_in.get_by_label("Times").select_option("utc")
+    signed_in.get_by_role("button", name="Keep").click()
+    root = signed_in.locator("html[data-theme=dark][data-times=utc]")
+    root.wait_for(state="attached")
+    signed_in.get_by_text("ann@example.org").click()
+    signed_in.get_by_role("button", name="Sign out", exact=True).press("Enter")
+    signed_in.wait_for_url("**/sign-in")
+
+
+def test_keys_and_their_list(signed_in: Page, accessible):
+    """`?` lists the keys; they can be switched off. WCAG 2.1.4."""
+    signed_in.keyboard.press("?")
+    assert signed_in.get_by_role("dialog").is_visible()
+    accessible(signed_in)
+    signed_in.get_by_label("Single keys are on").uncheck()
+    signed_in.get_by_role("button", name="Close").click()
+    signed_in.goto(f"{signed_in.url}?view=decided")
+    signed_in.keyboard.press("g")
+    signed_in.keyboard.press("i")
+    assert signed_in.url.endswith("?view=decided")
+
+
+def test_without_scripts(browser: Browser, site: Site):
+    """Signing in and the inbox need no scripts. B5."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    enter(site, page)
+    assert page.get_by_role("heading", name="Inbox").is_visible()
+    context.close()
+
+
+def test_errors_are_pages(site: Site, signed_in: Page, accessible):
+    """404 and a used link say what to do, with a way on. B7."""
+    assert signed_in.goto(f"{site.url}/approvals/nothing").status == 404
+    assert signed_in.get_by_role("link", name="To the inbox").is_visible()
+    accessible(signed_in)
+    assert signed_in.goto(f"{site.url}/in/used").status == 410
+    accessible(signed_in)
