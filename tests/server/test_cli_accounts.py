@@ -121,3 +121,14 @@ def test_sessions_are_listed_and_ended(wfcore: Call) -> None:
     assert "no account" in wfcore("session", "list", "nobody@example.org").err
     events = [one["event"] for one in wfcore("audit", "--json").json["items"]]
     assert events.count("session.end_all") == 2
+
+
+def test_login_prints_a_link(wfcore: Call) -> None:
+    """One that signs the account in once, for as long as was asked for, up to a day. SE-7."""
+    url = wfcore("login", "ANN@example.org", "--json").json["url"]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/in/[0-9A-Za-z_-]{43}", url)
+    assert wfcore("login", "ann@example.org", "--minutes", "1440").out.count("/in/") == 1
+    assert wfcore("login", "ann@example.org", "--minutes", "1441").status == 2
+    assert "no account" in wfcore("login", "nobody@example.org").err
+    events = [one["event"] for one in wfcore("audit", "--json").json["items"]]
+    assert events.count("login_link.create") == 2

@@ -45,6 +45,16 @@ def test_it_answers_when_it_says_so(up: Running) -> None:
     ]
 
 
+def test_its_link_leads_to_the_console(up: Running) -> None:
+    """The link that `up` printed shows whom it signs in, and `/` is the way in. SE-7."""
+    with urllib.request.urlopen(up.said["console"], timeout=20) as response:
+        assert "Continue as you@example.org" in response.read().decode()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(up.url, timeout=20)
+    with refused.value as page:
+        assert (page.code, "Sign in" in page.read().decode()) == (401, True)
+
+
 def test_what_it_makes_is_private(up: Running) -> None:
     """The key is kept in DIR/first.key, mode 600, in a folder of mode 700."""
     file = Path(up.said["keyFile"])

@@ -197,9 +197,9 @@ class ApprovalFilter:
     since: EpochMs | None = None
     until: EpochMs | None = None
     waiting: bool = False
+    oldest_first: bool = False
     agreed: bool = False
     soonest: bool = False
-    oldest_first: bool = False
 
 
 class ApprovalQueries(Protocol):
