@@ -69,8 +69,9 @@ async def _awaited(work: Awaitable[T]) -> T:
     return await work
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For one module only: while it is open, no other loop may run in this thread."""
     if CHROMIUM is None:
         missing("needs Debian's chromium: apt-get install chromium")
     with sync_playwright() as playwright:

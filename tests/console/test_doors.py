@@ -1,13 +1,11 @@
 """The way into the console and out of it, and what pages say when something is in the way."""
 
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
 
 import adapters_http.console
 from adapters_http.app import HttpConfig
@@ -18,7 +16,6 @@ from adapters_http.dispatch import Lookup
 from adapters_http.openapi import document
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
-from console.conftest import Site, enter
 from http_world import PASSWORD, World, a_world
 from wfcore.model.access import AccountStatus, Scope, Visitor
 from wfcore.time import MINUTE
@@ -271,75 +268,3 @@ async def test_under_a_mount_everything_stays_below_it(tmp_path: Path):
         ours = {"Origin": "https://example.org", **HTML}
         entered = await world.http.post("/sign-in", data=FORM, headers=ours)
         assert entered.headers["location"] == "/flows/inbox"
-
-
-# In the browser
-
-
-def test_from_the_link_to_the_inbox(site: Site, page: Page, accessible: Callable[[Page], None]):
-    """One click on the page of the link, and the inbox says that nothing waits."""
-    page.goto(site.link())
-    accessible(page)
-    page.get_by_role("button", name="Continue as ann@example.org").press("Enter")
-    page.wait_for_url("**/inbox")
-    assert page.get_by_text("Nothing waits for you.").is_visible()
-    accessible(page)
-
-
-def test_the_same_page_after_signing_in(site: Site, page: Page, accessible):
-    """A copied address asks for the way in, and then shows what it is the address of. B6."""
-    page.goto(f"{site.url}/inbox?view=agreed")
-    accessible(page)
-    page.get_by_label("E-mail").fill("ann@example.org")
-    page.get_by_label("Password").fill("wrong")
-    page.get_by_role("button", name="Sign in").click()
-    assert page.get_by_role("alert").inner_text() == "E-mail or password is wrong."
-    accessible(page)
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/inbox?view=agreed")
-
-
-def test_colours_and_times_are_remembered(signed_in: Page, accessible):
-    """The menu keeps both in this browser; signing out is there by keyboard. B8."""
-    signed_in.get_by_text("ann@example.org").press("Enter")
-    accessible(signed_in)
-    signed_in.get_by_label("Colours").select_option("dark")
-    signed_in.get_by_label("Times").select_option("utc")
-    signed_in.get_by_role("button", name="Keep").click()
-    root = signed_in.locator("html[data-theme=dark][data-times=utc]")
-    root.wait_for(state="attached")
-    signed_in.get_by_text("ann@example.org").click()
-    signed_in.get_by_role("button", name="Sign out", exact=True).press("Enter")
-    signed_in.wait_for_url("**/sign-in")
-
-
-def test_keys_and_their_list(signed_in: Page, accessible):
-    """`?` lists the keys; they can be switched off. WCAG 2.1.4."""
-    signed_in.keyboard.press("?")
-    assert signed_in.get_by_role("dialog").is_visible()
-    accessible(signed_in)
-    signed_in.get_by_label("Single keys are on").uncheck()
-    signed_in.get_by_role("button", name="Close").click()
-    signed_in.goto(f"{signed_in.url}?view=decided")
-    signed_in.keyboard.press("g")
-    signed_in.keyboard.press("i")
-    assert signed_in.url.endswith("?view=decided")
-
-
-def test_without_scripts(browser: Browser, site: Site):
-    """Signing in and the inbox need no scripts. B5."""
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    enter(site, page)
-    assert page.get_by_role("heading", name="Inbox").is_visible()
-    context.close()
-
-
-def test_errors_are_pages(site: Site, signed_in: Page, accessible):
-    """404 and a used link say what to do, with a way on. B7."""
-    assert signed_in.goto(f"{site.url}/approvals/nothing").status == 404
-    assert signed_in.get_by_role("link", name="To the inbox").is_visible()
-    accessible(signed_in)
-    assert signed_in.goto(f"{site.url}/in/used").status == 410
-    accessible(signed_in)
