@@ -104,3 +104,18 @@ async def test_console_and_health_have_no_quota(world: World):
     for path, headers in (("/api/webhooks", session), ("/healthz", {})):
         answer = await world.get(path, headers=headers)
         assert "x-ratelimit-limit" not in answer.headers
+
+
+async def test_streams_and_empty_answers_say_what_is_left(world: World):
+    """What is no JSON has the headers of every answer, too. RL-6."""
+    id = await world.finished()
+    before = int((await world.get("/api/v1/workflows")).headers["x-ratelimit-remaining"])
+    url = f"/api/v1/executions/{id}/events"
+    stream = await world.get(url)
+    nothing = await world.get(url, headers={**world.bearer, "Last-Event-ID": "5"})
+    assert (stream.status_code, nothing.status_code) == (200, 204)
+    left = [int(one.headers["x-ratelimit-remaining"]) for one in (stream, nothing)]
+    assert left == [before - 1, before - 2]
+    for one in (stream, nothing):
+        assert one.headers["x-request-id"].startswith("req_")
+        assert one.headers["x-content-type-options"] == "nosniff"

@@ -97,6 +97,12 @@ def test_a_hash_is_what_the_documentation_says() -> None:
     assert linked.hash == sha256(link)
 
 
+def test_any_text_has_a_digest() -> None:
+    """AL-1: half a surrogate pair, which JSON can name, is no reason not to keep an entry."""
+    assert digest("é") == hashlib.sha256("é".encode()).hexdigest()
+    assert digest("\ud800") == hashlib.sha256(b"\xed\xa0\x80").hexdigest()
+
+
 @given(CHAINS)
 def test_a_chain_fits(linked: list[ChainedEntry]) -> None:
     """AL-2: nothing is found in what was written, nor in what is left of it in front."""

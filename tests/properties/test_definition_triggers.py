@@ -60,6 +60,10 @@ TRIGGERS: list[tuple[Any, str]] = [
     ([{**DAILY, "cron": "61 * * * *"}], "triggers[0].cron: cannot be read: Bad minute"),
     ([{**DAILY, "cron": "0 0 30 2 *"}], "triggers[0].cron: cannot be read: Bad day-of-month"),
     (
+        [{**DAILY, "timezone": "Middle-earth"}],
+        "triggers[0].timezone: 'Middle-earth' is no time zone like Europe/Berlin",
+    ),
+    (
         [{**DAILY, "timezone": "Europe/Berln"}],
         "triggers[0].timezone: 'Europe/Berln' is no time zone like Europe/Berlin; "
         "did you mean Europe/Berlin?",

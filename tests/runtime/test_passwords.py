@@ -45,7 +45,7 @@ async def test_two_are_looked_at_and_a_bounded_number_waits(held):
     crowd = [asyncio.create_task(looking.verify("x", "y")) for _ in range(room)]
     await asyncio.sleep(0)
     for _ in range(3):
-        with pytest.raises(NotReady):
+        with pytest.raises(NotReady, match=r"^Too many logins at once; try again in a moment$"):
             await looking.verify("x", "y")
     hasher.go.set()
     assert await asyncio.gather(*crowd) == [False] * room

@@ -14,7 +14,14 @@ import pytest
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import providers_from
 from adapters_runtime.engine.callbacks import HttpCallbackClient
-from adapters_runtime.pinned_http import NotConnected, NotResolved, PinnedHttp, resolve
+from adapters_runtime.pinned_http import (
+    ConnectionBroke,
+    NotAllowed,
+    NotConnected,
+    NotResolved,
+    PinnedHttp,
+    resolve,
+)
 from model_server import a_model_server
 from receiver import a_receiver
 from wfcore.ports.callbacks import CallbackAnswer
@@ -31,9 +38,11 @@ class Names:
     def __init__(self, *answers: Sequence[str]) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
+        self.ports: list[int] = []
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         self.asked.append(host)
+        self.ports.append(port)
         return self.answers.pop(0)
 
 
@@ -185,6 +194,47 @@ async def test_a_provider_without_an_address_is_busy() -> None:
     models = WireModels(providers_from(environment), partial(PinnedHttp, resolver=unknown))
     with pytest.raises(ModelBusy, match=f"cannot look up {NAME}"):
         await models.ask(QUESTION)
+
+
+async def test_a_name_is_looked_up_with_the_port_of_its_address() -> None:
+    """A resolver may know services by port: that of the address, or the one of its scheme."""
+    names = Names(*[["127.0.0.1"]] * 3)
+    for url in (f"http://{NAME}/", f"https://{NAME}/", f"https://{NAME}:8443/"):
+        await PinnedHttp(list, names, Recorder()).exchange("GET", url, {}, b"", 0)
+    assert names.ports == [80, 443, 8443]
+
+
+async def test_an_address_that_is_not_allowed_is_named() -> None:
+    """Whoever set a name up wrongly reads where it leads; nothing was sent."""
+    recorder = Recorder()
+    http = PinnedHttp(lambda found: (), Names(["127.0.0.1", "::1"]), recorder)
+    with pytest.raises(NotAllowed) as refused:
+        await http.exchange("GET", f"http://{NAME}/", {}, b"", 0)
+    assert str(refused.value) == f"{NAME} leads to 127.0.0.1, ::1"
+    assert list(refused.value.addresses) == ["127.0.0.1", "::1"]
+    assert recorder.went_to == []
+
+
+@pytest.mark.parametrize("most_bytes", [0, 100])
+async def test_of_an_answer_no_more_is_read_than_asked_for(most_bytes: int) -> None:
+    """Nothing beyond the head where nothing is asked for, be the rest compressed or endless."""
+    squeezed = {"Content-Encoding": "gzip", "X-Told": "1"}
+
+    class Squeezed(Recorder):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            stream = httpx2.ByteStream(b"not really")
+            return httpx2.Response(200, headers=squeezed, stream=stream)
+
+    http = PinnedHttp(list, Names(["127.0.0.1"]), Squeezed())
+    asking = http.exchange("GET", f"http://{NAME}/", {}, b"", most_bytes)
+    if most_bytes:
+        with pytest.raises(
+            ConnectionBroke, match=r"^the answer is compressed, which was not asked"
+        ):
+            await asking
+    else:
+        reply = await asking
+        assert (reply.status, reply.body, reply.headers["x-told"]) == (200, b"", "1")
 
 
 async def test_the_resolver_of_a_server_is_the_system_s() -> None:
