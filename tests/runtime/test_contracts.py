@@ -204,6 +204,19 @@ def test_a_hold_and_the_time_of_work_outlive_the_process(machine: TurnedMachine,
     assert machine.clock().service_now() == again.service_now()
 
 
+def test_a_hold_ends_in_every_process_at_once(machine: TurnedMachine) -> None:
+    """Who sees a jump later than another process takes no lease for over before it does. EX-30."""
+    first, second = machine.clock(), machine.clock()
+    machine.wall -= 10 * MINUTE
+    before = first.deadline_now()
+    machine.passes(MINUTE)
+    assert second.deadline_now() == first.deadline_now() == before + MINUTE
+    machine.passes(HOLD_MS - MINUTE - 1)
+    assert second.deadline_now() == first.deadline_now() == before + HOLD_MS - 1
+    machine.passes(1)
+    assert second.deadline_now() == first.deadline_now() == machine.wall
+
+
 def test_a_hold_is_told_of_when_it_begins_and_ends(
     machine: TurnedMachine, caplog: pytest.LogCaptureFixture
 ) -> None:

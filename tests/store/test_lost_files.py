@@ -86,7 +86,8 @@ async def test_a_missing_database_beside_other_data_is_refused(
     if size is not None:
         path.touch()
     said = await refused(path)
-    assert ("missing" if size is None else "empty") in said
+    state = "missing" if size is None else "empty"
+    assert said.startswith(f"{path} is {state}, but a service was here: ")
     assert other.relative_to(tmp_path).parts[0] in said
 
 
