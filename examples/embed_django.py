@@ -10,7 +10,7 @@ open the store and let a worker run, and close both again.
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from django.conf import settings as django_settings
 from django.core.asgi import get_asgi_application
@@ -24,18 +24,18 @@ from wfcore import (
     Definition,
     JsonObject,
     Language,
-    Plan,
     Principal,
     Services,
+    Variable,
     apply_workflow,
-    create_account,
+    ensure_account,
     find_account,
     map_payload,
     signature_fits,
     start_execution,
     wait_for_rest,
 )
-from wfcore.errors import Conflict, NotFound, WfError
+from wfcore.errors import NotFound, WfError
 from wfcore.wire.converter import plain
 from wfcore.wire.views import status_view
 from wfserver.compose import open_system
@@ -47,7 +47,7 @@ OWNER = "shop@example.org"
 REFUND = Definition(
     "Refund",
     (CodeStep("refund", Language.COMMAND, command=("echo", "refunded {{ variables.order }}")),),
-    (),
+    variables={"order": Variable("order")},
 )
 opened: dict[str, Services] = {}
 
@@ -99,8 +99,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
     settings = settings_from(data=os.environ.get("WFCORE_DATA"))
     async with open_system(settings) as system, engine(system, new_runner(system)):
         opened["services"] = system.services
-        with suppress(Conflict):  # it is there since an earlier start
-            await create_account(system.services, OWNER, Plan.PRO)
+        await ensure_account(system.services, OWNER)
         yield
 
 

@@ -19,10 +19,9 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from adapters_http.app import HttpConfig, create_app
-from wfcore.errors import Conflict
-from wfcore.model.access import Plan, Scope, Visitor
+from wfcore.model.access import Scope, Visitor
 from wfcore.model.workflow import CodeStep, Definition, Language
-from wfcore.usecases.accounts.accounts import create_account, find_account
+from wfcore.usecases.accounts.accounts import ensure_account
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import open_system
@@ -38,11 +37,7 @@ import os
 with open(os.environ["WF_ARTIFACTS"] + "/hello.txt", "w") as file:
     print("hello", file=file)
 """
-HELLO = Definition(
-    name="Hello",
-    steps=(CodeStep("greet", Language.PYTHON, SOURCE),),
-    steps_as_written=({"name": "greet", "kind": "code", "language": "python", "source": SOURCE},),
-)
+HELLO = Definition("Hello", (CodeStep("greet", Language.PYTHON, SOURCE),))
 
 
 async def our_login(scope: AsgiScope) -> Visitor | None:
@@ -64,10 +59,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 async def people_and_workflows(services: Services) -> None:
     """An account for each of our people, and a workflow for each account."""
     for email in PEOPLE.values():
-        try:
-            account = await create_account(services, email, Plan.PRO)
-        except Conflict:
-            account = await find_account(services, email)
+        account = await ensure_account(services, email)
         await apply_workflow(services, account.id, HELLO)
 
 

@@ -2,17 +2,11 @@
 The use cases inside your own asyncio program: an approval that a rule of yours decides.
 
 Nothing but `wfcore` itself is needed: the store is in memory, steps are a function of yours,
-and the worker is the loop at the end.
+and the worker is the loop at the end. `wfcore.Engine` would do what that loop does.
 """
 
 import asyncio
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
-from adapters_store import open_store
 from wfcore import (
     Approval,
     ApprovalFilter,
@@ -28,7 +22,7 @@ from wfcore import (
     Json,
     Language,
     PageRequest,
-    Plan,
+    Policy,
     Principal,
     Reject,
     Services,
@@ -38,9 +32,10 @@ from wfcore import (
     begin,
     claim,
     complete_step,
-    create_account,
     decide_approval,
+    ensure_account,
     explain_execution,
+    in_memory,
     list_approvals,
     read_result,
     start_execution,
@@ -53,7 +48,6 @@ DEFINITION = Definition(
         ApprovalStep("review", "Refunds of today", groups=(GroupSpec("rows", "Rows", REFUNDS),)),
         CodeStep("pay", Language.COMMAND, command=("pay",)),
     ),
-    steps_as_written=(),
 )
 
 
@@ -70,42 +64,23 @@ def decide(approval: Approval) -> Approve | Reject:
 
 
 async def main() -> None:
-    with TemporaryDirectory() as folder:
-        services = await assembled(Path(folder))
-        ann = Principal(await create_account(services, "ann@example.org", Plan.PRO))
-        workflow = await apply_workflow(services, ann.account.id, DEFINITION)
-        started = await start_execution(services, ann, workflow.id, {})
+    services = assembled()
+    ann = Principal(await ensure_account(services, "ann@example.org"))
+    workflow = await apply_workflow(services, ann.account.id, DEFINITION)
+    started = await start_execution(services, ann, workflow.id, {})
 
-        await work(services)
-        for line in (await explain_execution(services, ann, started.execution_id)).lines:
-            print(line.text)
-        waiting = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
-        page = await list_approvals(services, ann, PageRequest(), waiting)
-        for approval in page.rows:
-            asked = Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
-            await decide_approval(services, ann, asked)
-        await work(services)
+    await work(services)
+    for line in (await explain_execution(services, ann, started.execution_id)).lines:
+        print(line.text)
+    waiting = ApprovalFilter(statuses=(ApprovalStatus.PENDING,))
+    page = await list_approvals(services, ann, PageRequest(), waiting)
+    for approval in page.rows:
+        asked = Decide(approval.id, decide(approval), DecisionSource.API, "by rule")
+        await decide_approval(services, ann, asked)
+    await work(services)
 
-        run = await read_result(services, ann, started.execution_id)
-        print(run.status, run.output)
-
-
-async def assembled(folder: Path) -> Services:
-    """The ports: ours here; each can be one of yours."""
-    clock = SystemClock()
-    opened = await open_store("memory:", folder, now=clock.service_now)
-    return Services(
-        store=opened.store,
-        counters=opened.counters,
-        files=opened.files,
-        clock=clock,
-        ids=SystemIds(),
-        tokens=SystemTokens(),
-        passwords=NoPasswords(),
-        templates=MiniJinjaTemplates(),
-        wakeup=Wakeups(),
-        signing_key=b"a secret of your own, 32 bytes..",
-    )
+    run = await read_result(services, ann, started.execution_id)
+    print(run.status, run.output)
 
 
 class NoPasswords:
@@ -116,6 +91,11 @@ class NoPasswords:
 
     async def verify(self, password: str, hashed: str | None) -> bool:
         return False
+
+
+def assembled() -> Services:
+    """Every port has a default, and each can be one of yours."""
+    return in_memory(passwords=NoPasswords(), policy=Policy(places=2))
 
 
 async def work(services: Services) -> None:

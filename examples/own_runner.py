@@ -1,5 +1,7 @@
 """
-A step runner of your own: steps call functions of this program by name, nothing is spawned.
+A step runner of your own: steps call coroutines of this program by name, nothing is spawned.
+
+`wfcore.FunctionRunner` does this and more; this one shows what a runner promises.
 
 A definition says `language: command` and `command: [charge, "{{ variables.order }}"]`; the
 first word names the function, the others are its arguments.
@@ -7,29 +9,27 @@ first word names the function, the others are its arguments.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from attrs import define, frozen
 
-from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.engine.worker import Worker
 from wfcore import (
     AiJob,
     CodeStep,
     Definition,
+    Engine,
     Job,
     Json,
     Language,
     LanguageState,
-    Plan,
     Principal,
     Say,
     StepEnd,
     StepJob,
+    Variable,
     apply_workflow,
-    create_account,
+    ensure_account,
+    in_memory,
     read_events,
     start_execution,
     wait_for_rest,
@@ -52,7 +52,7 @@ Function: TypeAlias = Callable[[Call], Awaitable[Json]]
 
 
 @frozen
-class FunctionRunner:
+class CoroutineRunner:
     """Satisfies `wfcore.JobRunner` over functions of this process."""
 
     functions: Mapping[str, Function]
@@ -131,21 +131,14 @@ async def charge(call: Call) -> Json:
 DEFINITION = Definition(
     "Charge",
     (CodeStep("pay", Language.COMMAND, command=("charge", "{{ variables.order }}")),),
-    (),
+    variables={"order": Variable("order")},
 )
 
 
 async def main() -> None:
-    from embed_service import assembled
-
-    with TemporaryDirectory() as folder:
-        services = await assembled(Path(folder))
-        assert isinstance(services.wakeup, Wakeups)
-        dispatcher = Worker(
-            services, FunctionRunner({"charge": charge}), services.wakeup, "worker_1"
-        )
-        working = asyncio.create_task(dispatcher.run())
-        ann = Principal(await create_account(services, "ann@example.org", Plan.PRO))
+    services = in_memory()
+    async with Engine(services, CoroutineRunner({"charge": charge})):
+        ann = Principal(await ensure_account(services, "ann@example.org"))
         workflow = await apply_workflow(services, ann.account.id, DEFINITION)
         inputs: dict[str, Json] = {"order": "A-7"}
         started = await start_execution(services, ann, workflow.id, inputs, monitored=True)
@@ -153,8 +146,6 @@ async def main() -> None:
         _, events = await read_events(services, ann, run.id, 0)
         print([event.data["text"] for event in events if event.kind == "step.log"])
         print(run.status, run.output)
-        await dispatcher.stop(drain_s=5)
-        await working
 
 
 if __name__ == "__main__":

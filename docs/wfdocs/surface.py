@@ -22,7 +22,7 @@ WHOLE_MODULES = (
 """Beside what `wfcore` exports: modules of which every name without underscore is public."""
 
 ADAPTERS = {
-    "adapters_store": ("Opened", "open_store"),
+    "adapters_store": ("Opened", "OpenOwn", "open_store"),
     "adapters_http.app": ("create_app",),
     "adapters_http.config": ("HttpConfig", "Login"),
     "adapters_runtime.code.runner": ("CodeStepRunner",),
@@ -37,8 +37,10 @@ ADAPTERS = {
     "wfcore_client.callbacks": ("CallbackRefused", "verify_callback"),
     "wfcore_client.synchronous": ("Client",),
     "wfserver.compose": ("System", "open_system"),
+    "wfserver.embedding.blocking": ("Door", "in_memory", "on_sqlite"),
     "wfserver.definition": ("checked", "read_definition"),
-    "wfserver.serving.engine": ("engine", "new_runner"),
+    "wfserver.serving.engine": ("engine", "new_runner", "runner_of"),
+    "wfserver.serving.serve": ("ServerInfo", "run"),
     "wfserver.settings": ("Settings", "settings_from"),
 }
 """The names of the adapters that embedders may rely on."""
@@ -57,10 +59,10 @@ def exported() -> Iterator[str]:
 
 
 def exports() -> dict[str, list[str]]:
-    """The names of `wfcore/__init__.pyi` by the module that defines them."""
+    """The names of `wfcore/__init__.pyi` by the module that defines them; no packages below it."""
     found: dict[str, list[str]] = {}
     for node in _stub("wfcore").body:
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and node.module != "wfcore":
             found.setdefault(str(node.module), []).extend(one.name for one in node.names)
     return found
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from attrs import asdict
-from cronsim import CronSim, CronSimError
 
 from wfcore.rules.auth.api_key import ALPHABET
 from wfcore.rules.clock_jumps import HeldTime, agreed, held_time, restarted, service_time
@@ -24,12 +23,13 @@ from wfcore.time import EpochMs
 log = logging.getLogger("wfcore.clock")
 
 KEEP_EVERY_MS = 5_000
+_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SystemClock:
     """
-    The wall clock, watched against the boot clock (which counts suspended time too).
+    The wall clock, watched against the boot clock (on Linux; it counts suspended time too).
 
     What is known of both is kept in the file *kept*, where one is given, so that neither a hold
     nor the time of work ends with the process. A file that cannot be read or written costs
@@ -46,7 +46,8 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def _steady(self) -> int:
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+        now = time.monotonic_ns() if _BOOT is None else time.clock_gettime_ns(_BOOT)
+        return now // 1_000_000
 
     def now(self) -> EpochMs:
         return EpochMs(self._wall())
@@ -156,6 +157,8 @@ class CronCalendar:
         return found
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
+        from cronsim import CronSim  # of the extra `server`: the rest here does without
+
         # Without a zone cronsim leaves daylight saving alone: that rule is the core's.
         return next(CronSim(cron, after), None)
 
@@ -168,6 +171,8 @@ class CronCalendar:
 
 
 def _cron_problem(cron: str) -> str | None:
+    from cronsim import CronSim, CronSimError
+
     if len(cron.split()) != len(FIELDS):
         return f"must have five fields: {', '.join(FIELDS)}"
     try:

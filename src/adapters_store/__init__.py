@@ -1,7 +1,19 @@
-"""Stores, counters and artifact files, and the one call that opens them."""
+"""
+Stores, counters and artifact files, and the one call that opens them.
+
+An installed package brings a store of its own by an entry point of the group `wfcore.stores`, whose
+name is the scheme of its URLs:
+
+    [project.entry-points."wfcore.stores"]
+    myscheme = "my_package:open"
+
+It is called as `await open(url, data_dir, sealer, now)` and gives an `Opened`. Decision 107.
+"""
 
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -13,9 +25,21 @@ from wfcore.ports.store import Store
 from wfcore.ports.system import Sealer
 from wfcore.time import EpochMs, Now
 
-__all__ = ["CACHE_BYTES", "Opened", "database_of", "open_store", "wall_clock"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
+__all__ = [
+    "CACHE_BYTES",
+    "OpenOwn",
+    "Opened",
+    "database_of",
+    "open_store",
+    "storage_around",
+    "wall_clock",
+]
 
 SQLITE = "sqlite:///"
+GROUP = "wfcore.stores"
 CACHE_BYTES = 16 << 20
 """What decoded records may take up in memory, unless a setting says otherwise."""
 
@@ -35,6 +59,10 @@ def wall_clock() -> EpochMs:
     return EpochMs(time.time_ns() // 1_000_000)
 
 
+OpenOwn = Callable[[str, Path, Sealer | None, Now], Awaitable[Opened]]
+"""What an entry point of the group `wfcore.stores` is: it opens the store at a URL."""
+
+
 async def open_store(
     url: str | None,
     data_dir: Path,
@@ -45,7 +73,8 @@ async def open_store(
     """
     Open the store at *url* (None: SQLite in *data_dir*); counters and artifacts in *data_dir*.
     *sealer*: what encrypts contents in a file; None: they are stored in clear. *now* tells the
-    store's time, see `Store.now`: `Clock.service_now` of a service.
+    store's time, see `Store.now`: `Clock.service_now` of a service. A URL of another scheme is
+    opened by the installed package that offers it.
 
     Raises `ValueError` for a URL that names no store, `StoreRefused` for a file that is not
     ours to use, `StoreUnavailable`.
@@ -55,6 +84,10 @@ async def open_store(
         from adapters_store.memory import MemoryCounters, MemoryStore
 
         return Opened(MemoryStore(now=now), MemoryCounters(), files, "memory")
+    own = _installed(url)
+    if own is not None:
+        open_own: OpenOwn = own.load()
+        return await open_own(str(url), data_dir, sealer, now)
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite.store import SqliteStore
@@ -69,10 +102,34 @@ async def open_store(
     return Opened(store, counters, files, str(path))
 
 
+async def storage_around(store: Store, data_dir: Path) -> Opened:
+    """A store that is open already, with counters and artifacts in *data_dir*."""
+    from adapters_store.counters import SqliteCounters
+
+    counters = await SqliteCounters.open(data_dir / "counters.db")
+    files = LocalFiles(data_dir / "artifacts")
+    return Opened(store, counters, files, type(store).__name__)
+
+
+def _installed(url: str | None) -> "EntryPoint | None":
+    """What an installed package offers for the scheme of *url*; None: nothing, or it is ours."""
+    scheme, there, _ = (url or "").partition("://")
+    if not there or scheme == "sqlite":
+        return None
+    return next((one for one in _offered() if one.name == scheme), None)
+
+
+def _offered() -> "EntryPoints":
+    from importlib.metadata import entry_points  # slow to load, and for few
+
+    return entry_points(group=GROUP)
+
+
 def database_of(url: str | None, data_dir: Path) -> Path | None:
     """The file of the store at *url*; None: it has none. Raises `InvalidInput`."""
     try:
-        return None if url == "memory:" else _path_of(url, data_dir)
+        has_none = url == "memory:" or _installed(url) is not None
+        return None if has_none else _path_of(url, data_dir)
     except ValueError as error:
         raise InvalidInput("--store", str(error)) from None
 
@@ -82,6 +139,6 @@ def _path_of(url: str | None, data_dir: Path) -> Path:
         return data_dir / "wfcore.db"
     if url.startswith(SQLITE) and len(url) > len(SQLITE):
         return Path(url.removeprefix(SQLITE))
-    raise ValueError(
-        f"{url!r} names no store; use sqlite:///PATH (sqlite:////PATH from the root) or memory:"
-    )
+    own = "".join(f", {one.name}://…" for one in _offered())
+    ours = "sqlite:///PATH (sqlite:////PATH from the root)"
+    raise ValueError(f"{url!r} names no store; use {ours}{own} or memory:")

@@ -1,12 +1,20 @@
 """
-The public names of the core in one place: `from wfcore import Execution, advance, Services`.
+The public names in one place: `from wfcore import Execution, advance, Services`.
 
 What stands here keeps its name and meaning as the compatibility policy says; the rest is inside
-and may move. Type checkers read this file, and so does the package when it runs: it loads each name
-from the module that is named here, when it is asked for. Decision 52.
+and may move. Type checkers read this file, and so does the package when it runs: a name is loaded
+when it is asked for, out of the module that is named here. Decisions 52 and 105.
 """
 
+from adapters_runtime.engine.engine import Engine as Engine
+from adapters_runtime.functions import FunctionCall as FunctionCall
+from adapters_runtime.functions import FunctionRunner as FunctionRunner
+from adapters_runtime.functions import current_call as current_call
+from wfcore import sync as sync
 from wfcore.effects import Outcome as Outcome
+from wfcore.errors import InvalidDefinition as InvalidDefinition
+from wfcore.errors import InvalidInput as InvalidInput
+from wfcore.errors import MissingExtra as MissingExtra
 from wfcore.errors import WfError as WfError
 from wfcore.machine import InvalidMachine as InvalidMachine
 from wfcore.machine import Machine as Machine
@@ -188,22 +196,55 @@ from wfcore.time import DurationMs as DurationMs
 from wfcore.time import EpochMs as EpochMs
 from wfcore.time import Now as Now
 from wfcore.usecases.accounts.accounts import create_account as create_account
+from wfcore.usecases.accounts.accounts import delete_secret as delete_secret
+from wfcore.usecases.accounts.accounts import ensure_account as ensure_account
 from wfcore.usecases.accounts.accounts import find_account as find_account
+from wfcore.usecases.accounts.accounts import list_accounts as list_accounts
+from wfcore.usecases.accounts.accounts import list_secrets as list_secrets
 from wfcore.usecases.accounts.accounts import set_account as set_account
+from wfcore.usecases.accounts.accounts import set_secret as set_secret
+from wfcore.usecases.accounts.authenticate import Credentials as Credentials
+from wfcore.usecases.accounts.authenticate import authenticate as authenticate
+from wfcore.usecases.accounts.keys import IssuedKey as IssuedKey
 from wfcore.usecases.accounts.keys import create_key as create_key
+from wfcore.usecases.accounts.keys import find_key as find_key
+from wfcore.usecases.accounts.keys import list_keys as list_keys
 from wfcore.usecases.accounts.keys import revoke_key as revoke_key
+from wfcore.usecases.accounts.keys import rotate_key as rotate_key
+from wfcore.usecases.accounts.sessions import end_session as end_session
+from wfcore.usecases.accounts.sessions import end_sessions as end_sessions
+from wfcore.usecases.accounts.sessions import list_sessions as list_sessions
+from wfcore.usecases.accounts.sessions import session_of as session_of
+from wfcore.usecases.accounts.sessions import sign_in as sign_in
+from wfcore.usecases.accounts.sessions import sign_out as sign_out
 from wfcore.usecases.approvals.approvals import Decide as Decide
 from wfcore.usecases.approvals.approvals import approvals_of as approvals_of
 from wfcore.usecases.approvals.approvals import decide_approval as decide_approval
 from wfcore.usecases.approvals.approvals import list_approvals as list_approvals
+from wfcore.usecases.approvals.approvals import question_for as question_for
 from wfcore.usecases.approvals.approvals import read_approval as read_approval
+from wfcore.usecases.artifacts import Link as Link
+from wfcore.usecases.artifacts import link as link
+from wfcore.usecases.artifacts import linked_artifact as linked_artifact
 from wfcore.usecases.artifacts import list_artifacts as list_artifacts
 from wfcore.usecases.artifacts import read_artifact as read_artifact
+from wfcore.usecases.audit.auditing import Origin as Origin
+from wfcore.usecases.audit.auditing import read_audit as read_audit
+from wfcore.usecases.audit.evidence import audit_anchor as audit_anchor
+from wfcore.usecases.audit.evidence import check_audit as check_audit
+from wfcore.usecases.audit.evidence import write_evidence as write_evidence
+from wfcore.usecases.executions.callbacks import next_call as next_call
+from wfcore.usecases.executions.callbacks import settle_call as settle_call
+from wfcore.usecases.executions.callbacks import take_calls as take_calls
 from wfcore.usecases.executions.executions import cancel_execution as cancel_execution
 from wfcore.usecases.executions.executions import list_executions as list_executions
+from wfcore.usecases.executions.executions import read_definition as read_definition
 from wfcore.usecases.executions.executions import read_events as read_events
 from wfcore.usecases.executions.executions import read_execution as read_execution
+from wfcore.usecases.executions.executions import read_logs as read_logs
 from wfcore.usecases.executions.executions import read_result as read_result
+from wfcore.usecases.executions.executions import redriven_as as redriven_as
+from wfcore.usecases.executions.executions import starter_names as starter_names
 from wfcore.usecases.executions.executions import wait_for_rest as wait_for_rest
 from wfcore.usecases.executions.explaining import explain_execution as explain_execution
 from wfcore.usecases.executions.starting import Idempotency as Idempotency
@@ -214,21 +255,46 @@ from wfcore.usecases.executions.starting import trigger_webhook as trigger_webho
 from wfcore.usecases.executions.worker import Lease as Lease
 from wfcore.usecases.executions.worker import Work as Work
 from wfcore.usecases.executions.worker import begin as begin
+from wfcore.usecases.executions.worker import break_off as break_off
 from wfcore.usecases.executions.worker import claim as claim
 from wfcore.usecases.executions.worker import complete_step as complete_step
 from wfcore.usecases.executions.worker import go_on as go_on
+from wfcore.usecases.executions.worker import hand_back as hand_back
 from wfcore.usecases.executions.worker import heartbeat as heartbeat
+from wfcore.usecases.executions.worker import log_lines as log_lines
+from wfcore.usecases.executions.worker import next_due as next_due
 from wfcore.usecases.services import Policy as Policy
 from wfcore.usecases.services import Services as Services
+from wfcore.usecases.unit_of_work import Unswept as Unswept
+from wfcore.usecases.upkeep.retention import retain as retain
+from wfcore.usecases.upkeep.retention import tidy as tidy
+from wfcore.usecases.upkeep.sweeping import next_deadline as next_deadline
 from wfcore.usecases.upkeep.sweeping import sweep as sweep
+from wfcore.usecases.webhooks.deliveries import deliver_test as deliver_test
+from wfcore.usecases.webhooks.deliveries import list_deliveries as list_deliveries
+from wfcore.usecases.webhooks.deliveries import replay_delivery as replay_delivery
 from wfcore.usecases.webhooks.webhooks import NewWebhook as NewWebhook
+from wfcore.usecases.webhooks.webhooks import WebhookChange as WebhookChange
 from wfcore.usecases.webhooks.webhooks import create_webhook as create_webhook
+from wfcore.usecases.webhooks.webhooks import delete_webhook as delete_webhook
+from wfcore.usecases.webhooks.webhooks import last_triggered as last_triggered
+from wfcore.usecases.webhooks.webhooks import list_webhooks as list_webhooks
+from wfcore.usecases.webhooks.webhooks import update_webhook as update_webhook
+from wfcore.usecases.webhooks.webhooks import webhook_stats as webhook_stats
+from wfcore.usecases.workflows.firing import Fired as Fired
+from wfcore.usecases.workflows.triggers import list_triggers as list_triggers
+from wfcore.usecases.workflows.workflows import Defined as Defined
 from wfcore.usecases.workflows.workflows import apply_workflow as apply_workflow
+from wfcore.usecases.workflows.workflows import delete_workflow as delete_workflow
 from wfcore.usecases.workflows.workflows import list_workflows as list_workflows
 from wfcore.usecases.workflows.workflows import read_workflow as read_workflow
 from wfcore.usecases.workflows.workflows import share_workflow as share_workflow
+from wfcore.usecases.workflows.workflows import shares_of as shares_of
 from wfcore.wire.records import decode_record as decode_record
 from wfcore.wire.records import encode_record as encode_record
+from wfserver.embedding.ready import definition_from_yaml as definition_from_yaml
+from wfserver.embedding.ready import in_memory as in_memory
+from wfserver.embedding.ready import on_sqlite as on_sqlite
 
 __all__: list[str]
 __version__: str

@@ -8,19 +8,25 @@ from importlib import import_module
 def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """
     `__all__`, `__getattr__` and `__dir__` of *package*, by the lines `from … import name as name`
-    of its `__init__.pyi`.
+    of its `__init__.pyi`. Each name is in its list or is an error: for type checkers, too, who
+    read the stub and not this.
     """
     spec = sys.modules[package].__spec__
     stub = spec.loader.get_data(f"{spec.origin}i").decode()  # type: ignore[union-attr]
     lines = stub.replace("import (\n", "import").splitlines()  # one that was too long is in two
-    words = [line.split() for line in lines if line.startswith("from wfcore.")]
+    words = [line.split() for line in lines if line[:5] == "from "]
     homes = {name: home for _, home, _, name, *_ in words}
 
     def load(name: str) -> object:
         """A public name: its module is loaded now, and no other."""
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(homes[name]), name)
+        home = homes[name]
+        found: object
+        if home == package:  # a package below this one
+            found = import_module(f"{home}.{name}")
+        else:
+            found = getattr(import_module(home), name)
         setattr(sys.modules[package], name, found)
         return found
 

@@ -300,3 +300,18 @@ class StoreRefused(WfError):
 
     def __str__(self) -> str:
         return self.message
+
+
+@define
+class MissingExtra(WfError):
+    """`what` needs libraries that only an extra of the distribution installs."""
+
+    what: str
+    extra: str
+    module: str = ""
+
+    def __str__(self) -> str:
+        lacking = f" ({self.module} is not installed)" if self.module else ""
+        return (
+            f'{self.what} needs the extra {self.extra}{lacking}: pip install "wfcore[{self.extra}]"'
+        )

@@ -90,6 +90,7 @@ class Settings:
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
+    `runner`: which installed package runs code steps; None: the bundled runner.
     """
 
     data: Path
@@ -115,6 +116,7 @@ class Settings:
     build_packages: bool = False
     prune_packages: bool = True
     console: bool = True
+    runner: str | None = None
 
     @property
     def packages_folder(self) -> Path:
@@ -139,8 +141,10 @@ def settings_from(
     raw = os.environ if environment is None else environment
     env = _Noting(raw)
     default = Policy()
+    lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     policy = Policy(
-        lease_ms=_duration(env, "WFCORE_LEASE", default.lease_ms),
+        lease_ms=lease_ms,
+        heartbeat_ms=DurationMs(min(default.heartbeat_ms, max(lease_ms // 3, 1))),
         grace_ms=_duration(env, "WFCORE_INTERRUPTED_GRACE", default.grace_ms),
         keep_executions_ms=_duration(env, "WFCORE_KEEP_EXECUTIONS", default.keep_executions_ms),
         keep_audit_ms=_duration(env, "WFCORE_KEEP_AUDIT", default.keep_audit_ms),
@@ -170,6 +174,7 @@ def settings_from(
         cache=size(env, "WFCORE_CACHE", CACHE_BYTES, 1 << 20),
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,
+        runner=env.get("WFCORE_RUNNER") or None,
         seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
         console=switch(env, "WFCORE_CONSOLE", True),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,

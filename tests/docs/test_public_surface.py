@@ -19,7 +19,7 @@ def test_every_public_name_can_be_had_from_the_package() -> None:
     names = [name for found in surface.exports().values() for name in found]
     assert len(set(names)) == len(names)
     assert all(getattr(wfcore, name) is not None for name in names)
-    assert dir(wfcore) == wfcore.__all__ == sorted(names)
+    assert dir(wfcore) == wfcore.__all__ == sorted([*names, "sync"])
     with pytest.raises(AttributeError):
         _ = wfcore.nothing_of_that_name  # type: ignore[attr-defined]
 

@@ -79,8 +79,31 @@ def test_the_first_workflow_runs(tmp_path: Path) -> None:
     assert "said it" in run.stdout
 
 
-def test_the_first_program_runs(tmp_path: Path) -> None:
-    """What the README shows to embedders does something."""
-    (embed, _) = blocks("python")
-    run = subprocess.run([sys.executable, "-c", embed], cwd=tmp_path, capture_output=True)
+PROGRAMS = [("hello.py", 15, "Hello you"), ("refund.py", 25, "COMPLETED paid A-7")]
+
+
+def program(name: str) -> str:
+    """The program of that name in the README."""
+    (found,) = (one for one in blocks("python") if one.startswith(f"# {name}\n"))
+    return found
+
+
+@pytest.mark.parametrize(("name", "most", "says"), PROGRAMS)
+def test_a_program_is_as_small_as_it_is_said_to_be(
+    name: str, most: int, says: str, tmp_path: Path
+) -> None:
+    """Durable in 15 lines, start, approve and finish in 25; the durable one also a second time."""
+    (tmp_path / name).write_text(program(name))
+    lines = [line for line in program(name).splitlines() if line.strip() and line[0] != "#"]
+    assert len(lines) <= most
+    for _ in range(2):
+        argv = [sys.executable, "-W", "error", name]
+        run = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert (run.returncode, run.stdout) == (0, f"{says}\n"), run.stderr
+
+
+def test_a_rule_can_be_had_alone(tmp_path: Path) -> None:
+    """What the README shows of the rules does something."""
+    (rule,) = (one for one in blocks("python") if "signature_fits" in one)
+    run = subprocess.run([sys.executable, "-c", rule], cwd=tmp_path, capture_output=True)
     assert run.returncode == 0, run.stderr

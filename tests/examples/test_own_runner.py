@@ -52,14 +52,14 @@ DEEDS = {
 class TestFunctionsAreSteps(CallContract):
     @pytest.fixture
     def runner(self) -> StepRunner:
-        return own.FunctionRunner(DEEDS)
+        return own.CoroutineRunner(DEEDS)
 
     @pytest.fixture
     def does(self):
         return lambda deed: command(deed, log=True)
 
 
-class TestFunctionRunner:
+class TestCoroutineRunner:
     """What the shipped contract says of languages and commands, and what is special here."""
 
     test_missing_interpreter = RunnerContract.test_missing_interpreter
@@ -90,7 +90,7 @@ class TestFunctionRunner:
                 ended.append("wait")
 
         functions = {"echo": echo, "fail": fail, "wait": wait, "bank": time_out_by_itself}
-        return own.FunctionRunner(functions)
+        return own.CoroutineRunner(functions)
 
     @pytest.fixture
     def runner_without_ruby(self, runner: StepRunner) -> StepRunner:
@@ -142,7 +142,7 @@ class TestFunctionRunner:
         async def fail(stream: str, lines: str) -> None:
             raise ZeroDivisionError
 
-        runner = own.FunctionRunner({"insists": insists})
+        runner = own.CoroutineRunner({"insists": insists})
         with pytest.raises(ZeroDivisionError):
             await runner.run(command("insists", log=True), fail)
 

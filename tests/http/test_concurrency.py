@@ -3,7 +3,7 @@
 import pytest
 
 from http_world import World
-from wfcore.model.workflow import Concurrency, OnLimit
+from wfcore.model.workflow import Concurrency, OnLimit, Variable
 from wfcore.ports.runtime import StepEnd
 
 FULL = "The workflow allows 1 execution at once, and as many have not ended"
@@ -52,7 +52,8 @@ async def test_a_redrive_is_409(world: World, flow: str):
 async def test_a_key_without_value_is_400(world: World):
     """It names the field. CC-3."""
     by_customer = Concurrency(1, "{{ variables.customer }}")
-    flow = await world.workflow(concurrency=by_customer)
+    unset = {"customer": Variable("customer")}
+    flow = await world.workflow(concurrency=by_customer, variables=unset)
     answer = await world.post(f"/api/v1/workflows/{flow}/executions", {"inputs": {}})
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("concurrency.key: ")

@@ -34,7 +34,8 @@ async def test_workflows_are_listed_by_name_with_their_steps(world: World):
     assert [one["id"] for one in second["items"]] == [shared]
     first = listed["items"][0]
     assert first["ownerId"] == world.ann.id
-    assert first["workflow"] == [{"name": "fetch", "kind": "code"}]
+    fetch = {"name": "fetch", "kind": "code", "language": "bash", "source": ":"}
+    assert first["workflow"] == [fetch]
     assert first["description"] == "first"
 
 

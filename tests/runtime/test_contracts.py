@@ -112,17 +112,6 @@ class TestWakeups(WakeupContract):
     def wakeup(self) -> Wakeups:
         return Wakeups()
 
-    def test_who_runs_an_execution_is_told_which(self, wakeup: Wakeups) -> None:
-        """What is stopped, or to be looked at, is named; where nobody runs anything it is lost."""
-        wakeup.stop("exec_0")
-        wakeup.look("exec_0")
-        told: list[tuple[str, str]] = []
-        wakeup.on_stop = lambda id: told.append(("stop", id))
-        wakeup.on_look = lambda id: told.append(("look", id))
-        wakeup.stop("exec_1")
-        wakeup.look("exec_2")
-        assert told == [("stop", "exec_1"), ("look", "exec_2")]
-
 
 class TestDispatcher(WorkerContract):
     @pytest.fixture
@@ -130,8 +119,8 @@ class TestDispatcher(WorkerContract):
         return Wakeups()
 
     @pytest.fixture
-    def dispatch(self, wakeup: Wakeups) -> Callable[[Services, JobRunner, str], Worker]:
-        return lambda services, runner, worker: Worker(services, runner, wakeup, worker)
+    def dispatch(self) -> Callable[[Services, JobRunner, str], Worker]:
+        return Worker
 
 
 class ReceivingPeer:

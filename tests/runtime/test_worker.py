@@ -28,7 +28,7 @@ from wfcore.testing.fakes import (
     PlainPasswords,
 )
 from wfcore.testing.fakes_running import ScriptedRunner
-from wfcore.time import DurationMs, EpochMs
+from wfcore.time import EpochMs
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.executions import executions, starting
 from wfcore.usecases.executions import worker as running
@@ -125,7 +125,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> AsyncIterator[Scene]:
+async def a_scene(tmp_path: Path, **policy: Any) -> AsyncIterator[Scene]:
     wakeups, clock = Wakeups(), SystemClock()
     services = Services(
         store=MemoryStore(now=clock.service_now),
@@ -138,11 +138,11 @@ async def a_scene(tmp_path: Path, places: int = 8, lease_ms: int = 15_000) -> As
         templates=PathTemplates(),
         wakeup=wakeups,
         signing_key=b"k" * 32,
-        policy=Policy(places=places, lease_ms=DurationMs(lease_ms)),
+        policy=Policy(**policy),
     )
     runner = HeldRunner()
     runner.dying.set()
-    worker = Worker(services, runner, wakeups, "w1")
+    worker = Worker(services, runner, "w1")
     scene = Scene(services, runner, worker, wakeups, asyncio.create_task(worker.run()))
     try:
         yield scene
@@ -243,7 +243,7 @@ async def test_output_lines_wait_for_the_store(
 
 @pytest.mark.parametrize("heard", [True, False], ids=["heard", "unheard"])
 async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
+    tmp_path: Path, heard: bool
 ) -> None:
     """
     Claimed again while its old step runs: that one is stopped, the other runs. EX-16.
@@ -251,8 +251,7 @@ async def test_an_execution_that_comes_back_here_is_run_by_its_new_lease(
     Also where it was taken away by another process, whose hints are not heard here, between two
     heartbeats: the next of these finds it among what this process holds.
     """
-    monkeypatch.setattr(engine, "HEARTBEAT_S", LONG_S)
-    async with a_scene(tmp_path) as scene:
+    async with a_scene(tmp_path, lease_ms=LONG_S * 2_000, heartbeat_ms=LONG_S * 1_000) as scene:
         services = scene.services if heard else evolve(scene.services, wakeup=NotedHints())
         run_id = await scene.start(await scene.account("ann"), source=TriggerSource.MANUAL)
         await scene.until(lambda: len(scene.runner.started) == 1)
@@ -348,8 +347,7 @@ async def test_a_worker_is_enlisted_before_its_first_claim_and_once(
 
     monkeypatch.setattr(MemoryStore, "enlist", noted_enlist)
     monkeypatch.setattr(running, "claim", noted_claim)
-    monkeypatch.setattr(engine, "POLL_S", 0.001)
-    async with a_scene(tmp_path) as scene:
+    async with a_scene(tmp_path, poll_ms=1) as scene:
         await scene.until(lambda: len(said) > 5)
     assert said[0] == "w1"
     assert set(said[1:]) == {"claim"}
@@ -367,9 +365,14 @@ async def test_due_work_that_is_left_is_told_unless_places_are_used(
         clock = ManualClock()
         store = MemoryStore(now=clock.service_now)
         idle = Worker(
-            evolve(scene.services, clock=clock, store=store, policy=Policy(places=4)),
+            evolve(
+                scene.services,
+                clock=clock,
+                store=store,
+                policy=Policy(places=4),
+                wakeup=Wakeups(),
+            ),
             scene.runner,
-            Wakeups(),
             "w2",
         )
         assert idle.trouble(5) == "the worker does not run"

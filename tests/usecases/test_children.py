@@ -169,8 +169,10 @@ async def test_a_failure_beside_it_ends_the_child(world: World) -> None:
     [
         (sub(workflow="nobody's"), "there is no workflow 'nobody's'"),
         (sub(inputs={"n": "text"}), "inputs.n: must be a number"),
-        (sub(workflow="parent"), "workflow 'parent' would start itself: parent > parent"),
-        (sub(inputs={"n": "{{ steps.x }}"}), "inputs: template 'steps.x': x is unknown"),
+        (
+            sub(inputs={"n": "{{ variables.x.y }}"}),
+            "inputs: template 'variables.x.y': x is unknown",
+        ),
     ],
 )
 async def test_what_cannot_be_started_fails_the_step(
@@ -180,7 +182,10 @@ async def test_what_cannot_be_started_fails_the_step(
     ann = await world.account()
     number = Variable("n", type="number")  # type: ignore[arg-type]
     await world.workflow(ann, code("work"), name="child", variables={"n": number})
-    run_id = await world.start(ann, await world.workflow(ann, child, name="parent"))
+    unset = {"x": Variable("x")}
+    run_id = await world.start(
+        ann, await world.workflow(ann, child, name="parent", variables=unset)
+    )
     for lease in await worker.claim(world.services, "w1", 9):
         await worker.begin(world.services, lease)
     for lease in await worker.claim(world.services, "w1", 9):
@@ -189,6 +194,19 @@ async def test_what_cannot_be_started_fails_the_step(
     assert (run.status, run.error) == (S.FAILED, f"Step 'sub' failed: {said}")
     found = await executions.list_executions(world.services, None, PageRequest(1, 9))
     assert [one.id for one in found.rows] == [run_id]
+
+
+async def test_who_starts_itself_by_its_id_is_found_at_run_time(world: World) -> None:
+    """The checker knows a workflow's name, and not its id. FL-9."""
+    ann = await world.account()
+    me = await world.workflow(ann, code("work"), name="parent")
+    await world.workflow(ann, sub(workflow=me), name="parent")
+    run_id = await world.start(ann, me)
+    while leases := await worker.claim(world.services, "w1", 9):
+        for lease in leases:
+            await worker.begin(world.services, lease)
+    said = "workflow 'parent' would start itself: parent > parent"
+    assert (await read(world, run_id)).error == f"Step 'sub' failed: {said}"
 
 
 async def test_a_circle_is_found_at_run_time(world: World) -> None:

@@ -12,7 +12,7 @@ from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Chain, Refusal, Schedule
-from wfcore.model.workflow import Concurrency, OnLimit, Variable
+from wfcore.model.workflow import Concurrency, OnLimit, Variable, VariableType
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import HOUR, MINUTE
@@ -29,7 +29,8 @@ from wfcore.usecases.workflows import workflows
 S = ExecutionStatus
 ONE = Concurrency(1)
 SKIP = Concurrency(1, on_limit=OnLimit.SKIP)
-BY_CUSTOMER = Concurrency(1, "{{ variables.customer }}")
+CUSTOMER = {"customer": Variable("customer", VariableType.OBJECT)}
+BY_CUSTOMER = Concurrency(1, "{{ variables.customer.id }}")
 ALL = PageRequest(1, 500)
 
 
@@ -68,10 +69,10 @@ async def test_without_a_limit_there_is_no_group(world: World) -> None:
 async def test_a_key_makes_groups(world: World) -> None:
     """Executions wait only for those with the same value of the key, whatever its type. CC-3."""
     ann = await world.account()
-    flow = await world.workflow(ann, code("a"), concurrency=BY_CUSTOMER)
+    flow = await world.workflow(ann, code("a"), concurrency=BY_CUSTOMER, variables=CUSTOMER)
 
     async def start(customer: object) -> str:
-        inputs = {"customer": customer}
+        inputs = {"customer": {"id": customer}}
         started = await starting.start_execution(world.services, ann, flow, inputs)  # type: ignore[arg-type]
         world.clock.advance(1)
         return started.execution_id
@@ -87,7 +88,7 @@ async def test_a_key_makes_groups(world: World) -> None:
 async def test_a_key_without_a_value_is_refused(world: World) -> None:
     """Where the key cannot be evaluated nothing is stored, and the answer names it. CC-3."""
     ann = await world.account()
-    flow = await world.workflow(ann, code("a"), concurrency=BY_CUSTOMER)
+    flow = await world.workflow(ann, code("a"), concurrency=BY_CUSTOMER, variables=CUSTOMER)
     with pytest.raises(InvalidInput, match=r"concurrency\.key: .*customer"):
         await world.start(ann, flow)
     assert not await everything(world)

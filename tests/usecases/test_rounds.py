@@ -9,8 +9,7 @@ import pytest
 from adapters_runtime.engine import retention, scheduler
 from adapters_runtime.engine.callbacks import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, CallbackLoop
 from adapters_runtime.engine.retention import Retention
-from adapters_runtime.engine.scheduler import INTERVAL_S, Scheduler
-from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.engine.scheduler import Scheduler
 from usecases.conftest import World, review
 from usecases.test_callbacks import owed, stored
 from wfcore.errors import StoreUnavailable
@@ -26,6 +25,7 @@ from wfcore.usecases.upkeep.retention import Retained
 from wfcore.usecases.workflows.firing import Fired
 
 LONG_S = 30
+SWEEP_S = 1.0
 Posted = tuple[str, Mapping[str, str], bytes]
 
 
@@ -53,7 +53,7 @@ async def until(holds: Callable[[], object]) -> None:
 
 @asynccontextmanager
 async def calling(world: World, callback_client: HeldCourier) -> AsyncIterator[CallbackLoop]:
-    caller = CallbackLoop(world.services, callback_client, Wakeups())
+    caller = CallbackLoop(world.services, callback_client)
     task = asyncio.create_task(caller.run())
     try:
         yield caller
@@ -128,7 +128,7 @@ async def test_the_caller_sleeps_until_the_next_call_is_due(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At most half a minute; what is due and was not taken is looked at again in a second."""
-    caller = CallbackLoop(world.services, HeldCourier(), Wakeups())
+    caller = CallbackLoop(world.services, HeldCourier())
     assert (await caller._round(), caller.loop.oldest_due) == (LONGEST_PAUSE_S, None)
     run_id = await owed(world)
     await callbacks.take_calls(world.services, 1)
@@ -158,13 +158,13 @@ async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
     async def keep_leases() -> None:
         before.append(world.clock.now())
 
-    loop = Scheduler(world.services, Wakeups(), keep_leases)
-    assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
+    loop = Scheduler(world.services, keep_leases)
+    assert (await loop._round(), loop.loop.oldest_due) == (SWEEP_S, None)
     ann = await world.account()
     await world.start(ann, await world.workflow(ann, review(timeout_ms=10 * SECOND)))
     await world.take()
     over = world.clock.now() + 10 * SECOND
-    for left_ms, pause in ((10_000, INTERVAL_S), (400, 0.4), (2, 0.005)):
+    for left_ms, pause in ((10_000, SWEEP_S), (400, 0.4), (2, 0.005)):
         world.clock.advance(over - left_ms - world.clock.now())
         assert await loop._round() == pause
         assert loop.loop.oldest_due == over
@@ -175,8 +175,8 @@ async def test_a_sweep_is_followed_by_the_next_at_the_next_deadline(
     with monkeypatch.context() as patch:
         patch.setattr(expiry, "expire", broken)
         world.clock.advance(2)
-        assert await loop._round() == INTERVAL_S
-    assert (await loop._round(), loop.loop.oldest_due) == (INTERVAL_S, None)
+        assert await loop._round() == SWEEP_S
+    assert (await loop._round(), loop.loop.oldest_due) == (SWEEP_S, None)
     assert len(before) == 6
 
 
@@ -193,7 +193,7 @@ async def test_what_a_sweep_came_to_is_told(
         return fired
 
     monkeypatch.setattr(scheduler, "sweep", sweep)
-    loop = Scheduler(world.services, Wakeups())
+    loop = Scheduler(world.services)
     ann = await world.account()
     await world.start(ann, await world.workflow(ann, review(timeout_ms=SECOND)))
     await world.take()
@@ -214,8 +214,8 @@ async def test_what_a_sweep_came_to_is_told(
 
 def test_each_loop_is_told_by_its_name(world: World) -> None:
     """Whoever reads what is wrong knows of which loop."""
-    caller = CallbackLoop(world.services, HeldCourier(), Wakeups())
-    loops = (caller.loop, Scheduler(world.services, Wakeups()).loop, Retention(world.services).loop)
+    caller = CallbackLoop(world.services, HeldCourier())
+    loops = (caller.loop, Scheduler(world.services).loop, Retention(world.services).loop)
     said = [loop.trouble(LONG_S) for loop in loops]
     assert said == [f"the {name} does not run" for name in ("callbacks", "scheduler", "retention")]
 

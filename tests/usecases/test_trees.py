@@ -316,7 +316,7 @@ async def test_a_stopping_worker_begins_nothing_in_another_branch(world: World) 
 
 async def test_a_command_that_cannot_be_rendered_fails_beside_others(world: World) -> None:
     """What was begun with it in the same unit is stopped before it is ever handed out. FL-4."""
-    broken = CodeStep("a", Language.COMMAND, command=("echo", "{{ steps.nobody.output }}"))
+    broken = CodeStep("a", Language.COMMAND, command=("echo", "{{ execution.id.no }}"))
     ann, run_id = await started(world, both((broken,), (code("b"),)))
     _, jobs = await world.take()
     assert jobs == ()

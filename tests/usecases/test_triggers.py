@@ -18,7 +18,7 @@ from usecases.triggering import (
     to,
 )
 from wfcore.model.trigger import Chain, Missed, Schedule, Shown
-from wfcore.model.workflow import Variable
+from wfcore.model.workflow import Concurrency, Variable
 from wfcore.testing.builders import timer
 from wfcore.time import HOUR, MINUTE, SECOND
 from wfcore.usecases.upkeep import sweeping
@@ -92,8 +92,11 @@ async def _all(world: World, workflow_id: str) -> Sequence[Shown]:
 async def test_what_cannot_start_is_told(world: World) -> None:
     """A start whose variables are no good is refused with its reason, not for ever tried. SH-6."""
     ann = await world.account()
-    needed = {"v": Variable("v", required=True)}
-    flow = await world.workflow(ann, code("a"), triggers=(HOURLY,), variables=needed)
+    key = Concurrency(1, "{{ variables.v }}")
+    unset = {"v": Variable("v")}
+    flow = await world.workflow(
+        ann, code("a"), triggers=(HOURLY,), variables=unset, concurrency=key
+    )
     to(world, NEXT_HOUR)
     assert [one.refusal for one in await sweeping.sweep(world.services)] == ["INVALID_INPUT"]
     assert [entry.reason for entry in await skipped(world)] == ["INVALID_INPUT"]

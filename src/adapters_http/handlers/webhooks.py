@@ -11,7 +11,7 @@ from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.rules.webhooks.scheme import sender_id, slack_challenge
 from wfcore.usecases.executions.starting import Idempotency, trigger_webhook
 from wfcore.usecases.webhooks import deliveries, webhooks
-from wfcore.usecases.webhooks.webhooks import Change, NewWebhook, Unchanged
+from wfcore.usecases.webhooks.webhooks import NewWebhook, Unchanged, WebhookChange
 from wfcore.wire.converter import sent
 from wfcore.wire.shapes import TriggerView
 from wfcore.wire.views import WEBHOOKS, shown_of
@@ -58,7 +58,7 @@ async def list_all(request: Request) -> WebhookPage:
 
 async def update(request: Request) -> WebhookView:
     """Change the fields that were sent."""
-    change = Change(**sent(request.body, request.json))
+    change = WebhookChange(**sent(request.body, request.json))
     id = request.params["id"]
     changed = await webhooks.update_webhook(
         request.services, request.who, id, change, request.origin

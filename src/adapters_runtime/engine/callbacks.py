@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from adapters_runtime.engine.loops import FailureLog, Loop
-from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.pinned_http import Choice, ExchangeFailed, HostShort, NotAllowed, PinnedHttp
 from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import CallbackStatus
@@ -25,13 +24,13 @@ LEFT_OVER_S = 1.0
 class CallbackLoop:
     """Makes the calls that fall due, a few at once, until cancelled."""
 
-    def __init__(
-        self, services: Services, callback_client: CallbackClient, wakeups: Wakeups
-    ) -> None:
+    def __init__(self, services: Services, callback_client: CallbackClient) -> None:
         self._services = services
         self._client = callback_client
         self._failures = FailureLog("callbacks")
-        self.loop = Loop("callbacks", self._round, wakeups.calls_due)
+        due = asyncio.Event()
+        self.loop = Loop("callbacks", self._round, due)
+        services.wakeup.listen(timer=due.set)
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:

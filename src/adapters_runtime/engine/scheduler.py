@@ -1,35 +1,32 @@
 """The scheduler: a loop over what falls due, precise to the instant for known deadlines."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from adapters_runtime.engine.loops import FailureLog, Loop
-from adapters_runtime.engine.wakeups import Wakeups
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.sweeping import DUTY, next_deadline, sweep
 from wfcore.usecases.workflows.firing import Fired
 
 log = logging.getLogger("wfcore.scheduler")
 
-INTERVAL_S = 1.0
-
 
 class Scheduler:
     """
-    Sweeps once a second, and at every known deadline.
+    Sweeps as often as policy says (`sweep_ms`), and at every known deadline.
 
     *before* runs first each time: a worker of the same process keeps its leases there, so
     that a process that was held up (a suspended machine, say) does not take them for lost.
     """
 
     def __init__(
-        self,
-        services: Services,
-        wakeups: Wakeups,
-        before: Callable[[], Awaitable[None]] | None = None,
+        self, services: Services, before: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         self._services = services
-        self.loop = Loop("scheduler", self._round, wakeups.timer_due)
+        due = asyncio.Event()
+        self.loop = Loop("scheduler", self._round, due)
+        services.wakeup.listen(timer=due.set)
         self._failures = FailureLog("scheduler")
         self._before = before
 
@@ -52,12 +49,13 @@ class Scheduler:
     async def _pause(self, progress: bool) -> float:
         """Until the next deadline; one that is over was left out, or there were too many."""
         self.loop.oldest_due = due = await next_deadline(self._services)
+        longest_s = self._services.policy.sweep_ms / 1_000
         if due is None:
-            return INTERVAL_S
+            return longest_s
         left = (due - self._services.clock.deadline_now()) / 1_000
         if left <= 0 and not progress:
-            return INTERVAL_S
-        return min(max(left, 0.005), INTERVAL_S)
+            return longest_s
+        return min(max(left, 0.005), longest_s)
 
 
 def _tell(fired: Iterable[Fired]) -> None:

@@ -11,26 +11,40 @@ class Wakeups:
     """The `Wakeup` port for one event loop: worker, scheduler and callback loop listen."""
 
     def __init__(self) -> None:
-        self.runner_due = asyncio.Event()
-        self.timer_due = asyncio.Event()
-        self.calls_due = asyncio.Event()
-        self.on_stop: Callable[[str], None] = lambda execution_id: None
-        self.on_look: Callable[[str], None] = lambda execution_id: None
+        self._runner: list[Callable[[], None]] = []
+        self._timer: list[Callable[[], None]] = []
+        self._stop: list[Callable[[str], None]] = []
+        self._look: list[Callable[[str], None]] = []
         self._followers: dict[str, set[asyncio.Future[None]]] = {}
 
+    def listen(
+        self,
+        *,
+        runner: Callable[[], None] | None = None,
+        timer: Callable[[], None] | None = None,
+        stop: Callable[[str], None] | None = None,
+        look: Callable[[str], None] | None = None,
+    ) -> None:
+        self._runner += [runner] if runner else []
+        self._timer += [timer] if timer else []
+        self._stop += [stop] if stop else []
+        self._look += [look] if look else []
+
     def runner(self) -> None:
-        self.runner_due.set()
+        for hear in self._runner:
+            hear()
 
     def timer(self) -> None:
-        self.timer_due.set()
-        self.calls_due.set()
-        self.runner_due.set()
+        for hear in self._timer:
+            hear()
 
     def stop(self, execution_id: str) -> None:
-        self.on_stop(execution_id)
+        for hear in self._stop:
+            hear(execution_id)
 
     def look(self, execution_id: str) -> None:
-        self.on_look(execution_id)
+        for hear in self._look:
+            hear(execution_id)
 
     def events(self, execution_id: str) -> None:
         for follower in self._followers.pop(execution_id, ()):

@@ -44,7 +44,6 @@ from typing import Any, TypeVar
 from attrs import define, field
 
 from adapters_runtime.engine.loops import Loop
-from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.sandbox.shortage import Shortages
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable
 from wfcore.ports.runtime import Job, JobRunner, StepEnd
@@ -56,9 +55,6 @@ from wfcore.usecases.services import Services
 R = TypeVar("R")
 log = logging.getLogger("wfcore.worker")
 
-POLL_S = 0.25
-"""How long something that another process stored may stay unseen."""
-HEARTBEAT_S = 1.0
 STORE_BACKOFF = Backoff(first=0.05, longest=2.0)
 """In seconds, while the store cannot write."""
 
@@ -97,23 +93,26 @@ class _Held:
 
 
 class Worker:
-    """Runs steps for one process. `worker` must be unique for each start of a process."""
+    """
+    Runs steps for one process. `worker` must be unique for each start of a process.
 
-    def __init__(
-        self, services: Services, runner: JobRunner, wakeups: Wakeups, worker: str
-    ) -> None:
+    It listens to the `wakeup` of *services*; how often it polls and extends leases is policy.
+    """
+
+    def __init__(self, services: Services, runner: JobRunner, worker: str) -> None:
         self.worker = worker
         self._services = services
         self._runner = runner
-        self._wakeups = wakeups
         self._held: dict[Lease, _Held] = {}
-        self.loop = Loop("worker", self._round, wakeups.runner_due)
+        due = asyncio.Event()
+        self.loop = Loop("worker", self._round, due)
         self._enlisted = False
         self._last_taken = 0.0
         self._heart: asyncio.Task[None] | None = None
         self.shortages = Shortages()
-        wakeups.on_stop = self._stop_steps
-        wakeups.on_look = self._look
+        services.wakeup.listen(
+            runner=due.set, timer=due.set, stop=self._stop_steps, look=self._look
+        )
 
     @property
     def running(self) -> int:
@@ -193,8 +192,9 @@ class Worker:
             if not leases:
                 break
         self.loop.oldest_due = due = await running.next_due(self._services)
-        left = (due - self._services.store.now()) / 1_000 if due is not None else POLL_S
-        return left if 0 < left < POLL_S else POLL_S
+        poll_ms = self._services.policy.poll_ms
+        left_ms = due - self._services.store.now() if due is not None else poll_ms
+        return (left_ms if 0 < left_ms < poll_ms else poll_ms) / 1_000
 
     def _take(self, lease: Lease) -> None:
         self._stop_steps(lease.execution_id)  # what runs for it here has an older lease
@@ -223,7 +223,7 @@ class Worker:
             if held.alarm is not None:
                 held.alarm.cancel()
             del self._held[lease]
-            self._wakeups.runner()
+            self._services.wakeup.runner()
 
     async def _run_all(self, held: _Held) -> None:
         """Until nothing of it runs here any more. Raises what the first of its tasks raised."""
@@ -335,7 +335,7 @@ class Worker:
 
     async def _heartbeats(self) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(self._services.policy.heartbeat_ms / 1_000)
             try:
                 await self.keep_leases()
             except StoreUnavailable:

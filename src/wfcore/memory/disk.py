@@ -1,8 +1,14 @@
-"""What all units in memory read and change. Like a disk, it may lose what was not synced."""
+"""
+What all units in memory read and change; like a disk, it may lose what was not synced. And files.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from hashlib import sha256
+from typing import Any, BinaryIO
+
+from wfcore.errors import NotFound
+from wfcore.ports.files import StoredFile
 
 Rows = dict[Hashable, Any]
 Changes = dict[str, Rows]
@@ -55,3 +61,29 @@ class Disk:
                     table.pop(key, None)
                 else:
                     table[key] = record
+
+
+class MemoryFiles:
+    """Satisfies `wfcore.ports.files.ArtifactFiles` over a dict."""
+
+    def __init__(self) -> None:
+        self._content: dict[str, bytes] = {}
+
+    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
+        """Copy *content* from its position to its end."""
+        data = content.read()
+        key = f"{execution_id}/{artifact_id}"
+        self._content[key] = data
+        return StoredFile(key, len(data), sha256(data).hexdigest())
+
+    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
+        """The bytes [*start*, *end*) in one chunk. Raises `NotFound`."""
+        if storage_key not in self._content:
+            raise NotFound("Artifact")
+        if chunk := self._content[storage_key][start:end]:
+            yield chunk
+
+    async def delete_executions(self, *execution_ids: str) -> None:
+        """Delete every file of these executions."""
+        for key in [key for key in self._content if key.partition("/")[0] in execution_ids]:
+            del self._content[key]

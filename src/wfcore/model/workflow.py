@@ -301,13 +301,16 @@ class Named:
 @frozen
 class Definition:
     """
-    A checked workflow definition. `steps_as_written` is what the API shows. `on_interrupt` applies
-    to steps that do not set it.
+    A workflow definition: of records, or read by `from_mapping` or `from_json`.
+
+    `steps_as_written` is what the API shows; whoever builds one leaves it out, and
+    `apply_workflow`, which checks every definition, derives it. `on_interrupt` applies to steps
+    that do not set it.
     """
 
     name: str
     steps: tuple[Step, ...]
-    steps_as_written: tuple[JsonObject, ...]
+    steps_as_written: tuple[JsonObject, ...] = ()
     variables: Mapping[str, Variable] = field(factory=dict)
     output: Json = None
     has_output: bool = False
@@ -316,6 +319,25 @@ class Definition:
     concurrency: Concurrency | None = None
     budget: Budget | None = None
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
+
+    @classmethod
+    def from_mapping(cls, document: Mapping[str, object]) -> "Definition":
+        """
+        The definition that *document* says, in the fields of the text of a definition.
+
+        What depends on the service that runs it (its templates, its calendar) is checked by
+        `apply_workflow`. Raises `InvalidDefinition` with every mistake and its path. DF-12.
+        """
+        from wfcore.rules.definition.written import read_document  # outward, once: decision 105
+
+        return read_document(document)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = "") -> "Definition":
+        """The same of JSON text; *source* is what errors call it. Raises `InvalidDefinition`."""
+        from wfcore.rules.definition.written import read_json
+
+        return read_json(text, source)
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; nested ones after their container."""

@@ -1,10 +1,28 @@
 """Who takes due executions and runs their steps, and the hints that save it a look."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 
 class Wakeup(Protocol):
-    """Hints after commit. Losing one costs a polling delay, never work."""
+    """
+    Hints after commit, for whoever listens. Losing one costs a polling delay, never work.
+
+    One that spans processes brings the hints of the others to those who listen here.
+    """
+
+    def listen(
+        self,
+        *,
+        runner: Callable[[], None] | None = None,
+        timer: Callable[[], None] | None = None,
+        stop: Callable[[str], None] | None = None,
+        look: Callable[[str], None] | None = None,
+    ) -> None:
+        """
+        From now on each of these is called at every hint of its name, in the event loop that
+        listens. They return at once and never raise.
+        """
 
     def runner(self) -> None:
         """Something may be due: look now."""
@@ -23,6 +41,9 @@ class Wakeup(Protocol):
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
         """Return when the execution's log grew, or after *timeout_ms*."""
+
+    def release(self) -> None:
+        """Wake all who rest: they look again, and find that this process ends."""
 
 
 class Worker(Protocol):

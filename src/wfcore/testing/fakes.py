@@ -93,23 +93,37 @@ class PlainPasswords:
 
 
 class NotedHints:
-    """A `Wakeup` that keeps what it was told."""
+    """A `Wakeup` that keeps what it was told, and passes it on to whoever listens."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str | None]] = []
+        self._heard: dict[str, list[Callable[..., None]]] = {}
         self._followers: dict[str, asyncio.Event] = {}
 
+    def listen(self, **hear: Callable[..., None] | None) -> None:
+        for name, one in hear.items():
+            self._heard.setdefault(name, []).extend([one] if one else [])
+
     def runner(self) -> None:
-        self.told.append(("runner", None))
+        self._tell("runner")
 
     def stop(self, execution_id: str) -> None:
-        self.told.append(("stop", execution_id))
+        self._tell("stop", execution_id)
 
     def look(self, execution_id: str) -> None:
-        self.told.append(("look", execution_id))
+        self._tell("look", execution_id)
 
     def timer(self) -> None:
-        self.told.append(("timer", None))
+        self._tell("timer")
+
+    def _tell(self, name: str, *execution_id: str) -> None:
+        self.told.append((name, execution_id[0] if execution_id else None))
+        for hear in self._heard.get(name, ()):
+            hear(*execution_id)
+
+    def release(self) -> None:
+        for execution_id in list(self._followers):
+            self.events(execution_id)
 
     def events(self, execution_id: str) -> None:
         self.told.append(("events", execution_id))

@@ -5,17 +5,14 @@ Each passes the contract of its port.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from hashlib import sha256
-from typing import BinaryIO, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
 from wfcore import memory
-from wfcore.errors import NotFound
 from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import ManualClock
@@ -103,27 +100,8 @@ class HeldRunner:
         """Nothing outlives `run`."""
 
 
-class DictFiles:
-    """`ArtifactFiles` as a dict."""
-
-    def __init__(self) -> None:
-        self._content: dict[str, bytes] = {}
-
-    async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
-        data = content.read()
-        key = f"{execution_id}/{artifact_id}"
-        self._content[key] = data
-        return StoredFile(key, len(data), sha256(data).hexdigest())
-
-    async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
-        if storage_key not in self._content:
-            raise NotFound("Artifact")
-        if chunk := self._content[storage_key][start:end]:
-            yield chunk
-
-    async def delete_executions(self, *execution_ids: str) -> None:
-        for key in [key for key in self._content if key.partition("/")[0] in execution_ids]:
-            del self._content[key]
+DictFiles = memory.MemoryFiles
+"""`ArtifactFiles` as a dict."""
 
 
 @frozen

@@ -1,7 +1,10 @@
 """What use cases work with: the ports, and the few settings that are policy."""
 
+from typing import TypedDict
+
 from attrs import field, frozen
 
+from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
@@ -20,6 +23,10 @@ class Policy:
 
     A schedule that fires later than `schedule_grace_ms` was missed; `missed` applies to schedules
     that do not say what follows then.
+
+    `poll_ms`: how long a worker may leave unseen what another process stored. `heartbeat_ms`: how
+    often it extends its leases of `lease_ms`, which must be longer. `sweep_ms`: how often the
+    scheduler looks for what it was not told of.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -30,6 +37,15 @@ class Policy:
     private_callbacks: bool = False
     schedule_grace_ms: DurationMs = DurationMs(MINUTE)
     missed: Missed = Missed.SKIP
+    poll_ms: DurationMs = DurationMs(250)
+    heartbeat_ms: DurationMs = DurationMs(SECOND)
+    sweep_ms: DurationMs = DurationMs(SECOND)
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `InvalidInput`: work that is well alive would be taken for lost."""
+        if self.heartbeat_ms >= self.lease_ms:
+            fix = f"must be less than lease_ms, which is {self.lease_ms}"
+            raise InvalidInput("heartbeat_ms", fix)
 
     @property
     def audit_ms(self) -> DurationMs:
@@ -62,3 +78,22 @@ class Services:
     environments: Environments = NO_ENVIRONMENTS
     offload: Offload = inline
     login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)
+
+
+class Parts(TypedDict, total=False):
+    """The fields of `Services`, for those who make them and let each default be replaced."""
+
+    store: Store
+    counters: Counters
+    files: ArtifactFiles
+    clock: Clock
+    ids: Ids
+    tokens: Tokens
+    passwords: Passwords
+    templates: Templates
+    wakeup: Wakeup
+    signing_key: bytes
+    policy: Policy
+    calendar: Calendar | None
+    environments: Environments
+    offload: Offload

@@ -15,7 +15,7 @@ from wfcore.usecases.accounts.keys import find_key
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks import deliveries, webhooks
-from wfcore.usecases.webhooks.webhooks import Change, NewWebhook
+from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
 from wfcore.wire.converter import plain
 from wfcore.wire.webhooks import delivery_view, trigger_view, webhook_view
 from wfserver.serving.pidfile import base_url
@@ -140,7 +140,7 @@ def set_(
 
     async def job(services: Services) -> tuple[Webhook, int | None]:
         changed = await webhooks.update_webhook(
-            services, None, id, Change(**fields), origin=AT_THE_COMMAND_LINE
+            services, None, id, WebhookChange(**fields), origin=AT_THE_COMMAND_LINE
         )
         return changed, await webhooks.last_triggered(services, id)
 

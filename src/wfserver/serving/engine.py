@@ -1,31 +1,25 @@
 """
-What makes a process a server: the loops that run steps, sweep what falls due, and call back.
+What makes a process a server: the engine with the bundled runners, as the settings say.
 
 Apart from `compose`, so that commands which only look at the store load nothing of it.
 """
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.prices import PriceList, read_prices
 from adapters_runtime.ai.runner import AiStepRunner, StepRunners
 from adapters_runtime.code.runner import CodeStepRunner, StepLimits
-from adapters_runtime.engine.callbacks import CallbackLoop, HttpCallbackClient
-from adapters_runtime.engine.retention import Retention
-from adapters_runtime.engine.scheduler import Scheduler
-from adapters_runtime.engine.worker import Worker
-from wfcore.errors import NotReady
+from adapters_runtime.engine.callbacks import HttpCallbackClient
+from adapters_runtime.engine.engine import Engine
+from wfcore.errors import InvalidInput
+from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
 from wfserver.isolation import step_isolation
 from wfserver.settings import PRICES, Settings
 
-log = logging.getLogger("wfcore.server")
-
-_ENDING_S = 2.0
-"""How long it may take to end steps and loops that were told to, each."""
+RUNNERS = "wfcore.runners"
 
 
 def new_ai_runner(settings: Settings) -> AiStepRunner:
@@ -60,92 +54,42 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
     )
 
 
-class Engine:
-    """The loops of a server: whether each does its work, and how they end."""
+def runner_of(system: System, port: int | None = None) -> StepRunner:
+    """
+    What runs code steps: what the system was opened with, what the setting names, or `new_runner`.
 
-    def __init__(self, system: System, runner: CodeStepRunner) -> None:
-        services, wakeups = system.services, system.wakeups
-        worker = services.ids.new("worker", services.clock.now())
-        steps = StepRunners(runner, new_ai_runner(system.settings))
-        self.worker = Worker(services, steps, wakeups, worker)
-        scheduler = Scheduler(services, wakeups, self.worker.keep_leases)
-        callback_client = HttpCallbackClient(system.settings.policy.private_callbacks)
-        caller, retention = CallbackLoop(services, callback_client, wakeups), Retention(services)
-        self._parts = (self.worker, scheduler, caller, retention)
-        self._settings = system.settings
-        self._clock = services.clock
-        self._drained = False
+    An entry point of the group `wfcore.runners` is called with the services, and gives a
+    `StepRunner`. Decision 107. Raises `InvalidInput` for a name that no installed package offers.
+    """
+    name = system.settings.runner
+    if system.runner is not None or name is None:
+        return system.runner or new_runner(system, port)
+    from importlib.metadata import entry_points
 
-    def begin(self) -> None:
-        """Start the loops."""
-        self._tasks = [asyncio.create_task(part.run(), name=part.loop.name) for part in self._parts]
-
-    def check(self) -> None:
-        """
-        Raises `NotReady` while a loop is down, or leaves what is due, or the machine lacks what it
-        takes to start a step. Decisions 58 and 70.
-        """
-        bound_s = self._settings.stalled_ms / 1_000
-        found = [self.worker.trouble(bound_s)]
-        # All but retention: without it the disk fills up some day, but callers are served.
-        found += [part.loop.trouble(bound_s) for part in self._parts[1:-1]]
-        if lacking := self.worker.shortages.now:
-            found.append(f"steps cannot be started: {lacking}")
-        if any(found):
-            raise NotReady("; ".join(filter(None, found)))
-
-    def gauges(self) -> Mapping[str, float]:
-        """For the metrics: places, and each loop with the age of the oldest work due for it."""
-        now, loops = self._clock.deadline_now(), [part.loop for part in self._parts]
-        up = {f'wfcore_loop_up{{loop="{one.name}"}}': float(one.up) for one in loops}
-        ages = {
-            f'wfcore_oldest_due_seconds{{loop="{one.name}"}}': one.overdue_s(now) for one in loops
-        }
-        return {
-            "wfcore_executions_running": self.worker.running,
-            "wfcore_places": self._settings.policy.places,
-            "wfcore_steps_postponed": self.worker.shortages.total,
-            "wfcore_machine_short": self.worker.shortages.now is not None,
-            **up,
-            **ages,
-        }
-
-    async def drain(self) -> None:
-        """Let running steps end in the time that the settings give, then end them. Once."""
-        if self._drained:
-            return
-        self._drained = True
-        drain_s = self._settings.drain_ms / 1_000
-        try:
-            async with asyncio.timeout(drain_s + _ENDING_S):
-                await self.worker.stop(drain_s)
-        except TimeoutError:
-            log.error("executions could not be given back in time")
-
-    async def end(self) -> None:
-        """Drain, and end the loops; one that does not end is left behind, and named."""
-        await self.drain()
-        for part in self._parts:
-            part.loop.stop()
-        _, late = await asyncio.wait(self._tasks, timeout=_ENDING_S / 2)
-        for task in late:
-            task.cancel()
-        if late:
-            _, late = await asyncio.wait(late, timeout=_ENDING_S / 4)
-        for task in late:
-            log.error("a loop does not end", extra={"loop": task.get_name()})
+    offered = {one.name: one for one in entry_points(group=RUNNERS)}
+    if name not in offered:
+        there = ", ".join(sorted(offered)) or "none is"
+        raise InvalidInput("WFCORE_RUNNER", f"no package offers {name!r}; installed: {there}")
+    made: StepRunner = offered[name].load()(system.services)
+    return made
 
 
 @asynccontextmanager
-async def engine(system: System, runner: CodeStepRunner) -> AsyncIterator[Engine]:
+async def engine(system: System, runner: StepRunner) -> AsyncIterator[Engine]:
     """
-    Worker, scheduler and callback loop at work. On leaving, running steps are drained, then ended,
-    and *runner* is closed.
+    An engine at work, with *runner* for code steps. On leaving, running steps are drained, then
+    ended, and *runner* is closed.
     """
-    working = Engine(system, runner)
-    working.begin()
+    settings = system.settings
+    working = Engine(
+        system.services,
+        StepRunners(runner, new_ai_runner(settings)),
+        HttpCallbackClient(settings.policy.private_callbacks),
+        drain_ms=settings.drain_ms,
+        stalled_ms=settings.stalled_ms,
+    )
     try:
-        yield working
+        async with working:
+            yield working
     finally:
-        await working.end()
         await runner.close()

@@ -19,15 +19,17 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 import uvloop
 from attrs import frozen
 
 from adapters_runtime.code.runner import CodeStepRunner
+from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System, open_system
 from wfserver.isolation import IsolationReport, report, step_isolation
-from wfserver.serving.engine import new_runner
+from wfserver.serving.engine import runner_of
 from wfserver.settings import Settings
 
 _PR_SET_DUMPABLE = 4
@@ -83,14 +85,19 @@ class ServerInfo:
 
     url: str
     system: System
-    runner: CodeStepRunner
-    isolation: IsolationReport
+    runner: StepRunner
+    isolation: IsolationReport | None
+    """None: the runner is not the bundled one, and knows itself how steps are kept apart."""
 
 
-def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
+def run(
+    settings: Settings,
+    on_ready: Callable[[ServerInfo], None],
+    opened: AbstractAsyncContextManager[System] | None = None,
+) -> None:
     """
     Serve until SIGTERM or SIGINT; a second one ends the process. *on_ready* is called once
-    requests are answered.
+    requests are answered. *opened*: `open_system(settings, …)` with parts of one's own.
 
     The process becomes undumpable: no other process of the same user reads its memory. It
     may open as many files as the system allows: each connection is one.
@@ -101,7 +108,7 @@ def run(settings: Settings, on_ready: Callable[[ServerInfo], None]) -> None:
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-        uvloop.run(_serve(settings, listener, on_ready))
+        uvloop.run(_serve(settings, listener, on_ready, opened))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -110,17 +117,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, on_ready: Callable[[ServerInfo], None]
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[ServerInfo], None],
+    opened: AbstractAsyncContextManager[System] | None,
 ) -> None:
     port = listener.getsockname()[1]
-    async with open_system(settings) as system:
-        runner = new_runner(system, port)
-        level = asyncio.create_task(runner.level())
+    async with opened or open_system(settings) as system:
+        runner = runner_of(system, port)
+        level = asyncio.create_task(_isolation_of(runner, settings))
 
         async def ready() -> None:
-            found = report(await level, step_isolation(settings))
             url = settings.public_url or _own_url(listener)
-            on_ready(ServerInfo(url, system, runner, found))
+            on_ready(ServerInfo(url, system, runner, await level))
 
         try:
             answer = await asyncio.to_thread(_load_the_rest)
@@ -130,6 +139,12 @@ async def _serve(
         finally:
             level.cancel()
             await runner.close()
+
+
+async def _isolation_of(runner: StepRunner, settings: Settings) -> IsolationReport | None:
+    if not isinstance(runner, CodeStepRunner):
+        return None
+    return report(await runner.level(), step_isolation(settings))
 
 
 def _load_the_rest() -> "Callable[..., Awaitable[None]]":

@@ -15,9 +15,10 @@ from adapters_http.transport.uvicorn_protocol import (
     protocol_with,
     server_config,
 )
-from adapters_runtime.code.runner import CodeStepRunner
+from adapters_runtime.engine.engine import Engine
+from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
-from wfserver.serving.engine import Engine, engine
+from wfserver.serving.engine import engine
 from wfserver.serving.listening import settle_memory
 
 _LAST_ANSWERS_S = 2
@@ -28,7 +29,7 @@ Ready = Callable[[], Coroutine[None, None, None]]
 
 async def answer(
     system: System,
-    runner: CodeStepRunner,
+    runner: StepRunner,
     listener: socket.socket,
     ready: Ready,
     asked: asyncio.Event,
@@ -54,6 +55,7 @@ async def answer(
             gauges=lambda: {**working.gauges(), **protocol.ledger.gauges()},
             stage=leaving.stage,
             console=settings.console,
+            login=system.login,
         )
         forgive_lost_clients(asyncio.get_running_loop())
         config = server_config(
@@ -88,7 +90,7 @@ class _Leaving:
         self._stage = Stage.DRAINING
         await self._working.drain()
         self._stage = Stage.ENDING
-        self._system.wakeups.release()
+        self._system.services.wakeup.release()
 
 
 class _Server(uvicorn.Server):

@@ -35,7 +35,7 @@ def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
         "keyFile": str(first.key_file) if first.key_file else None,
         "sampleId": first.sample.id if first.sample else None,
         "languages": {name.value: state.available for name, state in languages.items()},
-        "isolation": info.isolation.level,
+        "isolation": info.isolation.level if info.isolation else None,
         **({"console": console_url(info, first.way_in)} if first.way_in else {}),
     }
 
@@ -89,7 +89,10 @@ def _facts(
         yield "sample", [f"{first.sample.name}, {first.sample.id}"]
 
 
-def _isolation_lines(isolation: "IsolationReport") -> Iterator[str]:
+def _isolation_lines(isolation: "IsolationReport | None") -> Iterator[str]:
+    if isolation is None:
+        yield "steps are kept apart as their runner, which is none of ours, does it"
+        return
     yield from wrap(isolation.summary, 68)
     if isolation.cure:
         yield f"to get more: {isolation.cure}"

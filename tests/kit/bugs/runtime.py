@@ -9,7 +9,6 @@ from unittest import mock
 from attrs import evolve
 
 from adapters_runtime.engine import wakeups
-from adapters_runtime.engine import worker as ours
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_runtime.expressions import templates
@@ -39,6 +38,7 @@ from wfcore.testing.models import MODEL, FixedPrices
 from wfcore.usecases.executions import worker as running
 
 RUNNING = StepStatus.RUNNING
+INIT: Any = Worker.__init__
 
 
 class TurnedClock(SystemClock):
@@ -62,13 +62,15 @@ class TurnedClock(SystemClock):
 
 
 def dispatching(test: str) -> Callable[[], None]:
-    def dispatch(wakeup: Wakeups) -> Any:
-        return lambda services, runner, worker: Worker(services, runner, wakeup, worker)
-
     return promise(
         WorkerContract, test, wakeup=Wakeups, site=lambda wakeup: Site.made(wakeup),
-        dispatch=dispatch,
+        dispatch=lambda: Worker,
     )  # fmt: skip
+
+
+def looks_at_hints_alone(self: Worker, services: Any, runner: Any, worker: str) -> None:
+    policy = evolve(services.policy, poll_ms=600_000)
+    INIT(self, evolve(services, policy=policy), runner, worker)
 
 
 async def claims_without_end(services: Any, worker: str, limit: int) -> Any:
@@ -172,7 +174,7 @@ BUGS = (
     ),
     Bug(
         "nobody looks without a hint",
-        patched(ours, "POLL_S", 600),
+        patched(Worker, "__init__", looks_at_hints_alone),
         dispatching("test_what_another_process_stored_is_found"),
     ),
     Bug(

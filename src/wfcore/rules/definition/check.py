@@ -56,8 +56,7 @@ def check_definition(
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
-    fields = _fields(reading, schedule_problems)
-    values = read_object(document, "", fields, findings)
+    values = read_object(document, "", fields_of(reading, schedule_problems), findings)
     reading.check_templates()
     report_unattended(values, findings)
     for path, schema in findings.schemas:
@@ -95,13 +94,15 @@ def definition_schema() -> dict[str, Any]:
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "A workflow definition of wfcore",
-        **object_schema(_fields(reading, no_schedules)),
+        **object_schema(fields_of(reading)),
         "definitions": {"step": by_kind(steps)},
     }
 
 
-def _fields(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
-    """All fields of the document."""
+def fields_of(
+    reading: Reading, schedule_problems: ScheduleProblems = no_schedules
+) -> Mapping[str, Field]:
+    """All fields of the document, for one *reading* of it."""
     return {**_top(reading), **_starts(reading, schedule_problems)}
 
 

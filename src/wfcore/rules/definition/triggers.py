@@ -44,7 +44,7 @@ class _TriggerKind:
     fields: Mapping[str, Field]
 
 
-_KINDS: Mapping[str, _TriggerKind] = {
+TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
     TriggerKind.SCHEDULE: _TriggerKind(
         Schedule,
         {
@@ -66,7 +66,7 @@ _KINDS: Mapping[str, _TriggerKind] = {
 }
 
 
-_TRIGGER = by_kind({kind: object_schema(one.fields) for kind, one in _KINDS.items()})
+_TRIGGER = by_kind({kind: object_schema(one.fields) for kind, one in TRIGGER_KINDS.items()})
 
 
 def triggers(schedule_problems: ScheduleProblems) -> Check:
@@ -106,11 +106,11 @@ def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | No
         return None
     where, kind = below(path, "kind"), document.get("kind")
     if not isinstance(kind, str):
-        findings.add(where, f"must be one of {', '.join(_KINDS)}")
+        findings.add(where, f"must be one of {', '.join(TRIGGER_KINDS)}")
         return None
-    if kind not in _KINDS:
-        findings.add(where, f"kind {kind!r} is not supported; {known_or(kind, _KINDS)}")
-    return _KINDS.get(kind)
+    if kind not in TRIGGER_KINDS:
+        findings.add(where, f"kind {kind!r} is not supported; {known_or(kind, TRIGGER_KINDS)}")
+    return TRIGGER_KINDS.get(kind)
 
 
 def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
@@ -131,6 +131,13 @@ def identity(spec: TriggerSpec) -> tuple[str, ...]:
     return (spec.workflow,)
 
 
+CONCURRENCY = {
+    "limit": Field(number(1, MAX_RUNS_AT_ONCE, whole=True), "limit", required=True),
+    "key": Field(text(), "key"),
+    "onLimit": Field(choice(OnLimit), "on_limit"),
+}
+
+
 def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
     """A check for the limit; *problems_of* says what is wrong with the template of its key."""
 
@@ -142,12 +149,7 @@ def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
             findings.add(path, message)
         return document
 
-    fields = {
-        "limit": Field(number(1, MAX_RUNS_AT_ONCE, whole=True), "limit", required=True),
-        "key": Field(key, "key"),
-        "onLimit": Field(choice(OnLimit), "on_limit"),
-    }
-    return record(Concurrency, fields)
+    return record(Concurrency, {**CONCURRENCY, "key": Field(key, "key")})
 
 
 def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:

@@ -84,8 +84,10 @@ def described(value: Json) -> str:
             return "text"
         case Mapping():
             return "an object"
-        case _:
+        case list() | tuple():
             return "a list"
+        case _:
+            return type(value).__name__
 
 
 @frozen

@@ -26,6 +26,32 @@ class WakeupContract(Awaited):
             wakeup.look("exec_unknown")
             wakeup.events("exec_unknown")
 
+    async def test_whoever_listens_hears_each_hint(self, wakeup: Wakeup) -> None:
+        """Every listener hears what it listens for, with the execution where there is one."""
+        heard: list[object] = []
+        ran, fell_due = asyncio.Event(), asyncio.Event()
+        for _ in range(2):
+            wakeup.listen(stop=heard.append, look=heard.append)
+        wakeup.listen(runner=ran.set)
+        wakeup.listen(timer=fell_due.set)
+        wakeup.stop("exec_1")
+        wakeup.look("exec_2")
+        wakeup.runner()
+        wakeup.timer()
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(ran.wait(), fell_due.wait())
+            while len(heard) < 4:  # noqa: ASYNC110 - those of other processes take their time
+                await asyncio.sleep(0.001)
+        assert heard == ["exec_1", "exec_1", "exec_2", "exec_2"]
+
+    async def test_all_who_rest_can_be_released(self, wakeup: Wakeup) -> None:
+        """A process that ends keeps nobody waiting, whatever execution they follow."""
+        resting = [asyncio.create_task(wakeup.rest(f"exec_{n}", LONG_MS)) for n in (1, 1, 2)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S):
+            wakeup.release()
+            await asyncio.gather(*resting)
+
     async def test_resting_ends_with_its_time(self, wakeup: Wakeup) -> None:
         """Where nothing happens, the follower looks again when its time is over."""
         async with asyncio.timeout(PATIENCE_S):

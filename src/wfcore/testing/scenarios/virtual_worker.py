@@ -44,6 +44,9 @@ class NotedMoves:
         self.moved: set[str] = set()
         self.stopped: set[str] = set()
 
+    def listen(self, **hear: Callable[..., None] | None) -> None:
+        """What is noted is looked at between two steps."""
+
     def runner(self) -> None:
         """Due executions are looked for anyway."""
 
@@ -60,6 +63,9 @@ class NotedMoves:
         self.stopped.add(execution_id)
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
+        """Nobody follows."""
+
+    def release(self) -> None:
         """Nobody follows."""
 
 

@@ -104,6 +104,12 @@ class SimWakeup:
         self._look = look
         self._followers: dict[str, Signal] = {}
 
+    def listen(self, **hear: Callable[..., None] | None) -> None:
+        """A simulated process hears its hints at the points that it is made of."""
+
+    def release(self) -> None:
+        """A simulated process ends without a word."""
+
     def runner(self) -> None:
         if self._passes("runner"):
             self.runner_due.set()

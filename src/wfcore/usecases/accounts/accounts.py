@@ -114,6 +114,19 @@ async def find_account(services: Services, id_or_email: str) -> Account:
     return account
 
 
+async def ensure_account(services: Services, email: str, plan: Plan = Plan.PRO) -> Account:
+    """
+    The account of that email, made where there is none: for programs that start again and again.
+
+    One that is there stays as it is. Raises `InvalidInput`.
+    """
+    while True:
+        with suppress(NotFound):
+            return await find_account(services, email)
+        with suppress(Conflict):  # another process was faster
+            return await create_account(services, email, plan)
+
+
 def _checked_email(email: str) -> str:
     email = email.strip().lower()
     name, at, host = email.rpartition("@")

@@ -43,7 +43,7 @@ UNCHANGED = Unchanged()
 
 
 @frozen
-class Change:
+class WebhookChange:
     """
     The fields of a webhook to change. `secret` None: a new one of ours; the previous one stays
     valid for `overlap` milliseconds.
@@ -133,7 +133,7 @@ async def update_webhook(
     services: Services,
     who: Principal | None,
     webhook_id: str,
-    change: Change,
+    change: WebhookChange,
     origin: Origin = UNKNOWN,
 ) -> Webhook:
     """
@@ -157,7 +157,7 @@ async def update_webhook(
 
 
 async def _changed(
-    unit: Unit, webhook: Webhook, owner: Account, change: Change, now: EpochMs
+    unit: Unit, webhook: Webhook, owner: Account, change: WebhookChange, now: EpochMs
 ) -> Webhook:
     if not isinstance(change.name, Unchanged):
         webhook = evolve(webhook, name=rules.check_name(change.name))
@@ -178,7 +178,7 @@ async def _changed(
     return rules.enabled(webhook, now)
 
 
-def _resigned(services: Services, webhook: Webhook, change: Change, now: EpochMs) -> Webhook:
+def _resigned(services: Services, webhook: Webhook, change: WebhookChange, now: EpochMs) -> Webhook:
     """The webhook with its scheme and secret changed. Raises `InvalidInput`, `Conflict`."""
     scheme = webhook.scheme if isinstance(change.scheme, Unchanged) else change.scheme
     overlap = ROTATION_OVERLAP if isinstance(change.overlap, Unchanged) else change.overlap

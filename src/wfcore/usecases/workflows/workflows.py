@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 from attrs import evolve, frozen
 
@@ -22,6 +23,8 @@ from wfcore.model.workflow import Definition, DefinitionSnapshot, Needs, Workflo
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
+from wfcore.rules.definition.triggers import no_schedules
+from wfcore.rules.definition.written import check_built
 from wfcore.rules.named_secrets import missing_secrets
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
@@ -73,14 +76,22 @@ async def apply_workflow(
     """
     Create a workflow, or give the owner's workflow of that name a new revision. DF-1.
 
+    However *definition* was made, it is checked as its text would be, and stored as the checker
+    reads it. DF-12.
+
     The same definition again changes nothing, but that packages which are no longer there, or
     damaged, are installed again, as their locks say. Running executions keep theirs. Its triggers
     are in force from then on.
 
-    Raises `NotFound` for the account, `InvalidDefinition` for triggers that the account cannot
-    have, for secrets that it does not have (SC-7), and for packages of a step that cannot be
-    installed (PK-3); nothing is stored then.
+    Raises `NotFound` for the account, `InvalidDefinition` for every mistake, for triggers that the
+    account cannot have, for secrets that it does not have (SC-7), and for packages of a step that
+    cannot be installed (PK-3); nothing is stored then.
     """
+    calendar = services.calendar
+    schedules = no_schedules if calendar is None else calendar.problems
+    definition = await services.offload(
+        partial(check_built, definition, services.templates.problems, schedules)
+    )
     if needs_of(definition):
         async with services.store.view() as view:
             old = await view.workflows.by_name(owner_id, definition.name)

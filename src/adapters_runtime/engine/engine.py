@@ -1,0 +1,133 @@
+"""
+The loops of a process that does what was accepted: worker, scheduler, callbacks, retention.
+
+    async with Engine(services, runner):
+        ...
+
+Only here do executions move. A process without one accepts, decides and reads all the same; what
+it accepted lies in the store until an engine on that store takes it up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from adapters_runtime.engine.callbacks import CallbackLoop
+from adapters_runtime.engine.loops import Loop
+from adapters_runtime.engine.retention import Retention
+from adapters_runtime.engine.scheduler import Scheduler
+from adapters_runtime.engine.worker import Worker
+from wfcore.errors import NotReady
+from wfcore.ports.callbacks import CallbackClient
+from wfcore.ports.runtime import JobRunner
+from wfcore.time import MINUTE, SECOND
+from wfcore.usecases.services import Services
+
+log = logging.getLogger("wfcore.engine")
+
+_ENDING_S = 2.0
+"""How long it may take to end steps and loops that were told to, each."""
+
+
+class _Part(Protocol):
+    loop: Loop
+
+    async def run(self) -> None: ...
+
+
+class Engine:
+    """
+    The loops over *services*, at work from `async with` on. On leaving, running steps may end for
+    up to *drain_ms*; then they are ended, and are INTERRUPTED.
+
+    *runner* stays its owner's, who closes it afterwards. Without a *callback_client* callbacks are
+    not made here: they stay due, for an engine that has one. *stalled_ms*: how long due work may be
+    left, or one round of a loop take, before `check` complains.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        runner: JobRunner,
+        callback_client: CallbackClient | None = None,
+        *,
+        drain_ms: int = 25 * SECOND,
+        stalled_ms: int = MINUTE,
+    ) -> None:
+        name = services.ids.new("worker", services.clock.now())
+        self._worker = Worker(services, runner, name)
+        self._duties: list[_Part] = [Scheduler(services, self._worker.keep_leases)]
+        if callback_client is not None:
+            self._duties.append(CallbackLoop(services, callback_client))
+        self._parts = [self._worker, *self._duties, Retention(services)]
+        self._services = services
+        self._drain_s, self._stalled_s = drain_ms / 1_000, stalled_ms / 1_000
+        self._tasks: list[asyncio.Task[None]] = []
+        self._drained = False
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(part.run(), name=part.loop.name) for part in self._parts]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._end()
+
+    def check(self) -> None:
+        """
+        Raises `NotReady` while a loop is down, or leaves what is due, or the machine lacks what it
+        takes to start a step. Decisions 58 and 70.
+        """
+        found = [self._worker.trouble(self._stalled_s)]
+        # All but retention: without it the disk fills up some day, but callers are served.
+        found += [part.loop.trouble(self._stalled_s) for part in self._duties]
+        if lacking := self._worker.shortages.now:
+            found.append(f"steps cannot be started: {lacking}")
+        if any(found):
+            raise NotReady("; ".join(filter(None, found)))
+
+    def gauges(self) -> Mapping[str, float]:
+        """For the metrics: places, and each loop with the age of the oldest work due for it."""
+        now, loops = self._services.clock.deadline_now(), [part.loop for part in self._parts]
+        up = {f'wfcore_loop_up{{loop="{one.name}"}}': float(one.up) for one in loops}
+        ages = {
+            f'wfcore_oldest_due_seconds{{loop="{one.name}"}}': one.overdue_s(now) for one in loops
+        }
+        return {
+            "wfcore_executions_running": self._worker.running,
+            "wfcore_places": self._services.policy.places,
+            "wfcore_steps_postponed": self._worker.shortages.total,
+            "wfcore_machine_short": self._worker.shortages.now is not None,
+            **up,
+            **ages,
+        }
+
+    async def drain(self) -> None:
+        """Let running steps end in the time there is for it, then end them. Once."""
+        if self._drained:
+            return
+        self._drained = True
+        try:
+            async with asyncio.timeout(self._drain_s + _ENDING_S):
+                await self._worker.stop(self._drain_s)
+        except TimeoutError:
+            log.error("executions could not be given back in time")
+
+    async def _end(self) -> None:
+        """Drain, and end the loops; one that does not end is left behind, and named."""
+        await self.drain()
+        for part in self._parts:
+            part.loop.stop()
+        _, late = await asyncio.wait(self._tasks, timeout=_ENDING_S / 2)
+        for task in late:
+            task.cancel()
+        if late:
+            _, late = await asyncio.wait(late, timeout=_ENDING_S / 4)
+        for task in late:
+            log.error("a loop does not end", extra={"loop": task.get_name()})

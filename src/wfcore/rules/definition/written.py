@@ -1,0 +1,305 @@
+"""
+Definitions that a program builds, as documents and back. DF-12.
+
+A program may build a `Definition` from records, a mapping or JSON. Whatever it was made of, the
+same checker reads it: records are first written out as the document that a person would have
+written, by the very tables that read such a document. So there is one set of rules, and one set
+of words. Decision 105.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from attrs import NOTHING, evolve, fields_dict, frozen
+
+from wfcore.errors import InvalidDefinition, Problem
+from wfcore.model.json import JsonObject
+from wfcore.model.workflow import (
+    Branch,
+    Budget,
+    CodeStep,
+    Column,
+    Concurrency,
+    Definition,
+    GroupSpec,
+    Retry,
+    Variable,
+)
+from wfcore.rules.definition.ai import BUDGET
+from wfcore.rules.definition.check import check_definition, fields_of
+from wfcore.rules.definition.fields import COLUMN, GROUP, RETRY, VARIABLE
+from wfcore.rules.definition.packages import replaced
+from wfcore.rules.definition.steps import KINDS
+from wfcore.rules.definition.tree import Reading, TemplateProblems
+from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
+from wfcore.rules.definition.values import Field, Findings, below
+from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
+
+
+def believed_template(text: str, known: object) -> Sequence[str]:
+    """`TemplateProblems` for whoever has no templates: every text will do for now."""
+    return ()
+
+
+def believed_schedule(cron: str, timezone: str) -> Mapping[str, str]:
+    """`ScheduleProblems` for whoever has no calendar: every schedule will do for now."""
+    return {}
+
+
+def read_document(
+    document: object,
+    template_problems: TemplateProblems = believed_template,
+    schedule_problems: ScheduleProblems = believed_schedule,
+) -> Definition:
+    """
+    The definition that *document* says, which comes from a program and may hold anything.
+
+    Raises `InvalidDefinition`: first for what is no JSON, then for every mistake. DF-12.
+    """
+    if problems := tuple(json_problems(document)):
+        raise InvalidDefinition(problems)
+    known: Any = document
+    return check_definition(known, template_problems, schedule_problems)
+
+
+def read_json(text: str | bytes, source: str = "") -> Definition:
+    """
+    The definition that JSON *text* says; *source* is what errors call it.
+
+    Raises `InvalidDefinition`, with the line where the text is no JSON, else with paths.
+    """
+    try:
+        return read_document(_parsed(text))
+    except InvalidDefinition as error:
+        raise InvalidDefinition(error.problems, source) from None
+
+
+def _parsed(text: str | bytes) -> object:
+    problem = Problem("", f"is nested deeper than {JSON_DEPTH}")
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+        if len(decoded.encode("utf-8", "surrogatepass")) > SOURCE_BYTES:
+            raise InvalidDefinition((Problem("definition", _too_large(SOURCE_BYTES)),))
+        return json.loads(decoded, object_pairs_hook=_object_of)
+    except UnicodeDecodeError:
+        problem = Problem("", "the text is not UTF-8")
+    except json.JSONDecodeError as error:
+        problem = Problem("", f"the text is not JSON: {error.msg}", error.lineno)
+    except RecursionError:
+        pass
+    raise InvalidDefinition((problem,))
+
+
+class _Repeated:
+    """Stands where a key of a JSON object stood a second time."""
+
+
+def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        found[key] = _Repeated() if key in found else value
+    return found
+
+
+def _too_large(most: int) -> str:
+    return f"is over {most // KIB} KiB"
+
+
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+
+
+def json_problems(
+    document: object, whole: str = "definition", most: int = SOURCE_BYTES
+) -> Iterator[Problem]:
+    """
+    What in *document*, of any Python values, is no JSON, or more of it than *most* characters can
+    say. *whole* is what the document itself is called.
+    """
+    left = most
+    waiting: list[tuple[str, object, int]] = [("", document, 1)]
+    while waiting:
+        path, value, depth = waiting.pop()
+        left -= len(value) if isinstance(value, str) else 1
+        if left < 0:
+            yield Problem(whole, _too_large(most))
+            return
+        if depth > JSON_DEPTH:
+            yield Problem(path or whole, f"is nested deeper than {JSON_DEPTH}")
+        elif isinstance(value, Mapping):
+            for key in value:
+                if not isinstance(key, str):
+                    yield Problem(path or whole, f"the key {key!r} must be text")
+            named = [(below(path, key), one) for key, one in value.items() if isinstance(key, str)]
+            waiting += [(where, one, depth + 1) for where, one in reversed(named)]
+        elif isinstance(value, list | tuple):
+            items = [(below(path, at), item, depth + 1) for at, item in enumerate(value)]
+            waiting += reversed(items)
+        elif (problem := _scalar_problem(value)) is not None:
+            yield Problem(path or whole, problem)
+
+
+def _scalar_problem(value: object) -> str | None:
+    """Why *value*, which holds no others, is no JSON; None: it is."""
+    match value:
+        case None | bool():
+            return None
+        case str():
+            return None if _is_text(value) else "half a surrogate pair is no character"
+        case int():
+            return None if _SMALLEST <= value <= _LARGEST else "the number does not fit 64 bits"
+        case float():
+            return None if math.isfinite(value) else "is no number that JSON can hold"
+        case _Repeated():
+            return "repeats a key of this object"
+        case _:
+            return f"must be JSON, not {type(value).__name__}"
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# From records to the document
+
+
+@frozen
+class _Shape:
+    """How a record is written: `names` maps fields of the document to attributes."""
+
+    names: Mapping[str, str]
+    kind: str | None = None
+
+
+def _shape(fields: Mapping[str, Field], kind: str | None = None) -> _Shape:
+    return _Shape({name: row.into for name, row in fields.items() if name != "kind"}, kind)
+
+
+_NOWHERE = Reading(KINDS, Findings(), (), believed_template)
+"""For tables that are made for one reading: only their names are of interest here."""
+
+_SHAPES: Mapping[object, _Shape] = {
+    Definition: _shape(fields_of(_NOWHERE)),
+    Variable: _shape({name: row for name, row in VARIABLE.items() if name != "description"}),
+    Retry: _shape(RETRY),
+    Column: _shape(COLUMN),
+    GroupSpec: _shape(GROUP),
+    Budget: _shape(BUDGET),
+    Concurrency: _shape(CONCURRENCY),
+    Branch: _Shape({"name": "name", "steps": "steps"}),
+    **{
+        kind.build: _shape({**kind.fields, **kind.nested(_NOWHERE)}, name)
+        for name, kind in KINDS.items()
+    },
+    **{kind.build: _shape(kind.fields, name) for name, kind in TRIGGER_KINDS.items()},
+}
+
+
+def document_of(definition: Definition) -> JsonObject:
+    """
+    The document that says *definition*; what is as it would be anyway is left out.
+
+    Total: what has no place in a document is left as it is, for `read_document` to name.
+    """
+    document: dict[str, Any] = _written(definition, 0)
+    return document
+
+
+_DEEP = 4 * JSON_DEPTH
+"""Deeper than any tree of steps, and shallow enough for the interpreter's stack."""
+
+
+def _written(value: Any, depth: int) -> Any:
+    shape = _SHAPES.get(type(value))
+    if shape is not None:
+        return _record(value, shape, depth)
+    if isinstance(value, StrEnum):
+        return value.value
+    if depth > _DEEP:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _written(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(item, depth + 1) for item in value]
+    return value
+
+
+def _record(record: Any, shape: _Shape, depth: int) -> dict[str, Any]:
+    """The fields of *record* that say something, under the names of the document."""
+    kind = {} if shape.kind is None else {"kind": shape.kind}
+    defaults = {name: one.default for name, one in fields_dict(type(record)).items()}
+    said = {
+        name: getattr(record, attribute)
+        for name, attribute in shape.names.items()
+        if attribute in defaults and _says(record, attribute, defaults[attribute])
+    }
+    written = {name: _written(value, depth + 1) for name, value in said.items()}
+    return {"name": written.pop("name"), **kind, **written} if "name" in written else kind | written
+
+
+def _says(record: Any, attribute: str, default: Any) -> bool:
+    if getattr(record, f"has_{attribute}", False):
+        return True
+    value = getattr(record, attribute)
+    if default is NOTHING:
+        return True
+    return bool(value != (default.factory() if hasattr(default, "factory") else default))
+
+
+def check_built(
+    definition: Definition,
+    template_problems: TemplateProblems,
+    schedule_problems: ScheduleProblems,
+) -> Definition:
+    """
+    *definition*, however it was built, as the checker reads it. DF-12.
+
+    `steps_as_written` stays where it says the same steps, else it is derived from them. What no
+    document holds (packages' locks, TypeScript without its types) is kept.
+
+    Raises `InvalidDefinition`, as for the text of the same definition.
+    """
+    document = document_of(definition)
+    checks = template_problems, schedule_problems
+    read = _as_shown(definition, document, *checks) or read_document(document, *checks)
+    return evolve(read, steps=_with_derived(read, definition))
+
+
+def _as_shown(
+    definition: Definition,
+    document: JsonObject,
+    template_problems: TemplateProblems,
+    schedule_problems: ScheduleProblems,
+) -> Definition | None:
+    """What `steps_as_written` says, where that is what the steps say; else None."""
+    shown = {**document, "steps": definition.steps_as_written}
+    try:
+        read = read_document(shown, template_problems, schedule_problems)
+    except InvalidDefinition:
+        return None
+    return read if document_of(read)["steps"] == document["steps"] else None
+
+
+def _with_derived(read: Definition, built: Definition) -> Any:
+    """The steps of *read* with what *built* has beyond its document, by the name of the step."""
+    known = {step.name: step for step in _code_steps(built)}
+
+    def change(path: str, step: CodeStep) -> CodeStep:
+        given = known.get(step.name)
+        return evolve(step, javascript=given.javascript, lock=given.lock) if given else step
+
+    return replaced(read.steps, change)
+
+
+def _code_steps(holder: Any) -> Iterator[CodeStep]:
+    for one in (*getattr(holder, "branches", ()), *getattr(holder, "steps", ())):
+        if isinstance(one, CodeStep):
+            yield one
+        else:
+            yield from _code_steps(one)

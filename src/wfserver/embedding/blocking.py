@@ -1,0 +1,114 @@
+"""
+The use cases for programs without an event loop: scripts, threads, WSGI applications.
+
+    with wfcore.sync.on_sqlite("orders", FunctionRunner(pay)) as do:
+        account = do(wfcore.ensure_account, "ann@example.org")
+
+An event loop runs in a thread of its own, and an engine in it where a runner is given. `do` may be
+called from any number of threads at once; each call waits for its use case alone.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar, Unpack
+
+from adapters_runtime.engine.engine import Engine
+from wfcore.ports.runtime import JobRunner
+from wfcore.usecases.services import Parts, Services
+from wfserver.embedding import ready
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Door:
+    """`do(use_case, …)`: the use case of these `services`, its result, or what it raises."""
+
+    def __init__(self, services: Services, loop: asyncio.AbstractEventLoop) -> None:
+        self.services = services
+        self._loop = loop
+        self._thread, self._process = threading.get_ident(), os.getpid()
+
+    def __call__(
+        self,
+        use_case: Callable[Concatenate[Services, P], Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """
+        Carry out *use_case* with the `services` and what else is given.
+
+        Raises `RuntimeError` in a coroutine of the door's own loop, which would wait for itself, in
+        a process that was forked off, and after the door is closed.
+        """
+        if threading.get_ident() == self._thread:
+            raise RuntimeError("this is the door's own event loop: await the use case instead")
+        if os.getpid() != self._process:
+            raise RuntimeError("the door was opened before a fork: open it in each process")
+
+        async def called() -> T:
+            return await use_case(self.services, *args, **kwargs)
+
+        if not self._loop.is_running():
+            raise RuntimeError("the door is closed")
+        waiting = asyncio.run_coroutine_threadsafe(called(), self._loop)
+        try:
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()
+            raise
+
+
+@contextmanager
+def in_memory(runner: JobRunner | None = None, **parts: Unpack[Parts]) -> Iterator[Door]:
+    """A door to `wfcore.in_memory(…)`, with an engine for *runner*."""
+    with _opened(lambda: nullcontext(ready.in_memory(**parts)), runner) as door:
+        yield door
+
+
+@contextmanager
+def on_sqlite(
+    folder: str | Path, runner: JobRunner | None = None, **parts: Unpack[Parts]
+) -> Iterator[Door]:
+    """A door to `wfcore.on_sqlite(…)`, with an engine for *runner*."""
+    with _opened(lambda: ready.on_sqlite(folder, **parts), runner) as door:
+        yield door
+
+
+@contextmanager
+def _opened(
+    make: Callable[[], AbstractAsyncContextManager[Services]], runner: JobRunner | None
+) -> Iterator[Door]:
+    """A door, and behind it a thread with a loop. It is no obstacle to the end of the process."""
+    told: Future[tuple[Door, asyncio.Event]] = Future()
+    ended: Future[None] = Future()
+
+    async def serve() -> None:
+        async with AsyncExitStack() as stack:
+            services = await stack.enter_async_context(make())
+            if runner is not None:
+                await stack.enter_async_context(Engine(services, runner))
+            leave = asyncio.Event()
+            told.set_result((Door(services, asyncio.get_running_loop()), leave))
+            await leave.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+            ended.set_result(None)
+        except BaseException as error:
+            (ended if told.done() else told).set_exception(error)
+
+    threading.Thread(target=run, name="wfcore", daemon=True).start()
+    door, leave = told.result()
+    try:
+        yield door
+    finally:
+        door._loop.call_soon_threadsafe(leave.set)
+        ended.result()

@@ -1,0 +1,110 @@
+"""
+Services with all their parts, for programs that embed the core: in memory, or in a folder.
+
+`wfcore.in_memory` and `wfcore.on_sqlite` are these. They stand here because only this package may
+put core and adapters together; the core names them in its stub and imports none of them. Nothing
+beyond the base installation is imported before it is needed. Decision 105.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Unpack
+
+from adapters_runtime.engine.wakeups import Wakeups
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
+from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
+from adapters_store.memory import MemoryCounters, MemoryStore
+from wfcore.errors import MissingExtra
+from wfcore.memory import MemoryFiles
+from wfcore.model.workflow import Definition
+from wfcore.ports.system import Calendar, Passwords
+from wfcore.usecases.services import Parts, Services
+
+
+def in_memory(**parts: Unpack[Parts]) -> Services:
+    """
+    Services over a store in memory, gone with this process; *parts* replace its defaults.
+
+    A base installation has no calendar, so that definitions with schedules are refused, and no
+    passwords; with the extra `server` both are there.
+    """
+    clock = parts.get("clock") or SystemClock()
+    defaults: dict[str, Any] = {
+        "store": MemoryStore(now=clock.service_now),
+        "counters": MemoryCounters(),
+        "files": MemoryFiles(),
+        "clock": clock,
+        "ids": SystemIds(),
+        "tokens": SystemTokens(),
+        "passwords": _LatePasswords(),
+        "templates": MiniJinjaTemplates(),
+        "wakeup": Wakeups(),
+        "signing_key": os.urandom(32),
+        "calendar": _calendar(),
+    }
+    return Services(**{**defaults, **parts})
+
+
+@asynccontextmanager
+async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator[Services]:
+    """
+    Services over SQLite in *folder*, which is made when it is missing; closed on leaving.
+
+    It is a data folder as the server and the commands have: `wfcore --data FOLDER` sees the same
+    executions, also meanwhile. *parts* replace the defaults; what is given stays its owner's to
+    close. Settings are not read from the environment.
+
+    Raises `MissingExtra` where only the base is installed, else what `open_system` raises.
+    """
+    with _needing("on_sqlite"):
+        from wfserver.compose import open_system
+        from wfserver.settings import settings_from
+    async with open_system(settings_from({}, data=str(folder)), **parts) as system:
+        yield system.services
+
+
+def definition_from_yaml(text: str | bytes, source: str = "") -> Definition:
+    """
+    The definition that YAML (or JSON) *text* says, templates, schedules and schemas looked at.
+
+    *source* is what errors call it. Raises `InvalidDefinition` with every mistake, its path and its
+    line, and `MissingExtra` where only the base is installed.
+    """
+    with _needing("definition_from_yaml"):
+        from wfserver.definition import checked
+    written = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return checked(written, source, runs_here=False)
+
+
+class _LatePasswords:
+    """Argon2, loaded when somebody signs in: most programs have logins of their own."""
+
+    async def hash(self, password: str) -> str:
+        return await self._here.hash(password)
+
+    async def verify(self, password: str, hashed: str | None) -> bool:
+        return await self._here.verify(password, hashed)
+
+    @property
+    def _here(self) -> Passwords:
+        if not hasattr(self, "_loaded"):
+            with _needing("passwords"):
+                from adapters_runtime.passwords import Argon2Passwords
+            self._loaded = Argon2Passwords()
+        return self._loaded
+
+
+def _calendar() -> Calendar | None:
+    return CronCalendar() if find_spec("cronsim") else None
+
+
+@contextmanager
+def _needing(what: str) -> Iterator[None]:
+    """What is imported in here belongs to the extra `server`."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(what, "server", error.name or "") from error
