@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite.sealed import SEALED
+from adapters_store.sqlite.cells import SEALED
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import Account, ApiKey, NamedSecret
@@ -290,12 +290,12 @@ async def test_a_key_in_use_is_not_forgotten(store: SqliteStore, key: str) -> No
 SEAL_SLOWLY = """
 import asyncio, sys
 from adapters_store.sealing import AeadSealer
-from adapters_store.sqlite import sealed
+from adapters_store.sqlite import sealing_keys
 from adapters_store.sqlite.store import SqliteStore
 from pathlib import Path
 
 async def main():
-    sealed.BATCH = 1
+    sealing_keys.BATCH = 1
     sealer = AeadSealer(sys.argv[2:])
     store = await SqliteStore.open(Path(sys.argv[1]), sealer=sealer)
     print("open", flush=True)

@@ -13,11 +13,10 @@ from typing import Any
 
 from attrs import define
 
-from adapters_store.sqlite.codec import value_of
+from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.connection import Connection, Cursor
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint

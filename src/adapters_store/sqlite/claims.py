@@ -33,7 +33,7 @@ from functools import cache
 from attrs import frozen
 
 from adapters_store.sqlite import audit
-from adapters_store.sqlite.codec import text_of
+from adapters_store.sqlite.cells import text_of
 from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT

@@ -17,12 +17,11 @@ from typing import Any
 from attrs import frozen
 
 from adapters_store.sqlite import audit, kinds
-from adapters_store.sqlite.codec import value_of
+from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.connection import Connection, DriverError, connect
 from adapters_store.sqlite.execution_rows import SELECT, decode
 from adapters_store.sqlite.kinds import ARTIFACTS, Decode, Kind, Row
 from adapters_store.sqlite.migrate import inspect, migrations
-from adapters_store.sqlite.sealed import Cells
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind
 from wfcore.ports.system import Sealer

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import evolve, frozen
 
-from adapters_store.sqlite.codec import text_of, value_of
-from adapters_store.sqlite.sealed import Cells, sealed
+from adapters_store.sqlite.cells import Cells, sealed, text_of, value_of
 from adapters_store.sqlite.statements import Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval

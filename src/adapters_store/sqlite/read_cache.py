@@ -36,7 +36,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sqlite.codec import cost_of
+from adapters_store.sqlite.cells import Cells, cost_of
 from adapters_store.sqlite.connection import (
     AsyncConnection,
     Connection,
@@ -53,7 +53,6 @@ from adapters_store.sqlite.connection import (
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.kinds import Decode, Fetch, Key, Row
 from adapters_store.sqlite.queries import Query
-from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.statements import Writes
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.ports.system import Sealer

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from attrs import define
 
-from adapters_store.sqlite.codec import value_of
+from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.kinds import (
     ACCOUNTS,
     DEFINITIONS,
@@ -20,7 +20,6 @@ from adapters_store.sqlite.kinds import (
     Row,
 )
 from adapters_store.sqlite.queries import Listing, query
-from adapters_store.sqlite.sealed import Cells
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.page import Page, PageRequest

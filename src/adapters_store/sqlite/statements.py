@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from adapters_store.sqlite.codec import Size
+from adapters_store.sqlite.cells import Size
 from adapters_store.sqlite.connection import Cursor
 from wfcore.errors import Stale
 

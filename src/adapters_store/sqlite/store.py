@@ -14,14 +14,14 @@ from typing import Any, TypeVar, cast
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, records, runs, vacuum, writes
+from adapters_store.sqlite.cells import SEALED
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
 from adapters_store.sqlite.kinds import KINDS, Fetch
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
-from adapters_store.sqlite.sealed import (
-    SEALED,
+from adapters_store.sqlite.sealing_keys import (
     Resealing,
     counts,
     forget_unused,

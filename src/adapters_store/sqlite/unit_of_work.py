@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sqlite.codec import Size, text_of
+from adapters_store.sqlite.cells import Size, text_of
 from adapters_store.sqlite.connection import Cursor
 from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row
 from adapters_store.sqlite.queries import Query, query

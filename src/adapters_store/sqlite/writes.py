@@ -8,12 +8,11 @@ Nothing is written here: each function adds statements to what the unit hands ov
 from typing import Any
 
 from adapters_store.sqlite import audit, execution_rows
-from adapters_store.sqlite.codec import Size, text_of
+from adapters_store.sqlite.cells import Size, sealed, text_of
 from adapters_store.sqlite.concurrency import COUNT
 from adapters_store.sqlite.execution_rows import bumped
 from adapters_store.sqlite.kinds import KINDS, REPLAYS, TABLE_OF
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.sealed import sealed
 from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval

@@ -8,7 +8,7 @@ import click
 from attrs import evolve
 
 from adapters_store.sqlite.migrate import prepare, require_whole
-from adapters_store.sqlite.sealed import keys_of
+from adapters_store.sqlite.sealing_keys import keys_of
 from wfserver.archive import DATABASE, back_up, unpacked
 from wfserver.compose import System, open_system
 from wfserver.data_folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key

@@ -1,94 +1,20 @@
-"""
-Cells that are sealed: what people and steps put in, and every secret. Decision 86.
-
-A sealed cell is `~`, its key's id, a dot, and what the sealer made of its text. No JSON begins with
-a tilde, so a cell that an older release wrote, or one without a key, is read as it is. What SQL
-looks at stays in clear in columns and bodies of its own: ids, states, instants, names.
-"""
+"""The keys that cells are sealed with: which ones a start needs, and sealing anew. Decision 86."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define
 
-from adapters_store.sqlite.codec import cost_of
+from adapters_store.sqlite.cells import EMPTY, MARK, SEALED, Cells, sealed
 from adapters_store.sqlite.connection import Connection, Cursor, connect, unavailable_on_error
 from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
 
-MARK = "~"
-EMPTY = ("{}", "null")
-"""Cells that say nothing are not sealed."""
 BATCH = 200
 """Rows that are sealed anew in one transaction: others wait some milliseconds for it."""
-
-
-@frozen
-class SealedTable:
-    """Columns that are sealed; the table's primary key; and its part that a cell is bound to."""
-
-    columns: tuple[str, ...] = ("body",)
-    key: tuple[str, ...] = ("id",)
-    bound: tuple[str, ...] | None = None
-
-
-SEALED: Mapping[str, SealedTable] = {
-    "accounts": SealedTable(),
-    "api_keys": SealedTable(),
-    "approvals": SealedTable(),
-    "audit": SealedTable(("record",)),
-    "callbacks": SealedTable(),
-    "definitions": SealedTable(key=("workflow_id", "revision")),
-    "events": SealedTable(("data",), ("execution_id", "number")),
-    "execution_variables": SealedTable(key=("execution_id",)),
-    "logs": SealedTable(("data",), ("execution_id", "number")),
-    "executions": SealedTable(("callback_url", "output")),
-    "replays": SealedTable(key=("scope", "key")),
-    "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
-    "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
-    "webhooks": SealedTable(),
-}
-
-
-def place_of(table: str, column: str, key: Iterable[Any]) -> str:
-    """What a cell is bound to: moved to another row or column, it cannot be opened."""
-    return f"{table}.{column}/{'/'.join(map(str, key))}"
-
-
-def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any) -> str:
-    """*text* as it is stored there."""
-    if sealer is None or table not in SEALED or text in EMPTY:
-        return text
-    return MARK + sealer.seal(text, place_of(table, column, key))
-
-
-@define(eq=False)
-class Cells:
-    """
-    Opens the cells of one row. `cost`: about how many bytes the values take up that were opened.
-    """
-
-    sealer: Sealer | None
-    table: str
-    key: tuple[Any, ...]
-    cost: int = 0
-
-    def opened(self, cell: str, column: str, table: str | None = None, *more: Any) -> str:
-        """
-        The text of a cell, sealed or not. *table* and *more*: it is a row of another table that
-        belongs to this one. Raises `ValueError` for what cannot be opened.
-        """
-        if not cell.startswith(MARK):
-            return cell
-        if self.sealer is None:
-            raise ValueError("it is sealed, and there is no key")
-        place = place_of(table or self.table, column, (*self.key, *more))
-        text = self.sealer.open(cell[len(MARK) :], place)
-        self.cost += cost_of(text)
-        return text
 
 
 def key_ids(connection: Connection) -> list[str]:
