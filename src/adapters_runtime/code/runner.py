@@ -19,9 +19,8 @@ from attrs import evolve, frozen
 from adapters_runtime.code import artifacts, outputs
 from adapters_runtime.code import environment as world
 from adapters_runtime.code.artifacts import UnusableArtifact
-from adapters_runtime.code.environment import CannotRun
+from adapters_runtime.code.environment import CannotRun, Reach
 from adapters_runtime.code.languages import LANGUAGES, Interpreters, finds_module_types, needed_by
-from adapters_runtime.code.packages.environments import Reach
 from adapters_runtime.sandbox.client import (
     PROGRAM,
     Ended,

@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import secrets
-import shutil
 import sysconfig
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -25,7 +24,6 @@ from adapters_runtime.code.languages import Interpreters
 from adapters_runtime.code.packages.cache import Cache, Entry
 from adapters_runtime.code.packages.installers import Installer, Npm, Pip
 from adapters_runtime.code.packages.sandbox import Sandbox
-from adapters_runtime.sandbox.client import uninterrupted
 from adapters_runtime.sandbox.isolation_level import Isolation
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
@@ -191,38 +189,3 @@ def _key(needs: Needs, state: LanguageState) -> str:
     known = (needs.language.value, needs.packages, state.version, machine)
     whole = (_BEFORE_LOCKS, *known) if needs.lock is None else (_FORMAT, *known, needs.lock)
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()[:32]
-
-
-class Reach:
-    """
-    Where steps find installed packages: in place, or copied at first use to the folder *copies*
-    that every user can reach.
-    """
-
-    def __init__(self, copies: Path | None = None) -> None:
-        self._copies = copies
-        self._made: dict[str, asyncio.Future[str]] = {}
-
-    async def path(self, modules: str) -> str:
-        """What a step is told instead of *modules*. Raises `OSError`."""
-        if self._copies is None:
-            return modules
-        if modules not in self._made:
-            copying = asyncio.to_thread(_copy, modules, self._copies / str(len(self._made)))
-            self._made[modules] = asyncio.ensure_future(copying)
-        try:
-            return await uninterrupted(self._made[modules])
-        except OSError:
-            self._made.pop(modules, None)
-            raise
-
-
-def _copy(modules: str, place: Path) -> str:
-    place.parent.mkdir(0o711, exist_ok=True)
-    place.parent.chmod(0o711)
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(0o711)
-    place.chmod(0o711)
-    copy = place / Path(modules).name
-    shutil.copytree(modules, copy, symlinks=True)
-    return str(copy)
