@@ -12,7 +12,7 @@ def rows(text: str) -> dict[str, list[int]]:
 
 
 async def test_the_page_has_the_figures_of_today() -> None:
-    """Files and shapes exactly; calls within a tenth, as the loop's turns are not always alike."""
+    """Files, what is stored and shapes exactly; calls within a tenth."""
     traces = {name: await measure.traced(walk) for name, walk in measure.WALKS.items()}
     today, page = measure.table(traces), measure.PAGE.read_text()
     assert today.splitlines()[-1] in page, "make tables"
