@@ -28,7 +28,7 @@ from adapters_http.routes import ROUTES
 from wfcore.rules import backoff
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.states import ends
-from wfcore.wire.shapes import EventView
+from wfcore.wire.events import EventView
 from wfcore.wire.webhooks import CallbackView
 
 PACKAGE = Path(__file__).parents[1] / "src" / "wfcore_client"

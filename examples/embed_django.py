@@ -37,7 +37,7 @@ from wfcore import (
 )
 from wfcore.errors import NotFound, WfError
 from wfcore.wire.converter import plain
-from wfcore.wire.views import status_view
+from wfcore.wire.executions import status_view
 from wfserver.compose import open_system
 from wfserver.serving.engine import engine, new_runner
 from wfserver.settings import settings_from

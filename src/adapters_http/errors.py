@@ -7,8 +7,8 @@ from attrs import define, frozen
 from adapters_http.body import BodyTimeout, dump_json
 from adapters_http.request import Headers, rate_headers
 from wfcore import errors
+from wfcore.wire.common import ErrorView, RateLimitedView
 from wfcore.wire.converter import plain
-from wfcore.wire.shapes import ErrorView, RateLimitedView
 
 
 @define

@@ -18,10 +18,11 @@ from adapters_http.downloads import OUTPUT_MEDIA
 from adapters_http.openapi_examples import BODIES, CALLBACK, ERRORS, TEXTS, VIEWS
 from adapters_http.route import Auth, Query, Route
 from adapters_http.routes import ROUTES
+from wfcore.wire.common import ErrorView, RateLimitedView
 from wfcore.wire.converter import plain
+from wfcore.wire.events import EventView
 from wfcore.wire.requests import StartBody
 from wfcore.wire.schema import Schema, Schemas
-from wfcore.wire.shapes import ErrorView, EventView, RateLimitedView
 from wfcore.wire.webhooks import CallbackView
 
 _TITLE = "wfcore HTTP API"

@@ -17,7 +17,47 @@ from wfcore.model.explanation import Why
 from wfcore.model.trigger import TriggerKind, TriggerState
 from wfcore.model.webhook import AuthMode, DeliveryKind, Scheme, WebhookStatus
 from wfcore.model.workflow import ColumnType, OnLimit
-from wfcore.wire import explanation, requests, results, shapes, starts, webhooks
+from wfcore.wire import requests, webhooks
+from wfcore.wire.approvals import (
+    ApprovalDetail,
+    ApprovalPage,
+    ApprovalView,
+    ColumnView,
+    DecisionView,
+    ExecutionApprovals,
+    GroupDetail,
+    GroupView,
+    HistoryView,
+)
+from wfcore.wire.common import AccountView, DoneView, HealthView, SessionView
+from wfcore.wire.events import (
+    ArtifactList,
+    ArtifactView,
+    EventView,
+    ExplanationView,
+    LineView,
+    LogPage,
+    LogView,
+)
+from wfcore.wire.executions import (
+    ExecutionPage,
+    ExecutionRow,
+    RefusedFileView,
+    ResultView,
+    StarterView,
+    StartView,
+    StatusView,
+    StepView,
+    UsageView,
+)
+from wfcore.wire.webhooks import TriggerView
+from wfcore.wire.workflows import (
+    ConcurrencyView,
+    DefinitionView,
+    WorkflowPage,
+    WorkflowTriggerView,
+    WorkflowView,
+)
 
 _AT: Final = 1_767_225_600_000
 _DAY: Final = 86_400_000
@@ -28,7 +68,7 @@ _STEPS = [
     {"name": "find", "kind": "code", "language": "python", "source": "print('[]')"},
     {"name": "review", "kind": "manual_approval", "message": "Refunds of {{ variables.customer }}"},
 ]
-_WORKFLOW_VIEW = shapes.WorkflowView(
+_WORKFLOW_VIEW = WorkflowView(
     id=_WORKFLOW,
     name="refunds",
     owner_id=_ACCOUNT,
@@ -36,7 +76,7 @@ _WORKFLOW_VIEW = shapes.WorkflowView(
     description="Finds refunds, asks, pays",
     variables=[],
     triggers=[
-        starts.WorkflowTriggerView(
+        WorkflowTriggerView(
             id="trig_01kdvp000001",
             kind=TriggerKind.SCHEDULE,
             definition={"kind": "SCHEDULE", "cron": "0 6 * * *", "timezone": "Europe/Berlin"},
@@ -49,12 +89,12 @@ _WORKFLOW_VIEW = shapes.WorkflowView(
             last_refused_at=None,
         )
     ],
-    concurrency=starts.ConcurrencyView(1, None, OnLimit.QUEUE),
+    concurrency=ConcurrencyView(1, None, OnLimit.QUEUE),
     version=1,
     created_at=_AT,
     updated_at=_AT,
 )
-_STEP = results.StepView(
+_STEP = StepView(
     status=StepStatus.COMPLETED,
     output={"found": _ROWS},
     duration=40,
@@ -62,10 +102,10 @@ _STEP = results.StepView(
     completed_at=_AT + 50,
     error=None,
     attempts=1,
-    usage=results.UsageView(1_200, 80, "0.0042"),
-    refused_artifacts=[results.RefusedFileView("link", "not a regular file")],
+    usage=UsageView(1_200, 80, "0.0042"),
+    refused_artifacts=[RefusedFileView("link", "not a regular file")],
 )
-_USAGE = results.UsageView(1_200, 80, "0.0042")
+_USAGE = UsageView(1_200, 80, "0.0042")
 _RUN: Mapping[str, Any] = {
     "execution_id": _EXECUTION,
     "workflow_id": _WORKFLOW,
@@ -82,7 +122,7 @@ _RUN: Mapping[str, Any] = {
     "redrive_of": None,
     "parent_execution_id": None,
     "workflow_version": 1,
-    "started_by": starts.StarterView(
+    "started_by": StarterView(
         account_id=_ACCOUNT, email="ann@example.org", key_id=_KEY, key_name="shop"
     ),
 }
@@ -106,20 +146,18 @@ _HEAD: Mapping[str, Any] = {
     "allow_self_approval": True,
     "reminders": [],
 }
-_LISTED = shapes.ApprovalView(
-    **_HEAD, reviewable_groups=[shapes.GroupView("refunds", "Refunds", [], 2)]
-)
-_DETAIL = shapes.ApprovalDetail(
+_LISTED = ApprovalView(**_HEAD, reviewable_groups=[GroupView("refunds", "Refunds", [], 2)])
+_DETAIL = ApprovalDetail(
     **_HEAD,
     reviewable_groups=[
-        shapes.GroupDetail(
+        GroupDetail(
             "refunds",
             "Refunds",
             _ROWS[1:],
             1,
             [
-                shapes.ColumnView("order", "Order", ColumnType.NUMBER, False, True, []),
-                shapes.ColumnView("amount", "Amount", ColumnType.NUMBER, True, True, []),
+                ColumnView("order", "Order", ColumnType.NUMBER, False, True, []),
+                ColumnView("amount", "Amount", ColumnType.NUMBER, True, True, []),
             ],
             "order",
             False,
@@ -127,7 +165,7 @@ _DETAIL = shapes.ApprovalDetail(
     ],
     items_hash="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     history=[
-        shapes.HistoryView(
+        HistoryView(
             at=_AT + 90_000,
             action="approved",
             by="ann@example.org",
@@ -138,7 +176,7 @@ _DETAIL = shapes.ApprovalDetail(
         )
     ],
 )
-_ARTIFACT = shapes.ArtifactView(
+_ARTIFACT = ArtifactView(
     id="art_01kdvp000009",
     name="paid.json",
     path="paid.json",
@@ -153,7 +191,7 @@ _ARTIFACT = shapes.ArtifactView(
     sha256="2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     created_at=_AT + 91_000,
 )
-_EVENT = shapes.EventView(_EXECUTION, 3, _AT + 10, EventKind.STEP_STARTED, {"step": "find"})
+_EVENT = EventView(_EXECUTION, 3, _AT + 10, EventKind.STEP_STARTED, {"step": "find"})
 _WEBHOOK_VIEW = webhooks.WebhookView(
     id=_WEBHOOK,
     webhook_id=_WEBHOOK,
@@ -193,14 +231,14 @@ VIEWS: Final[Mapping[type, object]] = {
         _DETAIL,
         _ARTIFACT,
         _WEBHOOK_VIEW,
-        shapes.WorkflowPage(items=[_WORKFLOW_VIEW], **_ONE),
-        shapes.StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
-        shapes.ExecutionPage(items=[shapes.ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
-        shapes.StatusView(
+        WorkflowPage(items=[_WORKFLOW_VIEW], **_ONE),
+        StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
+        ExecutionPage(items=[ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
+        StatusView(
             **_RUN, redriven_as=None, inputs={"customer": "Ann"}, step_results={"find": _STEP}
         ),
-        shapes.DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
-        shapes.ResultView(
+        DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
+        ResultView(
             execution_id=_EXECUTION,
             workflow_id=_WORKFLOW,
             status=ExecutionStatus.COMPLETED,
@@ -211,13 +249,13 @@ VIEWS: Final[Mapping[type, object]] = {
             usage=_USAGE,
             completed_at=_AT + 91_000,
         ),
-        shapes.LogPage([shapes.LogView(4, _AT + 20, "find", 1, "stdout", "2 found\n")], 4),
-        explanation.ExplanationView(
+        LogPage([LogView(4, _AT + 20, "find", 1, "stdout", "2 found\n")], 4),
+        ExplanationView(
             _EXECUTION,
             ExecutionStatus.AWAITING_APPROVAL,
             _AT + 1_000,
             [
-                explanation.LineView(
+                LineView(
                     code=Why.AWAITING_APPROVAL,
                     text='Step "review" waits for a decision',
                     until=_AT + 60 + _DAY,
@@ -227,20 +265,18 @@ VIEWS: Final[Mapping[type, object]] = {
                 )
             ],
         ),
-        shapes.ApprovalPage(approvals=[_LISTED], total=1, page=1, size=20),
-        shapes.ExecutionApprovals([_LISTED], 1),
-        shapes.DecisionView(True, _APPROVAL, Verdict.APPROVE),
-        shapes.ArtifactList([_ARTIFACT], 1),
-        shapes.TriggerView(_EXECUTION, _WEBHOOK, _WORKFLOW, ExecutionStatus.PENDING, _AT),
+        ApprovalPage(approvals=[_LISTED], total=1, page=1, size=20),
+        ExecutionApprovals([_LISTED], 1),
+        DecisionView(True, _APPROVAL, Verdict.APPROVE),
+        ArtifactList([_ARTIFACT], 1),
+        TriggerView(_EXECUTION, _WEBHOOK, _WORKFLOW, ExecutionStatus.PENDING, _AT),
         webhooks.WebhookPage(webhooks=[_WEBHOOK_VIEW], **_ONE),
         webhooks.WebhookDeleted(True, _WEBHOOK),
         webhooks.StatsView(_WEBHOOK, 3, 2, {"401": 1}, _AT, [webhooks.DayView("2026-01-01", 2, 1)]),
         webhooks.DeliveryPage([_DELIVERY], **_ONE),
-        shapes.SessionView(
-            shapes.AccountView(_ACCOUNT, "ann@example.org", Plan.PRO, AccountStatus.ACTIVE)
-        ),
-        shapes.DoneView(True),
-        shapes.HealthView("ok", "0.1.0"),
+        SessionView(AccountView(_ACCOUNT, "ann@example.org", Plan.PRO, AccountStatus.ACTIVE)),
+        DoneView(True),
+        HealthView("ok", "0.1.0"),
     )
 }
 

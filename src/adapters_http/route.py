@@ -15,7 +15,7 @@ from wfcore.model.access import Scope
 from wfcore.rules.limits import TRIGGER_BODY
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
-"""Gives a shape of `wfcore.wire.shapes`, or a Starlette response where it is no JSON."""
+"""Gives a shape of `wfcore.wire`, or a Starlette response where it is no JSON."""
 
 
 class Auth(StrEnum):

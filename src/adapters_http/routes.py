@@ -23,11 +23,15 @@ from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
-from wfcore.wire import requests, shapes
+from wfcore.wire import requests
 from wfcore.wire import webhooks as hooks
-from wfcore.wire.explanation import ExplanationView
-from wfcore.wire.results import StepView
+from wfcore.wire.approvals import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
+from wfcore.wire.common import DoneView, HealthView, SessionView
+from wfcore.wire.events import ArtifactList, ArtifactView, ExplanationView, LogPage
+from wfcore.wire.executions import ExecutionPage, ResultView, StartView, StatusView, StepView
 from wfcore.wire.schema import Schemas
+from wfcore.wire.webhooks import TriggerView
+from wfcore.wire.workflows import DefinitionView, WorkflowPage, WorkflowView
 
 
 def _one_of(*words: str) -> dict[str, object]:
@@ -86,44 +90,44 @@ ROUTES: tuple[Route, ...] = (
     # Workflows
     Route("GET", "/api/v1/workflows", Auth.KEY, workflows.list_all,
           "List workflows", Scope.WORKFLOW_READ,
-          query=(PAGE, SIZE, AFTER), returns=shapes.WorkflowPage),
+          query=(PAGE, SIZE, AFTER), returns=WorkflowPage),
     Route("GET", "/api/v1/workflows/{id}", Auth.KEY, workflows.read,
           "Read a workflow", Scope.WORKFLOW_READ,
-          returns=shapes.WorkflowView, refuses=(404,)),
+          returns=WorkflowView, refuses=(404,)),
     Route("POST", "/api/v1/workflows/{id}/executions", Auth.KEY, workflows.start,
           "Start an execution", Scope.WORKFLOW_EXECUTE, requests.StartBody,
-          status=202, query=(WAIT,), headers=(ONCE,), returns=shapes.StartView,
+          status=202, query=(WAIT,), headers=(ONCE,), returns=StartView,
           refuses=(404, 409), starts=True),
 
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
           "List executions", Scope.EXECUTION_READ,
           query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, SORT, PAGE, SIZE, AFTER),
-          returns=shapes.ExecutionPage),
+          returns=ExecutionPage),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
-          query=(WAIT, OUTPUTS), returns=shapes.StatusView, refuses=(404,)),
+          query=(WAIT, OUTPUTS), returns=StatusView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/definition", Auth.KEY, executions.definition,
           "Read the definition that an execution runs by", Scope.EXECUTION_READ,
-          returns=shapes.DefinitionView, refuses=(404,)),
+          returns=DefinitionView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/result", Auth.KEY, executions.result,
           "Read an execution's result", Scope.EXECUTION_READ,
-          query=(WAIT, OUTPUTS), returns=shapes.ResultView, refuses=(404, 409)),
+          query=(WAIT, OUTPUTS), returns=ResultView, refuses=(404, 409)),
     Route("GET", "/api/v1/executions/{id}/steps/{key}", Auth.KEY, executions.step,
           "Read the result of one step", Scope.EXECUTION_READ,
           query=(DOWNLOAD,), files=("text/plain", OUTPUT_MEDIA), returns=StepView, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/logs", Auth.KEY, executions.logs,
           "Read the output lines of an execution's steps", Scope.EXECUTION_READ,
-          query=(STEP, AFTER_LINE), returns=shapes.LogPage, refuses=(404,)),
+          query=(STEP, AFTER_LINE), returns=LogPage, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/explain", Auth.KEY, executions.explain,
           "Explain where an execution is", Scope.EXECUTION_READ,
           returns=ExplanationView, refuses=(404,)),
     Route("POST", "/api/v1/executions/{id}/cancel", Auth.KEY, executions.cancel,
           "Cancel an execution", Scope.EXECUTION_CANCEL, requests.NoBody,
-          returns=shapes.StatusView, also={AlreadyFinished: 404}),
+          returns=StatusView, also={AlreadyFinished: 404}),
     Route("POST", "/api/v1/executions/{id}/redrive", Auth.KEY, workflows.redrive,
           "Start again where an execution stopped", Scope.WORKFLOW_EXECUTE, requests.NoBody,
-          status=202, query=(WAIT,), returns=shapes.StartView, refuses=(404, 409), starts=True),
+          status=202, query=(WAIT,), returns=StartView, refuses=(404, 409), starts=True),
     Route("GET", "/api/v1/executions/{id}/events", Auth.KEY, events.follow,
           "Follow an execution", Scope.EXECUTION_READ,
           headers=(LAST_EVENT,), media="text/event-stream", refuses=(204, 404)),
@@ -132,28 +136,28 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/v1/approvals", Auth.KEY, approvals.list_all,
           "List approvals", Scope.APPROVAL_RESPOND,
           query=(APPROVAL_STATUS, APPROVALS_OF, EXECUTION_ID, WAITING, FROM, TO, APPROVAL_SORT,
-                 PAGE, APPROVAL_SIZE, AFTER), returns=shapes.ApprovalPage),
+                 PAGE, APPROVAL_SIZE, AFTER), returns=ApprovalPage),
     Route("GET", "/api/v1/approvals/{id}", Auth.KEY, approvals.read,
           "Read an approval", Scope.APPROVAL_RESPOND,
-          returns=shapes.ApprovalDetail, refuses=(404,)),
+          returns=ApprovalDetail, refuses=(404,)),
     Route("GET", "/api/v1/approvals/execution/{executionId}", Auth.KEY, approvals.of_execution,
           "List the approvals of an execution", Scope.APPROVAL_RESPOND,
-          returns=shapes.ExecutionApprovals, refuses=(404,)),
+          returns=ExecutionApprovals, refuses=(404,)),
     Route("POST", "/api/v1/approvals/{id}/approve", Auth.KEY, approvals.approve,
           "Approve", Scope.APPROVAL_RESPOND, requests.ApproveBody, EDITED_ROWS_BODY,
-          keys_once=True, returns=shapes.ApprovalDetail,
+          keys_once=True, returns=ApprovalDetail,
           also={AlreadyDecided: 404}, refuses=(409,)),
     Route("POST", "/api/v1/approvals/{id}/reject", Auth.KEY, approvals.reject,
           "Reject", Scope.APPROVAL_RESPOND, requests.RejectBody,
-          keys_once=True, returns=shapes.ApprovalDetail, also={AlreadyDecided: 404}),
+          keys_once=True, returns=ApprovalDetail, also={AlreadyDecided: 404}),
 
     # Artifacts
     Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,
           "List an execution's artifacts", Scope.ARTIFACT_READ,
-          returns=shapes.ArtifactList, refuses=(404,)),
+          returns=ArtifactList, refuses=(404,)),
     Route("GET", "/api/v1/executions/{id}/artifacts/{aid}", Auth.KEY, artifacts.read,
           "Read an artifact's metadata", Scope.ARTIFACT_READ,
-          returns=shapes.ArtifactView, refuses=(404,)),
+          returns=ArtifactView, refuses=(404,)),
     Route("GET", "/api/executions/{id}/artifacts/{aid}/download", Auth.DOWNLOAD, artifacts.download,
           "Download an artifact", Scope.ARTIFACT_READ,
           query=(EXPIRES, SIGNATURE), media="application/octet-stream", files=("*/*",),
@@ -162,17 +166,17 @@ ROUTES: tuple[Route, ...] = (
     # Webhook triggers: the canonical and the retained path
     Route("POST", "/api/webhooks/{id}/trigger", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView,
+          status=202, headers=(ONCE,), returns=TriggerView,
           refuses=(200, 404, 409), starts=True),
     Route("POST", "/api/webhook-trigger/{id}", Auth.TRIGGER, triggers.trigger,
           "Trigger a workflow (retained path)", Scope.WEBHOOK_TRIGGER,
-          status=202, headers=(ONCE,), returns=shapes.TriggerView,
+          status=202, headers=(ONCE,), returns=TriggerView,
           refuses=(200, 404, 409), starts=True),
 
     # Approval responses: by machine, and by a link for people
     Route("POST", "/api/webhook-trigger/approval", Auth.KEY_AFTER_BODY, approvals.respond,
           "Decide an approval", Scope.APPROVAL_RESPOND, requests.DecisionBody, APPROVAL_BODY,
-          keys_once=True, returns=shapes.DecisionView, refuses=(404, 409)),
+          keys_once=True, returns=DecisionView, refuses=(404, 409)),
     Route("GET", "/api/webhook-trigger/approval/{id}/{decision}", Auth.KEY, links.decide,
           "Decide an approval by a link", Scope.APPROVAL_RESPOND,
           query=(CONFIRM, COMMENT, SEEN), media="text/html", refuses=(400, 404, 409)),
@@ -195,22 +199,22 @@ ROUTES: tuple[Route, ...] = (
           query=(PAGE, SIZE), returns=hooks.DeliveryPage, refuses=(404,)),
     Route("POST", "/api/webhooks/{id}/deliveries/{deliveryId}/replay", Auth.SESSION,
           webhooks.replay, "Replay a delivery", body=requests.NoBody,
-          status=202, returns=shapes.TriggerView, refuses=(404, 409), starts=True),
+          status=202, returns=TriggerView, refuses=(404, 409), starts=True),
     Route("POST", "/api/webhooks/{id}/test", Auth.SESSION, webhooks.test,
           "Deliver a signed sample", body=requests.TestBody,
-          status=202, returns=shapes.TriggerView, refuses=(404, 409, 429), starts=True),
+          status=202, returns=TriggerView, refuses=(404, 409, 429), starts=True),
     Route("POST", "/api/session", Auth.LOGIN, sessions.create,
-          "Sign in", body=requests.LoginBody, returns=shapes.SessionView),
+          "Sign in", body=requests.LoginBody, returns=SessionView),
     Route("GET", "/api/session", Auth.SESSION, sessions.read,
-          "Read who is signed in", returns=shapes.SessionView),
+          "Read who is signed in", returns=SessionView),
     Route("DELETE", "/api/session", Auth.SESSION, sessions.delete,
-          "Sign out", query=(EVERYWHERE,), returns=shapes.DoneView),
+          "Sign out", query=(EVERYWHERE,), returns=DoneView),
 
     # Operations
     Route("GET", "/healthz", Auth.OPEN, operations.healthz,
-          "Is the process alive", returns=shapes.HealthView),
+          "Is the process alive", returns=HealthView),
     Route("GET", "/readyz", Auth.OPEN, operations.readyz,
-          "Is the store reachable", returns=shapes.HealthView),
+          "Is the store reachable", returns=HealthView),
     Route("GET", "/metrics", Auth.OPEN, operations.metrics,
           "Metrics in Prometheus text", media="text/plain"),
     Route("GET", "/openapi.json", Auth.OPEN, operations.openapi,

@@ -11,7 +11,7 @@ import pytest
 from attrs import define, field
 
 from adapters_http.openapi_examples import VIEWS
-from wfcore.wire.shapes import ArtifactView as Wire
+from wfcore.wire.events import ArtifactView as Wire
 from wfcore_client import ApiError, AsyncClient, Backoff, Client, Corrupted, Unreachable
 from wfcore_client.shapes import ArtifactView
 

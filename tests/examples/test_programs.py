@@ -29,7 +29,7 @@ def test_the_core_needs_attrs_and_cattrs_alone() -> None:
     """Importing rules, use cases and the memory store pulls in no other package."""
     code = """
 import sys
-import wfcore.usecases.executions.worker, wfcore.usecases.webhooks.webhooks, wfcore.wire.views
+import wfcore.usecases.executions.worker, wfcore.usecases.webhooks.webhooks, wfcore.wire.executions
 import adapters_store.memory, adapters_runtime.system, adapters_runtime.expressions.templates
 known = {"attr", "attrs", "cattrs", "typing_extensions", "wfcore", "adapters_store",
          "adapters_runtime"}

@@ -25,7 +25,7 @@ from wfcore.usecases.approvals import approvals
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows import workflows
-from wfcore.wire.views import status_view
+from wfcore.wire.executions import status_view
 
 S = ExecutionStatus
 

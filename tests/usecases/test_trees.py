@@ -24,7 +24,7 @@ from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.executions import executions, starting, worker
 from wfcore.usecases.upkeep import sweeping
-from wfcore.wire.views import status_view
+from wfcore.wire.executions import status_view
 
 S = ExecutionStatus
 

@@ -23,8 +23,8 @@ from wfcore.rules.approval.machine import Approve, Reject, command, has_assented
 from wfcore.rules.approval.review import ReviewRow, review_rows
 from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
+from wfcore.wire.approvals import column_view
 from wfcore.wire.converter import plain
-from wfcore.wire.views import column_view
 
 ROWS_IN_PAGE = 100
 """Rows that are in the HTML; the editor fetches all, and shows as many at a time."""

@@ -8,15 +8,18 @@ from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide, has_many_rows
-from wfcore.wire.converter import plain
-from wfcore.wire.shapes import ApprovalDetail, ApprovalPage, DecisionView, ExecutionApprovals
-from wfcore.wire.views import (
-    APPROVALS,
+from wfcore.wire.approvals import (
+    ApprovalDetail,
+    ApprovalPage,
+    DecisionView,
+    ExecutionApprovals,
     approval_detail,
     approval_page,
     decision_view,
     execution_approvals,
 )
+from wfcore.wire.common import APPROVALS
+from wfcore.wire.converter import plain
 
 
 async def list_all(request: Request) -> ApprovalPage:

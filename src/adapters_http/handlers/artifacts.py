@@ -12,8 +12,7 @@ from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
 from wfcore.usecases.artifacts import Link
 from wfcore.usecases.audit.auditing import note_denial
-from wfcore.wire.shapes import ArtifactList, ArtifactView
-from wfcore.wire.views import artifact_view
+from wfcore.wire.events import ArtifactList, ArtifactView, artifact_view
 
 
 async def list_all(request: Request) -> ArtifactList:

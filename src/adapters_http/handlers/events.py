@@ -12,7 +12,7 @@ from wfcore.model.event import Event
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.usecases.executions.executions import read_events
 from wfcore.wire.converter import plain
-from wfcore.wire.views import event_view
+from wfcore.wire.events import event_view
 
 HEARTBEAT_S = 15.0
 LOOK_MS = 1_000

@@ -21,19 +21,20 @@ from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.explaining import explain_execution
+from wfcore.wire.common import EXECUTIONS
 from wfcore.wire.converter import plain
-from wfcore.wire.explanation import ExplanationView, explanation_view
-from wfcore.wire.results import StepView
-from wfcore.wire.shapes import DefinitionView, ExecutionPage, LogPage, ResultView, StatusView
-from wfcore.wire.views import (
-    EXECUTIONS,
-    definition_view,
+from wfcore.wire.events import ExplanationView, LogPage, explanation_view, log_view
+from wfcore.wire.executions import (
+    ExecutionPage,
+    ResultView,
+    StatusView,
+    StepView,
     execution_page,
-    log_view,
     result_view,
     status_view,
     step_view,
 )
+from wfcore.wire.workflows import DefinitionView, definition_view
 
 
 async def list_all(request: Request) -> ExecutionPage:

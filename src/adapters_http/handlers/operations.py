@@ -8,7 +8,7 @@ from adapters_http.body import dump_json
 from adapters_http.metrics import CONTENT_TYPE
 from adapters_http.request import Request, require_serving
 from wfcore.rules.definition.check import definition_schema
-from wfcore.wire.shapes import HealthView
+from wfcore.wire.common import HealthView
 
 
 async def healthz(request: Request) -> HealthView:

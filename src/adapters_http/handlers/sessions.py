@@ -4,8 +4,7 @@ from adapters_http.auth import session_cookie, session_token
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
 from wfcore.usecases.accounts.sessions import end_sessions, sign_in, sign_out
-from wfcore.wire.shapes import DoneView, SessionView
-from wfcore.wire.views import account_view
+from wfcore.wire.common import DoneView, SessionView, account_view
 
 
 async def create(request: Request) -> SessionView:

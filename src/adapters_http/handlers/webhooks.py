@@ -12,12 +12,12 @@ from wfcore.rules.webhooks.scheme import sender_id, slack_challenge
 from wfcore.usecases.executions.starting import Idempotency, trigger_webhook
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook, Unchanged, WebhookChange
+from wfcore.wire.common import WEBHOOKS, shown_of
 from wfcore.wire.converter import sent
-from wfcore.wire.shapes import TriggerView
-from wfcore.wire.views import WEBHOOKS, shown_of
 from wfcore.wire.webhooks import (
     DeliveryPage,
     StatsView,
+    TriggerView,
     WebhookDeleted,
     WebhookPage,
     WebhookView,

@@ -7,8 +7,9 @@ from wfcore.usecases.executions import starting
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
-from wfcore.wire.shapes import StartView, WorkflowPage, WorkflowView
-from wfcore.wire.views import WORKFLOWS, shown_of, workflow_view
+from wfcore.wire.common import WORKFLOWS, shown_of
+from wfcore.wire.executions import StartView
+from wfcore.wire.workflows import WorkflowPage, WorkflowView, workflow_view
 
 REPLAYED = (b"idempotent-replayed", b"true")
 

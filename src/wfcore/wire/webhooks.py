@@ -18,7 +18,18 @@ from wfcore.model.webhook import (
 from wfcore.rules.webhooks.stats import Stats
 from wfcore.rules.webhooks.webhook import may_be_replayed
 from wfcore.time import EpochMs
-from wfcore.wire.shapes import ABSENT, ListPage, TriggerView
+from wfcore.wire.common import ABSENT, ListPage
+
+
+@define(eq=False)
+class TriggerView:
+    """An accepted webhook trigger."""
+
+    execution_id: str
+    webhook_id: str
+    workflow_id: str
+    status: ExecutionStatus
+    started_at: int
 
 
 @define(eq=False)

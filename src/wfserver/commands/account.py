@@ -6,8 +6,8 @@ from wfcore.model.access import Account, AccountStatus, Plan
 from wfcore.model.page import PageRequest
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.services import Services
+from wfcore.wire.common import account_view
 from wfcore.wire.converter import plain
-from wfcore.wire.views import account_view
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE

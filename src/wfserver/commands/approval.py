@@ -15,8 +15,8 @@ from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.services import Services
+from wfcore.wire.approvals import approval_detail, approval_view
 from wfcore.wire.converter import plain
-from wfcore.wire.views import approval_detail, approval_view
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE

@@ -19,9 +19,8 @@ from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.executions.starting import Started
 from wfcore.usecases.services import Services
 from wfcore.wire.converter import plain
-from wfcore.wire.explanation import explanation_view
-from wfcore.wire.shapes import ExecutionRow, LogView, StartView, StatusView
-from wfcore.wire.views import execution_row, log_view, status_view
+from wfcore.wire.events import LogView, explanation_view, log_view
+from wfcore.wire.executions import ExecutionRow, StartView, StatusView, execution_row, status_view
 from wfserver.serving.pidfile import is_serving
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session

@@ -18,7 +18,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.variables import parse_text
 from wfcore.wire.converter import plain
-from wfcore.wire.views import result_view
+from wfcore.wire.executions import result_view
 from wfserver import logs
 from wfserver.definition import announce_packages, read_text
 from wfserver.run_local import Decision, Ran, Watcher, for_a_run, run_here

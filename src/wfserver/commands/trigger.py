@@ -7,7 +7,7 @@ from wfcore.model.trigger import Schedule, Shown, TriggerSpec
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.triggers import list_triggers
 from wfcore.wire.converter import plain
-from wfcore.wire.starts import trigger_view
+from wfcore.wire.workflows import trigger_view
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Group, limit, pass_session

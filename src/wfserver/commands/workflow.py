@@ -14,7 +14,7 @@ from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
 from wfcore.wire.converter import plain
-from wfcore.wire.views import workflow_view
+from wfcore.wire.workflows import workflow_view
 from wfserver import validation
 from wfserver.ai import missing_from
 from wfserver.commands.trigger import fires

@@ -8,8 +8,8 @@ from attrs import define, field
 from wfcore.model.access import ApiKey, Permission, Share
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.json import JsonObject
+from wfcore.wire.common import ABSENT
 from wfcore.wire.converter import plain
-from wfcore.wire.shapes import ABSENT
 
 
 @define(eq=False, kw_only=True)

@@ -31,8 +31,10 @@ from wfcore.usecases.audit.auditing import Origin, note
 from wfcore.usecases.executions.executions import starter_names
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of
+from wfcore.wire.approvals import approval_detail
 from wfcore.wire.converter import plain
-from wfcore.wire.views import approval_detail, definition_view, status_view
+from wfcore.wire.executions import status_view
+from wfcore.wire.workflows import definition_view
 
 BATCH = 100
 TRIES = 5

@@ -1,0 +1,213 @@
+"""Approvals, their rows and their history, on the wire. Contract §6."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import define
+
+from wfcore.model.approval import (
+    Approval,
+    ApprovalStatus,
+    DecisionSource,
+    Group,
+    HistoryEntry,
+    Purpose,
+    Verdict,
+)
+from wfcore.model.page import Page
+from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.approval.machine import items_hash
+from wfcore.wire.common import APPROVALS, ListPage, shown_of
+from wfcore.wire.requests import Row
+
+
+@define(eq=False)
+class ColumnView:
+    key: str
+    title: str
+    type: ColumnType
+    editable: bool
+    required: bool
+    options: Sequence[Any]
+
+
+@define(eq=False)
+class GroupView:
+    """A group of rows. `items` is empty in lists, `itemsCount` is kept."""
+
+    name: str
+    title: str
+    items: Sequence[Row]
+    items_count: int
+
+
+@define(eq=False)
+class GroupDetail(GroupView):
+    """A group with its rows and their columns. `allowAdd`: whether reviewers may add rows."""
+
+    columns: Sequence[ColumnView]
+    row_key: str | None
+    allow_add: bool
+
+
+@define(eq=False)
+class HistoryView:
+    """Who did what when; the rows before and after where they were edited."""
+
+    at: int
+    action: str
+    by: str | None
+    source: DecisionSource | None
+    comment: str | None
+    rows_before: Mapping[str, Sequence[Row]] | None
+    rows_after: Mapping[str, Sequence[Row]] | None
+
+
+@define(eq=False, kw_only=True)
+class ApprovalHead:
+    id: str
+    execution_id: str
+    workflow_id: str
+    step_name: str
+    purpose: Purpose
+    status: ApprovalStatus
+    approval_message: str
+    timeout: int
+    created_at: int
+    expires_at: int
+    decided_at: int | None
+    decided_by: str | None
+    decision_source: DecisionSource | None
+    comment: str | None
+    required_approvals: int
+    approved_by: Sequence[str]
+    allow_self_approval: bool
+    reminders: Sequence[int]
+
+
+@define(eq=False, kw_only=True)
+class ApprovalView(ApprovalHead):
+    """An approval as lists show it: the rows are left out."""
+
+    reviewable_groups: Sequence[GroupView]
+
+
+@define(eq=False, kw_only=True)
+class ApprovalDetail(ApprovalHead):
+    """
+    An approval with its rows, their columns, and its history. `itemsHash` is another one when
+    any row is another one.
+    """
+
+    reviewable_groups: Sequence[GroupDetail]
+    items_hash: str
+    history: Sequence[HistoryView]
+
+
+@define(eq=False, kw_only=True)
+class ApprovalPage(ListPage):
+    approvals: Sequence[ApprovalView]
+
+
+@define(eq=False)
+class ExecutionApprovals:
+    """All approvals of one execution."""
+
+    approvals: Sequence[ApprovalView]
+    total: int
+
+
+@define(eq=False)
+class DecisionView:
+    """The answer of the approval-response endpoint."""
+
+    ok: bool
+    approval_id: str
+    decision: Verdict
+
+
+def approval_view(approval: Approval) -> ApprovalView:
+    """An approval without its rows; their number is kept. AP-13."""
+    groups = [GroupView(group.name, group.title, (), len(group.items)) for group in approval.groups]
+    return ApprovalView(**_head(approval), reviewable_groups=groups)
+
+
+def approval_detail(approval: Approval) -> ApprovalDetail:
+    """An approval with rows, columns and history."""
+    return ApprovalDetail(
+        **_head(approval),
+        reviewable_groups=[_group(group) for group in approval.groups],
+        items_hash=items_hash(approval),
+        history=[_history(entry) for entry in approval.history],
+    )
+
+
+def _head(approval: Approval) -> dict[str, Any]:
+    return {
+        "id": approval.id,
+        "execution_id": approval.execution_id,
+        "workflow_id": approval.workflow_id,
+        "step_name": approval.step_name,
+        "purpose": approval.purpose,
+        "status": approval.status,
+        "approval_message": approval.message,
+        "timeout": approval.timeout_ms,
+        "created_at": approval.created_at,
+        "expires_at": approval.expires_at,
+        "decided_at": approval.decided_at,
+        "decided_by": approval.decided_by,
+        "decision_source": approval.decision_source,
+        "comment": approval.comment,
+        "required_approvals": approval.required_approvals,
+        "approved_by": [one.by for one in approval.assents],
+        "allow_self_approval": approval.allow_self_approval,
+        "reminders": approval.reminders,
+    }
+
+
+def _group(group: Group) -> GroupDetail:
+    columns = [column_view(column) for column in group.columns]
+    return GroupDetail(
+        group.name,
+        group.title,
+        group.items,
+        len(group.items),
+        columns,
+        group.row_key,
+        group.allow_add,
+    )
+
+
+def column_view(column: Column) -> ColumnView:
+    """A column of a group."""
+    return ColumnView(
+        column.key, column.title, column.type, column.editable, column.required, column.options
+    )
+
+
+def _history(entry: HistoryEntry) -> HistoryView:
+    return HistoryView(
+        entry.at,
+        entry.action,
+        entry.by,
+        entry.source,
+        entry.comment,
+        entry.rows_before,
+        entry.rows_after,
+    )
+
+
+def approval_page(found: Page[Approval]) -> ApprovalPage:
+    """One page of approvals, without their rows."""
+    rows = [approval_view(approval) for approval in found.rows]
+    return ApprovalPage(approvals=rows, **shown_of(found, APPROVALS))
+
+
+def execution_approvals(approvals: Sequence[Approval]) -> ExecutionApprovals:
+    """All approvals of one execution, without their rows."""
+    return ExecutionApprovals([approval_view(one) for one in approvals], len(approvals))
+
+
+def decision_view(approval: Approval, verdict: Verdict) -> DecisionView:
+    """The answer of the approval-response endpoint."""
+    return DecisionView(True, approval.id, verdict)

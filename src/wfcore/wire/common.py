@@ -1,0 +1,98 @@
+"""
+What every list, session and error looks like on the wire. Contract §1, §3.
+
+The shapes of what the API answers are one attrs class each, by subject, each file with what makes
+them of records: pure, and secrets are masked there. Names are snake case here and camel case on
+the wire (`converter`). A field without a value is null, unless it is marked `ABSENT`: then it is
+left out. Not frozen, because a frozen class costs five times as much to build, and these live for
+microseconds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from attrs import define, field
+
+from wfcore.model.access import Account, AccountStatus, Plan
+from wfcore.model.page import Page
+from wfcore.rules.paging import cursor_text
+
+ABSENT: Final = {"absent": True}
+"""Field metadata: left out while it is None."""
+Names: TypeAlias = Mapping[str, str]
+"""What people call accounts and keys, by id: emails and names."""
+NO_NAMES: Names = {}
+EXECUTIONS, APPROVALS, WORKFLOWS, WEBHOOKS = "executions", "approvals", "workflows", "webhooks"
+"""Lists that are read on by cursor, as their cursors name them."""
+
+
+@define(eq=False, kw_only=True)
+class ListPage:
+    """
+    A part of a list. `total` and `page` are absent where it is read on with `after`; `next` is
+    the `after` of the rows behind these, absent at the end.
+    """
+
+    total: int | None = field(default=None, metadata=ABSENT)
+    page: int | None = field(default=None, metadata=ABSENT)
+    size: int
+    next: str | None = field(default=None, metadata=ABSENT)
+
+
+@define(eq=False)
+class AccountView:
+    id: str
+    email: str
+    plan: Plan
+    status: AccountStatus
+
+
+@define(eq=False)
+class SessionView:
+    """Who is signed in at the console."""
+
+    account: AccountView
+
+
+@define(eq=False)
+class DoneView:
+    """It is done; there is nothing more to say."""
+
+    ok: bool
+
+
+@define(eq=False)
+class HealthView:
+    status: str
+    version: str
+
+
+@define(eq=False)
+class ErrorView:
+    error: str
+
+
+@define(eq=False)
+class RateLimitedView:
+    """A full quota window (`minute` or `day`)."""
+
+    error: str
+    window: str
+    limit: int
+    retry_after_seconds: int
+
+
+def shown_of(found: Page[Any], list: str) -> dict[str, Any]:
+    """What every `ListPage` says of a page of that *list*, by field."""
+    after = found.total is None
+    return {
+        "total": found.total,
+        "page": None if after else found.page,
+        "size": found.size,
+        "next": cursor_text(list, found.next) if found.next else None,
+    }
+
+
+def account_view(account: Account) -> AccountView:
+    """An account, without anything secret."""
+    return AccountView(account.id, account.email, account.plan, account.status)

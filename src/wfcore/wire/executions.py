@@ -1,0 +1,284 @@
+"""Executions, and what came of their steps, on the wire; secrets are masked. Contract §2."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from wfcore.errors import NotFound
+from wfcore.model.execution import (
+    Awaits,
+    Execution,
+    ExecutionStatus,
+    ReasonCode,
+    StatusReason,
+    StepResult,
+    StepStatus,
+    TriggerSource,
+    Usage,
+)
+from wfcore.model.page import Page
+from wfcore.rules.execution.budget import total
+from wfcore.rules.masking import MASK, Secrets, mask, mask_text, secret_values
+from wfcore.wire.common import ABSENT, EXECUTIONS, NO_NAMES, ListPage, Names, shown_of
+
+_NOW_RUNNING = frozenset({StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL})
+
+
+@define(eq=False)
+class UsageView:
+    """What AI calls consumed. `costUsd` is a decimal string, null when a price is unknown."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str | None
+
+
+@define(eq=False)
+class RefusedFileView:
+    """Something that a step left and that is no artifact."""
+
+    name: str
+    reason: str
+
+
+@define(eq=False)
+class StepView:
+    """
+    What is known of one step. `duration` in ms, null until it ends. `executionId` is there
+    where the step started an execution; `output` is not where outputs were not asked for.
+    """
+
+    status: StepStatus
+    output: Any = field(default=None, kw_only=True)
+    duration: int | None
+    started_at: int
+    completed_at: int | None
+    error: str | None
+    attempts: int
+    usage: UsageView | None
+    refused_artifacts: Sequence[RefusedFileView]
+    execution_id: str | None = field(default=None, metadata={"absent": True})
+
+
+@define(eq=False, kw_only=True)
+class StarterView:
+    """Whose execution it is, and by which key, webhook or trigger it was started."""
+
+    account_id: str
+    email: str | None
+    key_id: str | None = field(default=None, metadata={"absent": True})
+    key_name: str | None = field(default=None, metadata={"absent": True})
+    webhook_id: str | None = field(default=None, metadata={"absent": True})
+    trigger_id: str | None = field(default=None, metadata={"absent": True})
+
+
+@define(eq=False)
+class StatusReasonView:
+    code: ReasonCode
+    step_name: str | None
+    approval_id: str | None
+
+
+@define(eq=False, kw_only=True)
+class ExecutionRow:
+    """An execution as lists show it. `completedAt` is absent until the end."""
+
+    execution_id: str
+    workflow_id: str
+    workflow_name: str
+    trigger_source: TriggerSource
+    status: ExecutionStatus
+    status_reason: StatusReasonView | None
+    current_step: str | None
+    completed_steps: int
+    total_steps: int
+    started_at: int
+    completed_at: int | None = field(default=None, metadata=ABSENT)
+    error: str | None
+    usage: UsageView
+    redrive_of: str | None
+    parent_execution_id: str | None
+    workflow_version: int
+    started_by: StarterView
+
+
+@define(eq=False, kw_only=True)
+class StatusView(ExecutionRow):
+    """
+    The status view of an execution. `inputs`: over the defaults, secrets masked. `redrivenAs`:
+    the last execution that redrives it.
+    """
+
+    redriven_as: str | None
+    inputs: Mapping[str, Any]
+    step_results: Mapping[str, StepView]
+
+
+@define(eq=False, kw_only=True)
+class ExecutionPage(ListPage):
+    items: Sequence[ExecutionRow]
+
+
+@define(eq=False)
+class ResultView:
+    """The result of an ended execution. `output` is null unless it COMPLETED."""
+
+    execution_id: str
+    workflow_id: str
+    status: ExecutionStatus
+    step_results: Mapping[str, StepView]
+    duration: int
+    output: Any
+    error: str | None
+    usage: UsageView
+    completed_at: int
+
+
+@define(eq=False)
+class StartView:
+    """An accepted execution."""
+
+    execution_id: str
+    status: ExecutionStatus
+    workflow_id: str
+    started_at: int
+
+
+def status_view(
+    run: Execution, names: Names = NO_NAMES, redriven_as: str | None = None
+) -> StatusView:
+    """The status view, with the results of the steps that started or were skipped."""
+    secrets = secret_values(run)
+    return StatusView(
+        **_row(run, secrets, names),
+        redriven_as=redriven_as,
+        inputs=_inputs(run, secrets),
+        step_results=_steps(run.step_results, secrets),
+    )
+
+
+def _inputs(run: Execution, secrets: Secrets) -> Mapping[str, Any]:
+    return {
+        name: MASK if name in run.secrets else mask(value, secrets)
+        for name, value in run.variables.items()
+    }
+
+
+def execution_row(run: Execution, names: Names = NO_NAMES) -> ExecutionRow:
+    """The status view without inputs and step results, for lists."""
+    return ExecutionRow(**_row(run, secret_values(run), names))
+
+
+def _starter(run: Execution, names: Names) -> StarterView:
+    return StarterView(
+        account_id=run.owner_id,
+        email=names.get(run.owner_id),
+        key_id=run.key_id,
+        key_name=names.get(run.key_id) if run.key_id else None,
+        webhook_id=run.webhook_id,
+        trigger_id=run.trigger_id,
+    )
+
+
+def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
+    """What both show of an execution, by field."""
+    return {
+        "workflow_version": run.revision,
+        "started_by": _starter(run, names),
+        "execution_id": run.id,
+        "workflow_id": run.workflow_id,
+        "workflow_name": run.workflow_name,
+        "trigger_source": run.trigger_source,
+        "status": run.status,
+        "status_reason": _reason(run.status_reason),
+        "current_step": _current(run),
+        "completed_steps": run.completed_steps,
+        "total_steps": run.total_steps,
+        "started_at": run.accepted_at,
+        "completed_at": run.completed_at,
+        "error": _masked(run.error, secrets),
+        "usage": _usage(total(run.step_results.values())),
+        "redrive_of": run.redrive_of,
+        "parent_execution_id": run.parent_id,
+    }
+
+
+def execution_page(found: Page[Execution], names: Names = NO_NAMES) -> ExecutionPage:
+    """One page of executions."""
+    rows = [execution_row(run, names) for run in found.rows]
+    return ExecutionPage(items=rows, **shown_of(found, EXECUTIONS))
+
+
+def result_view(run: Execution) -> ResultView:
+    """The result of an execution that has ended."""
+    secrets = secret_values(run)
+    completed_at = run.completed_at or run.accepted_at
+    completed = run.status is ExecutionStatus.COMPLETED
+    return ResultView(
+        execution_id=run.id,
+        workflow_id=run.workflow_id,
+        status=run.status,
+        step_results=_steps(run.step_results, secrets),
+        duration=completed_at - run.accepted_at,
+        output=mask(run.output, secrets) if completed else None,
+        error=_masked(run.error, secrets),
+        usage=_usage(total(run.step_results.values())),
+        completed_at=completed_at,
+    )
+
+
+def _current(run: Execution) -> str | None:
+    """The first step that runs or waits; what only holds it is not meant. EX-22."""
+    holder = None
+    for name, result in run.step_results.items():
+        if result.status in _NOW_RUNNING:
+            if result.awaits is not Awaits.STEPS:
+                return name
+            holder = holder or name
+    return holder
+
+
+def _reason(reason: StatusReason | None) -> StatusReasonView | None:
+    if reason is None:
+        return None
+    return StatusReasonView(reason.code, reason.step_name, reason.approval_id)
+
+
+def _steps(results: Mapping[str, StepResult], secrets: Secrets) -> Mapping[str, StepView]:
+    return {name: _step(result, secrets) for name, result in results.items()}
+
+
+def step_view(run: Execution, key: str) -> StepView:
+    """The result of one step. Raises `NotFound` for one that has neither begun nor been skipped."""
+    result = run.step_results.get(key)
+    if result is None:
+        raise NotFound("Step")
+    return _step(result, secret_values(run))
+
+
+def _step(result: StepResult, secrets: Secrets) -> StepView:
+    usage = result.usage
+    return StepView(
+        result.status,
+        result.duration_ms,
+        result.started_at,
+        result.completed_at,
+        _masked(result.error, secrets),
+        result.attempts,
+        _usage(usage) if usage is not None else None,
+        [
+            RefusedFileView(_masked(file.name, secrets) or "", file.reason)
+            for file in result.refused
+        ],
+        result.child_id,
+        output=mask(result.output, secrets),
+    )
+
+
+def _masked(text: str | None, secrets: Secrets) -> str | None:
+    return mask_text(text, secrets) if secrets and text else text
+
+
+def _usage(usage: Usage) -> UsageView:
+    return UsageView(usage.input_tokens, usage.output_tokens, usage.cost_usd)

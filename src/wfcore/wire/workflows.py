@@ -1,0 +1,181 @@
+"""Workflows, definitions, and what starts them by itself, on the wire. Contract §4, §8."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeAlias
+
+from attrs import define
+
+from wfcore.model.execution import (
+    Execution,
+)
+from wfcore.model.json import JsonObject
+from wfcore.model.trigger import (
+    Refusal,
+    Schedule,
+    Shown,
+    TriggerKind,
+    TriggerSpec,
+    TriggerState,
+)
+from wfcore.model.workflow import (
+    Concurrency,
+    Definition,
+    OnLimit,
+    Variable,
+    VariableType,
+    Workflow,
+)
+from wfcore.rules.masking import MASK
+from wfcore.wire.common import ListPage
+
+WrittenStep: TypeAlias = Annotated[JsonObject, "WrittenStep", "A step as definitions write it"]
+
+
+@define(eq=False)
+class WorkflowTriggerView:
+    """
+    A trigger. `definition` is what the workflow's definition says of it; `reason` says in words
+    why it is not ACTIVE. `lastRefusal`: why it started nothing the last time it did not.
+    """
+
+    id: str
+    kind: TriggerKind
+    definition: Mapping[str, Any]
+    state: TriggerState
+    reason: str | None
+    next_run_at: int | None
+    last_run_at: int | None
+    runs: int
+    last_refusal: Refusal | None
+    last_refused_at: int | None
+
+
+@define(eq=False)
+class ConcurrencyView:
+    """How many executions may run at once, of all or of each value of `key`."""
+
+    limit: int
+    key: str | None
+    on_limit: OnLimit
+
+
+@define(eq=False)
+class VariableView:
+    """A declared variable; the default of a secret one is masked."""
+
+    name: str
+    type: VariableType
+    required: bool
+    secret: bool
+    default: Any
+
+
+@define(eq=False)
+class WorkflowView:
+    """A workflow. `workflow`: the steps as written; `triggers`: what starts it by itself."""
+
+    id: str
+    name: str
+    owner_id: str
+    workflow: Sequence[WrittenStep]
+    description: str
+    variables: Sequence[VariableView]
+    triggers: Sequence[WorkflowTriggerView]
+    concurrency: ConcurrencyView | None
+    version: int
+    created_at: int
+    updated_at: int
+
+
+@define(eq=False)
+class DefinitionView:
+    """The definition that an execution runs by, whatever the workflow says since."""
+
+    execution_id: str
+    workflow_id: str
+    workflow_version: int
+    workflow: Sequence[WrittenStep]
+    description: str
+    variables: Sequence[VariableView]
+
+
+@define(eq=False, kw_only=True)
+class WorkflowPage(ListPage):
+    items: Sequence[WorkflowView]
+
+
+def trigger_view(shown: Shown) -> WorkflowTriggerView:
+    """A trigger, and how it stands."""
+    trigger, standing = shown.trigger, shown.standing
+    return WorkflowTriggerView(
+        id=trigger.id,
+        kind=trigger.kind,
+        definition=_written(trigger.spec),
+        state=standing.state,
+        reason=standing.why,
+        next_run_at=standing.next_at,
+        last_run_at=trigger.last_run_at,
+        runs=trigger.runs,
+        last_refusal=trigger.refusal,
+        last_refused_at=trigger.refused_at,
+    )
+
+
+def _written(spec: TriggerSpec) -> dict[str, Any]:
+    """A trigger as definitions write it, defaults included."""
+    if isinstance(spec, Schedule):
+        return {
+            "kind": TriggerKind.SCHEDULE,
+            "cron": spec.cron,
+            "timezone": spec.timezone,
+            "missed": spec.missed,
+        }
+    return {
+        "kind": TriggerKind.DELAYED_COMPLETION,
+        "workflow": spec.workflow,
+        "delaySeconds": spec.delay_seconds,
+        "maxRuns": spec.max_runs,
+    }
+
+
+def concurrency_view(concurrency: Concurrency | None) -> ConcurrencyView | None:
+    """The limit, where there is one."""
+    if concurrency is None:
+        return None
+    return ConcurrencyView(concurrency.limit, concurrency.key, concurrency.on_limit)
+
+
+def workflow_view(
+    workflow: Workflow, definition: Definition, triggers: Sequence[Shown] = ()
+) -> WorkflowView:
+    """A workflow with its current definition."""
+    return WorkflowView(
+        id=workflow.id,
+        name=workflow.name,
+        owner_id=workflow.owner_id,
+        workflow=definition.steps_as_written,
+        description=definition.description,
+        variables=[_variable(one) for one in definition.variables.values()],
+        triggers=[trigger_view(one) for one in triggers],
+        concurrency=concurrency_view(definition.concurrency),
+        version=workflow.revision,
+        created_at=workflow.created_at,
+        updated_at=workflow.updated_at,
+    )
+
+
+def _variable(one: Variable) -> VariableView:
+    default = MASK if one.secret and one.has_default else one.default
+    return VariableView(one.name, one.type, one.required, one.secret, default)
+
+
+def definition_view(run: Execution, definition: Definition) -> DefinitionView:
+    """The definition of an execution; defaults of secret variables are masked."""
+    return DefinitionView(
+        run.id,
+        run.workflow_id,
+        run.revision,
+        definition.steps_as_written,
+        definition.description,
+        [_variable(one) for one in definition.variables.values()],
+    )
