@@ -69,6 +69,7 @@ docs: .venv/.dev           ## build the documentation; warnings are errors
 
 deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
+	KIT_SEEDS=20 $(BIN)/pytest -q tests/kit/test_comparison.py
 
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py

@@ -40,12 +40,25 @@ async def speaks(call) -> Json:
     await call.say("two")
 
 
+async def ticks(call) -> None:
+    while True:
+        await call.say("tick")
+        append(call.context["variables"]["ticks"], "tick\n")
+        await asyncio.sleep(0.01)
+
+
+def append(path: str, text: str) -> None:
+    with open(path, "a") as file:
+        file.write(text)
+
+
 DEEDS = {
     "gives": gives,
     "gives nothing": gives_nothing,
     "fails": fails,
     "waits": waits,
     "speaks": speaks,
+    "ticks": ticks,
 }
 
 

@@ -1,22 +1,25 @@
 """Our stores beside plain dicts; and what is said of a store that loses an update."""
 
 import inspect
+import os
 import re
 from pathlib import Path
 from typing import get_origin
 from unittest import mock
 
 import pytest
-from hypothesis import Phase, find, settings
+from hypothesis import Phase, find, seed, settings
+from hypothesis.internal.conjecture import engine
 from hypothesis.stateful import run_state_machine_as_test
 
 from adapters_store.memory import MemoryStore
 from adapters_store.sqlite.store import SqliteStore
+from wfcore.memory import writes
 from wfcore.memory.overlay import Overlay
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import RECORDS as KINDS
 from wfcore.ports.store import Store, View
-from wfcore.testing.comparison import requests
+from wfcore.testing.comparison import reporting, requests
 from wfcore.testing.comparison.comparing import StoreComparison
 from wfcore.testing.comparison.records import RECORDS
 from wfcore.testing.contracts.pages import LISTS
@@ -56,6 +59,60 @@ def test_a_lost_update_is_told_by_a_short_script():
     steps = [line for line in told.splitlines() if line.startswith("state.")]
     assert 2 <= len(steps) <= 6, told
     assert "lambda" not in told
+
+
+SEEDS = int(os.environ.get("KIT_SEEDS", "3"))
+"""How many runs each planted store is given; `make deep` gives it 20."""
+DOCUMENTED = settings(max_examples=20, deadline=None, database=None)
+"""The profile "often" of docs/testing.md."""
+PLANTED = {
+    "an update is lost": lambda: mock.patch.object(Overlay, "expect", return_value=None),
+    "a lease stays": lambda: mock.patch.object(writes, "_let_go", return_value=None),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_stores_are_found_at_the_documented_profile(bug: str):
+    """Nineteen runs of twenty find a lost update, and a lease that outlives its holder."""
+    with PLANTED[bug]():
+        found = sum(_finds(number) for number in range(SEEDS))
+    assert found >= SEEDS * 19 // 20, f"{found} of {SEEDS}"
+
+
+def _finds(number: int) -> bool:
+    class Seeded(MemoryComparison):
+        """One run."""
+
+    generating = settings(DOCUMENTED, phases=[Phase.generate])
+    try:
+        run_state_machine_as_test(seed(number)(Seeded), settings=generating)
+    except AssertionError:
+        return True
+    return False
+
+
+def test_the_first_failure_is_said_before_it_is_made_short(monkeypatch: pytest.MonkeyPatch):
+    """Whoever waits reads at once what fails; the search for a shorter script is bounded."""
+    opened: list[float] = []
+    said: list[tuple[int, str]] = []
+
+    class Counted(MemoryComparison):
+        """Notes every run, and the bound within which it is made."""
+
+        async def open(self, folder: Path) -> Store:
+            opened.append(engine.MAX_SHRINKING_SECONDS)
+            return await super().open(folder)
+
+    monkeypatch.setattr(reporting, "print", lambda text: said.append((len(opened), text)), False)
+    Counted.TestCase.settings = settings(FINDING, print_blob=False)
+    with PLANTED["an update is lost"](), pytest.raises(AssertionError):
+        Counted.TestCase("runTest").runTest()
+    ((runs, text),) = said
+    assert text.startswith("Counted fails: AssertionError: stored, which was not expected")
+    assert len(opened) > runs
+    assert set(opened) == {reporting.SHORTENING_S}
+    assert reporting.SHORTENING_S == 30
+    assert engine.MAX_SHRINKING_SECONDS > 30
 
 
 UNASKED = {

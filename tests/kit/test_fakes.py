@@ -124,7 +124,19 @@ async def deeds(asked: Job, say: Say) -> StepEnd:
         case "speaks":
             await say("stdout", "one\n")
             await say("stdout", "two\n")
+        case "ticks":
+            return await ticks_until_timeout(asked, say)
     return StepEnd("")
+
+
+async def ticks_until_timeout(asked: StepJob, say: Say) -> StepEnd:
+    try:
+        async with asyncio.timeout(asked.step.timeout_ms / 1_000):
+            while True:
+                await say("stdout", "tick\n")
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        return StepEnd(error="timed out", timed_out=True)
 
 
 class TestScriptedRunner(CallContract):

@@ -17,6 +17,9 @@ so, too), and nothing of its unit is visible. One unit may put a record several 
 see what the same unit has put. They are grouped by subject, read only, and the same for a view and
 a unit. Records are frozen, so a store may hand out the same object twice.
 
+Of an execution `trigger_source`, `concurrency_group` and `redrive_of` never change: a store may
+look at them when the record is new, and never again.
+
 **Logs** (`Event`, `AuditEntry`) are appended and never change; tallies and deliveries are counted
 and added without compare-and-set, so units never collide over them. See `store.Unit`.
 """

@@ -1,7 +1,8 @@
 """Bugs in what runs: worker, hints, clock, ids, passwords, templates, runners."""
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -136,6 +137,36 @@ async def raises(self: Any, asked: Any, say: Any) -> StepEnd:
     raise AssertionError((await self.script(asked, say)).error)
 
 
+async def ticks(asked: Any, say: Any) -> StepEnd:
+    """A step without an end of its own."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(asked.step.timeout_ms / 1_000):
+            while True:
+                await say("stdout", "tick\n")
+                await asyncio.sleep(0.01)
+    return StepEnd(error="took too long", timed_out=True)
+
+
+LEFT: list[Any] = []
+"""Steps that nobody ended; the loop's end is theirs."""
+
+
+async def leaves_it_running(self: Any, asked: Any, say: Any) -> StepEnd:
+    """Who is cancelled ends, and the step goes on."""
+    LEFT.append(asyncio.ensure_future(self.script(asked, say)))
+    return await asyncio.shield(LEFT[-1])
+
+
+async def returns_early(self: Any, asked: Any, say: Any) -> StepEnd:
+    """At its timeout the step is said to be over, and goes on."""
+    longer = evolve(asked, step=evolve(asked.step, timeout_ms=60_000))
+    try:
+        async with asyncio.timeout(asked.step.timeout_ms / 1_000):
+            return await leaves_it_running(self, longer, say)
+    except TimeoutError:
+        return StepEnd(error="took too long", timed_out=True)
+
+
 @contextmanager
 def sleepers() -> Iterator[None]:
     """Of several followers one is woken, and the others do not look by themselves."""
@@ -240,5 +271,21 @@ BUGS = (
             runner=lambda: ScriptedRunner(fails),
             does=lambda: job,
         ),
+    ),
+    *(
+        Bug(
+            name,
+            patched(ScriptedRunner, "run", bug),
+            promise(
+                CallContract,
+                "test_nothing_goes_on_when_a_step_is_over",
+                runner=lambda: ScriptedRunner(ticks),
+                does=lambda: job,
+            ),
+        )
+        for name, bug in {
+            "a cancelled step goes on": leaves_it_running,
+            "a step goes on after its timeout": returns_early,
+        }.items()
     ),
 )

@@ -31,6 +31,7 @@ from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Slots, Store
+from wfcore.testing.comparison.answers import abandoned
 from wfcore.testing.comparison.model import (
     Change,
     Count,
@@ -42,7 +43,16 @@ from wfcore.testing.comparison.model import (
     claimed,
     key_of,
 )
-from wfcore.testing.comparison.records import GOING, RECORDS, ids, moments, words, workers
+from wfcore.testing.comparison.records import (
+    GOING,
+    RECORDS,
+    RUNNABLE,
+    ids,
+    moments,
+    words,
+    workers,
+)
+from wfcore.testing.comparison.reporting import BoundedTestCase, tell_first
 from wfcore.testing.comparison.requests import ASKS, Ask
 from wfcore.testing.contracts.keeping import collect
 from wfcore.testing.fakes import ManualClock
@@ -50,6 +60,13 @@ from wfcore.time import HOUR, DurationMs, EpochMs, later
 
 LEASES = st.integers(0, 3)
 """How long leases are, in milliseconds: as long as a few steps of the clock."""
+RACERS = ("left", "right")
+LOST = Ask(
+    "executions.abandoned",
+    lambda view: view.executions.abandoned(3),
+    lambda state: abandoned(state, 3),
+)
+"""Whose worker has let the lease end: what depends on leases."""
 COMPARED = (LoginLink, Workflow, Webhook, Trigger, Timer)
 """What is deleted by version; sessions, logins and shares are deleted whatever they are."""
 VERSIONS = st.sampled_from(("seen", "seen", "seen", "new", "old", "ahead"))
@@ -97,7 +114,12 @@ class StoreComparison(RuleBasedStateMachine):
     """
     Subclasses give `open`: a new, empty store, whose files (if any) are below the folder, and whose
     time is that of `clock` where it can be given one.
+
+    The first failure is said at once; then Hypothesis looks for a shorter script, for half a
+    minute at most.
     """
+
+    TestCase = BoundedTestCase()
 
     async def open(self, folder: Path) -> Store:
         raise NotImplementedError(f"{type(self).__name__}.open must give a new, empty store")
@@ -120,6 +142,7 @@ class StoreComparison(RuleBasedStateMachine):
         return self.past[-1]
 
     def teardown(self) -> None:
+        tell_first(type(self))
         for unit in list(self.units.values()):
             self._loop.run(unit.leave())
         self._loop.run(self.store.close())
@@ -135,6 +158,17 @@ class StoreComparison(RuleBasedStateMachine):
         for record in records:
             self._put("alone", record, "seen")
         self._commit("alone")
+
+    @rule(record=RECORDS, known=st.booleans())
+    def race(self, record: Any, known: bool) -> None:
+        """Two units put the same record from what both have seen: one of them is too late."""
+        if known:
+            self.keep([record])
+        for unit in RACERS:
+            self._begin(unit)
+            self._put(unit, record, "seen")
+        for unit in RACERS:
+            self._commit(unit)
 
     @rule(unit=_units, record=RECORDS, version=VERSIONS)
     def put(self, unit: str, record: Any, version: str) -> None:
@@ -251,6 +285,17 @@ class StoreComparison(RuleBasedStateMachine):
     def pass_time(self, by: int) -> None:
         """Leases end, and work becomes due, while nobody does anything."""
         self._moves(by)
+
+    @rule(run=RUNNABLE, worker=workers, then=st.lists(st.none() | workers, min_size=1, max_size=2))
+    def hand_over(self, run: Execution, worker: str, then: list[str | None]) -> None:
+        """A worker takes an execution and gives it back; who holds it then has no lease of it."""
+        self.keep([run])
+        self.claim(worker=worker, lease=3, places=4, limit=3, which=None, able=None)
+        for holder in then:
+            held = self.state.get(Execution, run.id)
+            if held is not None:
+                self.keep([evolve(held, worker=holder)])
+                self.ask(LOST)
 
     # Inside
 

@@ -1,5 +1,6 @@
 """The records that `StoreComparison` puts: of every kind, and few enough to meet."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -33,21 +34,32 @@ def _pages(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[PageRequest]:
 pages, pages_by_name = _pages(moments), _pages(names)
 
 
+BORN: Mapping[str, Mapping[str, Any]] = {
+    "a": {"trigger_source": TriggerSource.MANUAL, "concurrency_group": "X"},
+    "b": {"trigger_source": TriggerSource.OPEN_API, "concurrency_group": "X", "redrive_of": "a"},
+    "c": {"trigger_source": TriggerSource.WEBHOOK, "redrive_of": "a"},
+}
+"""By id of an execution, what never changes of it: stores need not look at it again."""
+
+
+def _execution(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Execution]:
+    one_of_them = (
+        st.builds(make.execution, st.just(id), **{n: st.just(v) for n, v in born.items()}, **fields)
+        for id, born in BORN.items()
+    )
+    return st.one_of(*one_of_them)
+
+
 def _executions() -> st.SearchStrategy[Execution]:
-    return st.builds(
-        make.execution,
-        ids,
+    return _execution(
         owner_id=owners,
         workflow_id=flows,
         accepted_at=moments,
         status=st.sampled_from(ExecutionStatus),
-        trigger_source=st.sampled_from(tuple(TriggerSource)[:3]),
         due_at=st.none() | moments,
         worker=st.none() | workers,
         completed_at=st.none() | moments,
-        redrive_of=st.none() | ids,
         capabilities=st.sampled_from(((), ("network",), ("language:ruby", "network"))),
-        concurrency_group=st.none() | names,
         step_results=st.dictionaries(
             st.sampled_from(("one", "two")), st.builds(make.step_result, output=st.integers(0, 2))
         ),
@@ -105,8 +117,16 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
 )
 """Records of every kind that may be put, few enough to meet."""
 GOING: st.SearchStrategy[Any] = st.one_of(
-    st.builds(make.execution, ids),
+    _execution(),
     *(_workflows, _shares, _webhooks, _sessions, _logins, _login_links),
     *(_triggers, _timers),
 )
 """Records of the kinds that may be deleted, or purged."""
+RUNNABLE = _execution(
+    owner_id=owners,
+    workflow_id=flows,
+    accepted_at=st.just(NOW),
+    status=st.sampled_from((ExecutionStatus.PENDING, ExecutionStatus.RUNNING)),
+    due_at=st.just(NOW),
+)
+"""Executions that a worker would take now."""

@@ -13,13 +13,17 @@ Needs pytest-asyncio in auto mode.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from attrs import evolve
 
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import StepEnd, StepJob, StepRunner
 from wfcore.testing.contracts.awaited import Awaited
-from wfcore.testing.contracts.steps import Lines, job, silent
+from wfcore.testing.contracts.steps import Lines, Ticks, job, silent
+from wfcore.time import DurationMs
 
 DEEDS: Mapping[str, str] = {
     "gives": 'print(\'{"n": [1, "ü"]}\')',
@@ -27,13 +31,29 @@ DEEDS: Mapping[str, str] = {
     "fails": "raise SystemExit(3)",
     "waits": "import time; print('waiting', flush=True); time.sleep(600)",
     "speaks": "print('one', flush=True); print('two')",
+    "ticks": """
+import os, time
+while True:
+    print("tick", flush=True)
+    try:
+        with open(os.environ["WF_VAR_ticks"], "a") as ticks:
+            ticks.write("tick\\n")
+    except OSError:
+        pass  # where steps may not write to it, only what they say is counted
+    time.sleep(0.01)
+""",
 }
-"""What steps of this contract do, and how Python does it."""
+"""
+What steps of this contract do, and how Python does it. One that ticks never ends: it says a line
+and appends a line to the file that its variable `ticks` names, about every 10 ms.
+"""
 
 Does = Callable[[str], StepJob]
-"""A job whose step does that deed. Its lines are asked for where it speaks or waits."""
+"""A job whose step does that deed. Its lines are asked for where it speaks, waits or ticks."""
 
 PATIENCE_S = 30
+QUIET_S = 0.3
+"""So long nothing may be heard of a step that is over: many times what it takes to tick."""
 
 
 class CallContract(Awaited):
@@ -45,7 +65,7 @@ class CallContract(Awaited):
     @pytest.fixture
     def does(self) -> Does:
         """Python for every deed."""
-        return lambda deed: job(DEEDS[deed], log=deed in ("waits", "speaks"))
+        return lambda deed: job(DEEDS[deed], log=deed in ("waits", "speaks", "ticks"))
 
     async def test_a_step_that_ends_well_gives_its_output(
         self, runner: StepRunner, does: Does
@@ -74,6 +94,40 @@ class CallContract(Awaited):
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
+
+    @pytest.mark.parametrize("over", ["cancelled", "timed out", "nobody listens"])
+    async def test_nothing_goes_on_when_a_step_is_over(
+        self, runner: StepRunner, does: Does, over: str
+    ) -> None:
+        """When `run` has returned or raised, whatever ended the step, it does nothing any more."""
+        with TemporaryDirectory() as folder:
+            ticks = Ticks(Path(folder, "ticks"), fails=over == "nobody listens")
+            asked = ticks.counted(does("ticks"))
+            if over == "timed out":
+                asked = evolve(asked, step=evolve(asked.step, timeout_ms=DurationMs(1_000)))
+            running = asyncio.ensure_future(runner.run(asked, ticks))
+            running.add_done_callback(lambda _: ticks.heard.set())
+            async with asyncio.timeout(PATIENCE_S):
+                await ticks.heard.wait()
+                if over == "cancelled":
+                    running.cancel()
+                ended = await asyncio.gather(running, return_exceptions=True)
+            said = ticks.count()
+            await asyncio.sleep(QUIET_S)  # what must not happen announces itself by nothing
+            more = ticks.count() - said
+            assert more == 0, f"{over}, and the step ticked {more} times more"
+            self._ended_as(over, ended[0])
+
+    def _ended_as(self, over: str, ended: object) -> None:
+        """How `run` ends a step that would never end by itself."""
+        match over:
+            case "cancelled":
+                assert isinstance(ended, asyncio.CancelledError)
+            case "timed out":
+                assert isinstance(ended, StepEnd)
+                assert ended.timed_out
+            case _:
+                assert isinstance(ended, ZeroDivisionError)
 
     async def test_lines_are_told_whole_and_in_order(self, runner: StepRunner, does: Does) -> None:
         """What a step says comes with the name of its stream."""

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from wfcore.model.json import JsonObject
+from attrs import evolve
+
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Language
 from wfcore.ports.runtime import StepJob
 from wfcore.time import DurationMs
@@ -62,6 +64,42 @@ class Lines:
     def of(self, stream: str) -> str:
         """All that came from one stream."""
         return "".join(lines for name, lines in self.calls if name == stream)
+
+
+class Ticks(Lines):
+    """
+    A `Say` that counts what a step that ticks has said, and what it wrote to *file*. With *fails*
+    nobody listens: it raises `ZeroDivisionError`.
+    """
+
+    def __init__(self, file: Path, *, fails: bool) -> None:
+        super().__init__()
+        self._file = file
+        self._fails = fails
+
+    async def __call__(self, stream: str, lines: str) -> None:
+        await super().__call__(stream, lines)
+        if self._fails:
+            raise ZeroDivisionError
+
+    def counted(self, asked: StepJob) -> StepJob:
+        """The job, with the file in its variable `ticks`, in the environment and the context."""
+        path = str(self._file)
+        variables = {**_object(asked.context.get("variables")), "ticks": path}
+        return evolve(
+            asked,
+            environment={**asked.environment, "WF_VAR_ticks": path},
+            context={**asked.context, "variables": variables},
+        )
+
+    def count(self) -> int:
+        """How often the step has ticked so far, in both ways together."""
+        written = self._file.read_text().count("\n") if self._file.exists() else 0
+        return written + self.of("stdout").count("\n")
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, Mapping) else {}
 
 
 async def until(holds: Callable[[], object], within_s: float) -> None:
