@@ -44,6 +44,24 @@ def speaks() -> None:
     current_call().say("two")
 
 
+def tick() -> None:
+    current_call().say("tick")
+    variables: Any = current_call().context["variables"]
+    with open(variables["ticks"], "a") as ticks:
+        ticks.write("tick\n")
+
+
+def ticks_until_told() -> None:
+    while not current_call().over.wait(0.01):
+        tick()
+
+
+async def ticks_for_ever() -> None:
+    while True:
+        tick()
+        await asyncio.sleep(0.01)
+
+
 async def waits_for_ever() -> None:
     current_call().say("waiting")
     await asyncio.Event().wait()
@@ -64,8 +82,10 @@ DEEDS: dict[str, Any] = {
     "fails": fails,
     "waits": waits,
     "speaks": speaks,
+    "ticks": ticks_until_told,
 }
-COROUTINES = {name: in_the_loop(deed) for name, deed in DEEDS.items()} | {"waits": waits_for_ever}
+COROUTINES = {name: in_the_loop(deed) for name, deed in DEEDS.items()}
+COROUTINES |= {"waits": waits_for_ever, "ticks": ticks_for_ever}
 
 
 class TestFunctionsAreSteps(CallContract):
