@@ -1,6 +1,6 @@
 """Quota counters in memory: exact within one process."""
 
-from wfcore.memory.gate import Gate
+from wfcore.memory.disk import Gate
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.auth.rate_limit import Ledger
 from wfcore.time import MINUTE, EpochMs

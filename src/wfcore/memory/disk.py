@@ -1,15 +1,18 @@
 """
-What all units in memory read and change; like a disk, it may lose what was not synced. And files.
+What all units in memory read and change, the gate on the way there, and files.
+
+Like a disk it may lose what was not synced; at the gate others may run, and things go wrong.
 """
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from hashlib import sha256
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from wfcore.errors import NotFound
 from wfcore.ports.files import StoredFile
 
+R = TypeVar("R")
 Rows = dict[Hashable, Any]
 Changes = dict[str, Rows]
 """By table and key: the new record, None where it is deleted."""
@@ -87,3 +90,16 @@ class MemoryFiles:
         """Delete every file of these executions."""
         for key in [key for key in self._content if key.partition("/")[0] in execution_ids]:
             del self._content[key]
+
+
+class Gate(Protocol):
+    """Lets one thing through after the other."""
+
+    async def __call__(
+        self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
+    ) -> R:
+        """
+        Carry out *apply* in one step that nothing interrupts, when its turn comes; its result.
+
+        *name* and *about* say in words what it is; *writes*: something lasting changes.
+        """

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from wfcore.memory import records, runs, writes
-from wfcore.memory.disk import Changes, Disk
-from wfcore.memory.gate import Gate
+from wfcore.memory.disk import Changes, Disk, Gate
 from wfcore.memory.overlay import Overlay
 from wfcore.memory.runs import waiting_in_groups, waits
 from wfcore.memory.tables import (

@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from wfcore.memory.disk import Disk
-from wfcore.memory.gate import Gate
+from wfcore.memory.disk import Disk, Gate
 from wfcore.memory.overlay import Change, Overlay, Table
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
