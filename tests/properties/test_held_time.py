@@ -139,3 +139,15 @@ def test_who_started_between_two_jumps_holds_with_the_older_one(jumps: list[int]
     older, deadlines = held_time(older, wall, steady)
     seen, _ = held_time(younger, wall, steady)
     assert held_time(agreed(seen, older, steady), wall, steady)[1] == deadlines
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=20))
+def test_without_a_jump_the_time_of_work_is_that_of_the_wall(passed: list[int]):
+    """EX-30: However long a process runs and however often it asks, nothing begins too soon."""
+    wall, steady = WALL + BOOT, BOOT
+    known = HeldTime.started(wall, steady)
+    for by in passed:
+        wall, steady = wall + by, steady + by
+        for _ in range(2):
+            known, now = service_time(known, wall, steady)
+            assert now == wall

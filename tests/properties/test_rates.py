@@ -3,12 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import RateLimited
 from wfcore.model.access import Plan, Taken
-from wfcore.rules.auth.rate_limit import Quota, verdict, windows
+from wfcore.rules.auth.rate_limit import Count, Ledger, Quota, verdict, windows
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.webhooks.stats import utc_date
 from wfcore.testing.strategies.values import instants
@@ -109,3 +110,36 @@ def test_an_admission_that_counted_other_windows_is_none():
     """RL-6: what is left is never told of half the windows."""
     with pytest.raises(ValueError, match="zip"):
         verdict(windows(Plan.FREE, EpochMs(0)), Taken((), (1,)), EpochMs(0))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3 * MINUTE)), max_size=200))
+def test_a_ledger_admits_as_many_as_each_window_has_room_for(asked):
+    """RL-4: by subject and window; what one window refuses takes from no other."""
+    ledger, admitted = Ledger(), dict[tuple[str, str, int], int]()
+    for subject, at in asked:
+        minute, day = windows(Plan.FREE, EpochMs(at))
+        narrow = [evolve(minute, limit=3), evolve(day, limit=5)]
+        keys = [(subject, one.kind, one.start) for one in narrow]
+        counts = tuple(admitted.get(key, 0) for key in keys)
+        full = tuple(
+            one.kind for one, count in zip(narrow, counts, strict=True) if count >= one.limit
+        )
+        assert ledger.look(subject, narrow) == counts
+        taken = ledger.take(subject, narrow)
+        if full:
+            assert taken == Taken(full, counts)
+        else:
+            assert taken == Taken((), tuple(count + 1 for count in counts))
+            admitted |= dict(zip(keys, taken.counts, strict=True))
+        assert ledger.look(subject, narrow) == tuple(admitted.get(key, 0) for key in keys)
+
+
+def test_a_ledger_forgets_what_is_over():
+    """RL-4: a window that ended before that instant, and no other."""
+    ledger = Ledger()
+    minute, day = windows(Plan.PRO, EpochMs(0))
+    ledger.take("a", [minute, day])
+    ledger.trim(minute.end)
+    assert ledger.look("a", [minute, day]) == (1, 1)
+    ledger.trim(EpochMs(minute.end + 1))
+    assert ledger.counts == {("a", "day", day.start): Count(1, day.end)}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from adapters_runtime.system import CronCalendar
 from wfcore.model.trigger import Missed
-from wfcore.rules.triggers.schedule import Following, due, following
+from wfcore.rules.triggers.schedule import Following, due, following, planned_ahead
+from wfcore.testing import builders
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 
 MINUTES = timedelta(minutes=1)
@@ -198,3 +199,11 @@ def test_a_schedule_without_a_next_instant_still_fires_for_its_last() -> None:
     assert (found.start_for, found.next_at) == (5, None)
     assert due(EpochMs(5), EpochMs(16), 10, Missed.SKIP, lambda after: None).start_for is None
     assert due(EpochMs(5), EpochMs(60), 10, Missed.ONCE, lambda after: None).start_for == 5
+
+
+@pytest.mark.parametrize("entry", ["created_at", "last_run_at", "refused_at"])
+def test_a_plan_from_a_clock_that_was_far_ahead_is_given_up(entry: str) -> None:
+    """SH-9: whatever the trigger has an entry of; after a step back of an hour the plan stays."""
+    for ahead, given_up in ((0, False), (HOUR, False), (HOUR + 1, True)):
+        trigger = builders.trigger(**{entry: EpochMs(builders.NOW + ahead)})
+        assert planned_ahead(trigger, builders.NOW) == given_up

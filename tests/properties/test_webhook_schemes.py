@@ -209,6 +209,32 @@ def test_several_signatures_and_several_secrets():
     assert not fits(Scheme.STRIPE, [SECRET], carried(twice), body)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "headers", "said"),
+    [
+        (Scheme.WFCORE, {}, "the header x-webhook-signature is missing"),
+        (Scheme.STANDARD, {}, "the header webhook-id is missing"),
+        (Scheme.STANDARD, {"webhook-id": ""}, "webhook-id must have 1 to 255 characters"),
+        (Scheme.STRIPE, {"stripe-signature": "v1=a"}, "Stripe-Signature must have exactly one t="),
+        (
+            Scheme.STRIPE,
+            {"stripe-signature": "t=soon,v1=a"},
+            "t= of Stripe-Signature is no Unix time in seconds",
+        ),
+        (
+            Scheme.SLACK,
+            {"x-slack-request-timestamp": "-1"},
+            "x-slack-request-timestamp is no Unix time in seconds",
+        ),
+    ],
+)
+def test_the_owner_reads_what_is_wrong_with_a_signature(scheme, headers, said):
+    """WH-20: which header it is, and what it should hold."""
+    with pytest.raises(Unauthenticated) as refused:
+        require_signed(scheme, [SECRET], carried(headers), b"{}", NOW)
+    assert refused.value.detail == said
+
+
 @given(schemes, bodies, st.dictionaries(st.sampled_from(["id", "event_id"]), st.text(max_size=5)))
 def test_a_delivery_has_one_id(scheme, body, payload):
     """SG-6: the sender's, and of what has none its own signed message; never one from outside."""

@@ -164,6 +164,6 @@ async def test_an_account_has_a_bounded_number_of_secrets(world: World) -> None:
     ann = (await world.account()).account
     for number in range(SECRETS_PER_ACCOUNT):
         await accounts.set_secret(world.services, ann.id, f"S{number}", "x" * SECRET_BYTES)
-    with pytest.raises(InvalidInput, match="at most 50"):
+    with pytest.raises(InvalidInput, match=r"^name: an account has at most 50 secrets$"):
         await accounts.set_secret(world.services, ann.id, "MORE", "x")
     await accounts.set_secret(world.services, ann.id, "S0", "y")
