@@ -63,6 +63,7 @@ def test_all_that_was_said_is_on_record() -> None:
         parent_id="exec_9",
         parent_step="sub",
         secrets=("key", "other"),
+        capabilities=("language:python",),
         chain_depth=4,
         granted=Usage(11, 22, "1"),
     )
@@ -86,5 +87,6 @@ def test_what_was_not_said_is_not_there() -> None:
         variables={"v": "usual"},
         events=1,
         secrets=("key",),
+        capabilities=("language:python",),
     )
     assert accept(WORKFLOW, DEFINITION, start, "exec_1", NOW).record == run
