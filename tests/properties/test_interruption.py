@@ -1,5 +1,7 @@
 """Which executions the service takes up again when a worker dies, and which it never does."""
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 
@@ -101,3 +103,32 @@ def test_the_loss_of_a_worker_is_judged_by_what_ran() -> None:
     assert lost(trigger_source=TriggerSource.OPEN_API) == in_time
     assert lost(trigger_source=TriggerSource.MANUAL, definition=never) == in_time
     assert lost(trigger_source=TriggerSource.MANUAL, resumes=3) == in_time
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"trigger_source": TriggerSource.MANUAL}, None),
+        (
+            {"trigger_source": TriggerSource.OPEN_API},
+            f"what came by {TriggerSource.OPEN_API} is its caller's to repeat",
+        ),
+        (
+            {
+                "trigger_source": TriggerSource.WORKFLOW,
+                "root_source": TriggerSource.WEBHOOK,
+                "parent_id": "exec_0",
+            },
+            f"what came by {TriggerSource.WEBHOOK} (the first of its family) is its caller's to "
+            "repeat",
+        ),
+        (
+            {"trigger_source": TriggerSource.WORKFLOW, "parent_id": "exec_0"},
+            "what started the first of the executions above it is not on record",
+        ),
+        ({"trigger_source": TriggerSource.MANUAL, "resumes": 3}, "it was resumed 3 times"),
+    ],
+)
+def test_why_nothing_is_resumed_is_told_in_words(fields: dict[str, Any], said: str | None) -> None:
+    """EX-12, EX-14, EX-24: whoever asks reads what keeps the service from going on by itself."""
+    assert obstacle(builders.execution(**fields), None) == said
