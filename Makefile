@@ -19,7 +19,7 @@ define install
 endef
 
 .PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: client lowest newest lock release mutation-adapters
+.PHONY: client clients lowest newest lock release mutation-adapters
 
 ##@ Run it
 
@@ -71,6 +71,10 @@ deep: .venv/.dev           ## properties with many more examples
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n $(WORKERS) tests/core tests/properties
 	KIT_SEEDS=20 $(BIN)/pytest -q tests/kit/test_comparison.py
 
+clients: .venv/.dev        ## generate clients in four languages, type-check them, lint and fuzz the API (long)
+	.ci/clients
+	FUZZ_EXAMPLES=100 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/clients
+
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
@@ -100,9 +104,10 @@ newest:                    ## the server's tests with the newest versions, on th
 lock:                      ## take newer versions: run all tests with them, then write requirements/
 	.ci/versions lock
 
-release: .venv/.dev        ## dist/: the wheel, the sdist and a list of components, checked
+release: .venv/.dev        ## dist/: the wheels, the sdist and a list of components, checked
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist client >/dev/null
 	$(BIN)/cyclonedx-py requirements requirements/server.txt --pyproject pyproject.toml --mc-type application \
 	  --output-reproducible --output-file dist/sbom.cdx.json
 	RELEASE=$(CURDIR)/dist $(BIN)/pytest -q tests/packaging
@@ -139,7 +144,7 @@ HAS_NODE = $(BIN)/python -c 'import sys; from wfcore import Language; from wfser
 .venv/.dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	$(call install,dev,$(EXTRAS),dev)
 	@if command -v npm >/dev/null; then \
-	  for tools in senders editors console; do \
+	  for tools in senders editors console clients; do \
 	    npm ci --prefix tests/$$tools --ignore-scripts --no-audit --no-fund --silent \
 	      || echo "tests/$$tools is not installed: its tests are skipped"; done; fi
 	@$(BIN)/python -m compileall -q src

@@ -212,7 +212,9 @@ async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Servi
 
 
 @asynccontextmanager
-async def a_world(folder: Path, config: HttpConfig) -> AsyncIterator[World]:
+async def a_world(
+    folder: Path, config: HttpConfig, plan: Plan = Plan.PRO
+) -> AsyncIterator[World]:
     """Ann, her key with every scope, and a served application over an empty store."""
     clock = ManualClock()
     async with (
@@ -220,6 +222,6 @@ async def a_world(folder: Path, config: HttpConfig) -> AsyncIterator[World]:
         serving(create_app(services, config)) as url,
         httpx.AsyncClient(base_url=url, timeout=20) as http,
     ):
-        ann = await accounts.create_account(services, "ann@example.org", Plan.PRO, PASSWORD)
+        ann = await accounts.create_account(services, "ann@example.org", plan, PASSWORD)
         key = await keys.create_key(services, ann.id, "key", tuple(Scope))
         yield World(services, clock, url, http, ann, key)

@@ -207,13 +207,13 @@ def _body(route: Route, schemas: Schemas) -> Schema | None:
         schema = _FREE | {"description": "The payload: any JSON object, or a form of a sender's"}
         return {
             "content": {
-                "application/json": {"schema": schema, "example": {"order": 7}},
-                "application/x-www-form-urlencoded": {"schema": schema, "example": {"order": "7"}},
+                "application/json": _json(schema, {"order": 7}),
+                "application/x-www-form-urlencoded": _json(schema, {"order": "7"}),
             }
         }
     if route.body is None:
         return None
-    media = {"schema": schemas.ref(route.body, closed=True), "example": BODIES[route.body]}
+    media = _json(schemas.ref(route.body, closed=True), BODIES[route.body])
     required = bool(schemas.found[route.body.__name__].get("required"))
     return {"required": required, "content": {"application/json": media}}
 
@@ -226,7 +226,9 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
         elif status < 300:
             yield status, _also(route, status)
         elif route.html:
-            page = {"text/html": {"schema": _TEXT, "example": TEXTS["text/html"]}}
+            page = {"text/html": _text("text/html", schemas)}
+            if status == 404:  # an address that is not one at all, before the row is found
+                page["application/json"] = _json(schemas.ref(ErrorView), ERRORS[status].example)
             headers = _COMMON | (_RETRY if status in (429, 503) else {})
             about = ERRORS[status].about
             yield status, {"description": about, "headers": headers, "content": page}
@@ -254,15 +256,13 @@ def _success(route: Route, schemas: Schemas) -> Schema:
     content = {media: _text(media, schemas) for media in (route.media, *route.files)}
     if route.returns is not None:
         view = schemas.ref(route.returns)
-        content["application/json"] = {"schema": view, "example": plain(VIEWS[route.returns])}
+        content["application/json"] = _json(view, plain(VIEWS[route.returns]))
     about = "Accepted" if route.status == 202 else "Success"
     return {"description": about, "headers": headers, "content": content}
 
 
 def _text(media: str, schemas: Schemas) -> Schema:
     """What is not one of our shapes: text, files of any type, and this description itself."""
-    if media == "application/json":
-        return {"schema": _FREE}
     if media == "text/event-stream":
         lines = {"contentMediaType": media, "contentSchema": schemas.ref(EventView)}
         return {"schema": _TEXT | lines, "example": TEXTS[media]}
@@ -270,7 +270,7 @@ def _text(media: str, schemas: Schemas) -> Schema:
         return {"schema": _TEXT, "example": TEXTS[media]}
     if media == OUTPUT_MEDIA:
         return {"schema": {"description": "Any JSON value"}, "example": [1, 2]}
-    return {"schema": _BINARY}
+    return {"schema": _FREE if media.endswith("json") else _BINARY}
 
 
 def _also(route: Route, status: int) -> Schema:
@@ -303,8 +303,12 @@ def _shared_errors(schemas: Schemas) -> Schema:
 
 
 def _error(about: str, view: Schema, example: Schema, headers: Schema) -> Schema:
-    content = {"application/json": {"schema": view, "example": example}}
+    content = {"application/json": _json(view, example)}
     return {"description": about, "headers": headers, "content": content}
+
+
+def _json(schema: Schema, example: Any) -> Schema:
+    return {"schema": schema, "example": example}
 
 
 def _callback(schemas: Schemas) -> Schema:
@@ -314,7 +318,7 @@ def _callback(schemas: Schemas) -> Schema:
         "webhook-timestamp": "Seconds since 1970 (UTC)",
         "webhook-signature": "Standard Webhooks, by the `callbackSecret` of the key",
     }
-    media = {"schema": schemas.ref(CallbackView), "example": CALLBACK}
+    media = _json(schemas.ref(CallbackView), CALLBACK)
     return {
         "operationId": "executions_ended",
         "tags": ["Executions"],
