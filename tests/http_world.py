@@ -212,9 +212,7 @@ async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Servi
 
 
 @asynccontextmanager
-async def a_world(
-    folder: Path, config: HttpConfig, plan: Plan = Plan.PRO
-) -> AsyncIterator[World]:
+async def a_world(folder: Path, config: HttpConfig, plan: Plan = Plan.PRO) -> AsyncIterator[World]:
     """Ann, her key with every scope, and a served application over an empty store."""
     clock = ManualClock()
     async with (
