@@ -84,7 +84,7 @@ def test_it_says_what_it_needs(wheel: Path) -> None:
         (name,) = (one for one in built.namelist() if one.endswith("METADATA"))
         lines = built.read(name).decode().splitlines()
     assert [line for line in lines if line.startswith("Requires-Dist")] == [
-        "Requires-Dist: httpx2>=2.0"
+        "Requires-Dist: httpx2<3,>=2.0"
     ]
     assert f"Version: {distribution('wfcore').version}" in lines
 
