@@ -1,9 +1,14 @@
 """
 `python docs/fill.py [--check]`: whatever the documentation shows of the tables, written afresh.
 
-The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states:
+The pictures are written to `pictures/`. On a page, a pair of marks holds a table of states, or
+what `python -m bench.peers` measured:
 
     <!-- states of approval -->
+    …
+    <!-- end -->
+
+    <!-- peers -->
     …
     <!-- end -->
 
@@ -19,14 +24,16 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from wfcore.rules.states import MACHINES  # noqa: E402
-from wfdocs import pictures, states  # noqa: E402
+from wfdocs import peers, pictures, states  # noqa: E402
 
 MARKED = re.compile(r"(<!-- states of (\w+) -->\n).*?(<!-- end -->)", re.S)
+MEASURED = re.compile(r"(<!-- peers -->\n).*?(<!-- end -->)", re.S)
 
 
 def filled(text: str) -> str:
     """*text* with today's table between each pair of marks."""
-    return MARKED.sub(lambda m: f"{m[1]}{states.tables(MACHINES[m[2]])}{m[3]}", text)
+    text = MARKED.sub(lambda m: f"{m[1]}{states.tables(MACHINES[m[2]])}{m[3]}", text)
+    return MEASURED.sub(lambda m: f"{m[1]}{peers.measured()}{m[2]}", text)
 
 
 def files() -> Iterator[tuple[Path, str]]:
