@@ -38,6 +38,16 @@ def test_a_package_beside_it_does_no_harm(tmp_path: Path) -> None:
     assert ran.stdout == "True\n", ran.stderr
 
 
+def test_pytest_runs_beside_such_a_package(tmp_path: Path) -> None:
+    """Our plugin is loaded in every run, and does not mind what others call their packages."""
+    (tmp_path / "adapters_http").mkdir()
+    (tmp_path / "adapters_http" / "__init__.py").write_text("mine = True")
+    (tmp_path / "test_it.py").write_text("import adapters_http\ndef test(): adapters_http.mine\n")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", ".")
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
 @pytest.mark.parametrize(
     ("version", "has"), [(None, False), ("20.20.2", False), ("22.18.0", True), ("24.1.0", True)]
 )

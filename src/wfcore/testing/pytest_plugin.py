@@ -2,17 +2,18 @@
 Scenarios of definitions as tests of pytest: `pytest --wfcore workflows/`.
 
 Only pytest and the standard library are imported here: pytest loads this in every run of a project
-that has wfcore installed, and the rest is loaded when there are scenarios to collect.
+that has wfcore installed. What plays scenarios is the server's; it is loaded by its name, which the
+core does not know otherwise, when there are scenarios to collect.
 """
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from wfserver.scenarios import Loaded
+SCENARIOS, FAILURES = "wfserver.scenarios", "wfserver.terminal.failures"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,9 +42,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     named = [_absolute(parent.config, path) for path in parent.config.getoption("--wfcore")]
     if not any(file_path.is_relative_to(path) for path in named):
         return None
-    from wfserver.scenarios import is_scenarios
-
-    return ScenarioModule.from_parent(parent, path=file_path) if is_scenarios(file_path) else None
+    if not import_module(SCENARIOS).is_scenarios(file_path):
+        return None
+    return ScenarioModule.from_parent(parent, path=file_path)
 
 
 def _absolute(config: pytest.Config, path: str) -> Path:
@@ -55,9 +56,7 @@ class ScenarioModule(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Its scenarios. One that has mistakes is an error of collection, which names them."""
-        from wfserver.scenarios import load
-
-        loaded = load(str(self.path))
+        loaded = import_module(SCENARIOS).load(str(self.path))
         for line, scenario in loaded.scenarios():
             item: Any = ScenarioItem.from_parent(self, name=scenario.name)
             item.loaded, item.line, item.scenario = loaded, line, scenario
@@ -65,17 +64,16 @@ class ScenarioModule(pytest.File):
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Mistakes of the file, without a traceback of ours."""
-        from wfserver.terminal.failures import explain, is_expected
-
-        if is_expected(excinfo.value):
-            return explain(excinfo.value)
+        failures = import_module(FAILURES)
+        if failures.is_expected(excinfo.value):
+            return failures.explain(excinfo.value)
         return super().repr_failure(excinfo)
 
 
 class ScenarioItem(pytest.Item):
     """One scenario."""
 
-    loaded: "Loaded"
+    loaded: Any
     line: int
     scenario: Any
 
