@@ -1,7 +1,8 @@
 """
 Doing what a page of the documentation says, block by block, in an empty folder.
 
-A block that begins with `# name.ext` is a file. A `bash` block is run; one with the comment
+A block that begins with `# name.ext` is a file, and so is a program of `examples` that a page
+includes under its name as the caption. A `bash` block is run; one with the comment
 `<!-- in another terminal -->` above it goes on beside the rest until the page ends, one with
 `<!-- it fails -->` must fail. A `text`
 block below a command is what that command says: each of its lines is found in the output, `…`
@@ -33,6 +34,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^>]*?) -->\n)?^```(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+_WHOLE = re.compile(r"^```\{literalinclude\} (\S+)\n:caption: (\S+)\n```$", re.MULTILINE)
 _FILE = re.compile(r"\A(?:#|//|--) ([\w./-]+\.\w+)\n")
 
 
@@ -62,11 +64,16 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 class Reader:
-    """Somebody who does what a page says, in *folder*."""
+    """
+    Somebody who does what a page says, in *folder*. *examples*: they have the folder of that name
+    from the sources; without, the package and the page are all they have.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, examples: bool = True) -> None:
         self.folder = folder
-        (folder / "examples").symlink_to(EXAMPLES)
+        self.examples = examples
+        if examples:
+            (folder / "examples").symlink_to(EXAMPLES)
         self.port = _free_port()
         self.said = ""
         self._beside: list[subprocess.Popen[str]] = []
@@ -74,6 +81,8 @@ class Reader:
 
     def follow(self, page: Path) -> None:
         """Do every block. Raises `AssertionError` naming page and line where one does not hold."""
+        for path, name in _WHOLE.findall(page.read_text()):
+            (self.folder / name).write_text((page.parent / path).read_text())
         for block in blocks(page):
             where = f"{page.relative_to(ROOT)}:{block.line}"
             text = block.text.replace("8000", str(self.port))
@@ -156,7 +165,8 @@ class Reader:
     def _environment(self) -> dict[str, str]:
         own = {name: text for name, text in os.environ.items() if not name.startswith("WFCORE_")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        return {**own, "PATH": path, "PYTHONPATH": str(EXAMPLES), "PYTHONDONTWRITEBYTECODE": "1"}
+        path_of_modules = {"PYTHONPATH": str(EXAMPLES)} if self.examples else {}
+        return {**own, "PATH": path, **path_of_modules, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @contextmanager
