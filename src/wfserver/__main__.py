@@ -20,6 +20,10 @@ def main() -> None:
         name = missing.name or ""
         if name.startswith(OWN):
             raise
+        if sys.argv[1:2] == ["simulate"]:  # it needs the core alone
+            from wfcore.testing.simulator.command import main as simulate
+
+            sys.exit(simulate(sys.argv[2:]))
         print(f'error: {name} is missing: pip install "wfcore[server]"', file=sys.stderr)
         sys.exit(1)
 

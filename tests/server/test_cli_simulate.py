@@ -1,5 +1,7 @@
 """`wfcore simulate`: what it counts, what it says of a broken promise, and what it keeps."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,9 @@ def test_a_broken_promise_is_shown_kept_and_replayed(
     again = call("simulate", "--replay", str(file), "--json")
     assert (again.status, str(again.json["seed"])) == (1, seed)
     assert again.json["broken"].startswith("started twice")
-    assert "\n".join(again.json["trace"][-5:]) in said.out
+    assert again.json["trace"][-1] in said.out
+    assert again.json["promise"]["id"] == "EX-3"
+    assert f"the promise: EX-3: {again.json['promise']['sentence']}" in said.out
     monkeypatch.undo()
     calm = call("simulate", "--replay", str(file))
     assert calm.status == 0
@@ -71,3 +75,43 @@ def test_what_is_no_kept_world_is_refused(call: Call, tmp_path: Path) -> None:
         assert said.status == 2 or said.status == 1
         assert "other.json" in said.err
         assert "no kept world" in said.err
+
+
+BASE = """
+import sys
+class Base:
+    allowed = {"wfcore", "wfserver", "attr", "attrs", "cattrs", "typing_extensions"}
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        ours = top in self.allowed or top.startswith("adapters_")
+        if not ours and top not in sys.stdlib_module_names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Base())
+from wfserver.__main__ import main
+sys.argv = ["wfcore", *sys.argv[1:]]
+main()
+"""
+
+
+def on_a_base_install(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", BASE, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_it_runs_on_a_base_install(tmp_path: Path) -> None:
+    """With the core's own packages alone the command plays; other commands say what is missing."""
+    said = on_a_base_install("simulate", "--worlds", "3", "--seed", "2")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "3 worlds from seed 2" in said.stdout
+    assert said.stdout.endswith("every promise was kept\n")
+    assert on_a_base_install("simulate", "--worlds", "none").returncode == 2
+    (tmp_path / "other.json").write_text("{}")
+    other = on_a_base_install("simulate", "--replay", str(tmp_path / "other.json"))
+    assert other.returncode == 1
+    assert "no kept world" in other.stderr
+    assert 'pip install "wfcore[server]"' in on_a_base_install("doctor").stderr

@@ -87,8 +87,23 @@ def _sound_step(step: StepResult) -> StepResult:
 
 
 def _executions() -> Strategy:
-    steps = st.dictionaries(st.sampled_from(("one", "two", "three")), values_of(StepResult))
-    return _any(Execution, step_results=steps).map(_sound_execution)
+    keys = st.sampled_from(("one", "two", "three"))
+    steps = st.dictionaries(keys, values_of(StepResult))
+    free = _any(Execution, step_results=steps)
+    held = _any(
+        Execution,
+        step_results=st.dictionaries(keys, _in_flight() | values_of(StepResult), min_size=1),
+        status=st.just(ExecutionStatus.RUNNING),
+        worker=st.sampled_from(("worker_1", "worker_2")),
+    )
+    return st.one_of(free, free, held).map(_sound_execution)
+
+
+def _in_flight() -> Strategy:
+    """A step of which a process may be running."""
+    nothing, running = st.none(), st.just(StepStatus.RUNNING)
+    waits = {"retry_at": nothing, "awaits": nothing, "until": nothing, "child_id": nothing}
+    return _any(StepResult, status=running, **waits).map(_sound_step)
 
 
 def _sound_execution(run: Execution) -> Execution:
@@ -104,6 +119,7 @@ def _sound_execution(run: Execution) -> Execution:
         error=(run.error or "it failed") if failed else None,
         output=run.output if status is ExecutionStatus.COMPLETED else None,
         worker=run.worker if held else None,
+        fence=max(run.fence, 1) if held else run.fence,
         due_at=None if status is ExecutionStatus.AWAITING_APPROVAL else due,
         total_steps=max(run.total_steps, len(run.step_results), 1),
     )

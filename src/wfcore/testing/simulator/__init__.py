@@ -8,7 +8,7 @@ and the end of each world are judged against what was promised. The same seed, t
     summary = simulate(range(1, 2_001))
     for failure in summary.failures:
         small = shrunk(failure.recipe, failure.broken)
-        print(*play(small, traced=True).trace, sep="\\n")
+        print(*told(play(small, traced=True).trace, failure.broken), sep="\\n")
 
 No event loop, no sleep, no thread; nothing but the core and attrs is needed.
 """
@@ -17,23 +17,32 @@ from wfcore.testing.simulator.campaign import Failure, Summary, as_played, simul
 from wfcore.testing.simulator.chance import Fault, Kind
 from wfcore.testing.simulator.driver import Violation
 from wfcore.testing.simulator.generate import recipe_from
+from wfcore.testing.simulator.laws import Law, kind_of, law_of
+from wfcore.testing.simulator.own import Invariant, NewStore, Tables
 from wfcore.testing.simulator.recipe import Act, Recipe
-from wfcore.testing.simulator.shrink import kind_of, shrunk
+from wfcore.testing.simulator.shrink import shrunk
+from wfcore.testing.simulator.telling import told
 from wfcore.testing.simulator.world import Played, play
 
 __all__ = [
     "Act",
     "Failure",
     "Fault",
+    "Invariant",
     "Kind",
+    "Law",
+    "NewStore",
     "Played",
     "Recipe",
     "Summary",
+    "Tables",
     "Violation",
     "as_played",
     "kind_of",
+    "law_of",
     "play",
     "recipe_from",
     "shrunk",
     "simulate",
+    "told",
 ]

@@ -8,6 +8,7 @@ from attrs import define, evolve, field, frozen
 from wfcore.testing.simulator.chance import Drawn
 from wfcore.testing.simulator.coverage import Coverage, coverage_of, noted
 from wfcore.testing.simulator.generate import recipe_from
+from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory
 from wfcore.testing.simulator.recipe import Recipe
 from wfcore.testing.simulator.world import Played, play
 
@@ -57,17 +58,22 @@ def as_played(recipe: Recipe, chance: Drawn) -> Recipe:
 
 
 def simulate(
-    seeds: Iterable[int], failures: int = 1, told: Callable[[Summary], None] | None = None
+    seeds: Iterable[int],
+    failures: int = 1,
+    told: Callable[[Summary], None] | None = None,
+    *,
+    watch: Invariant = anything,
+    store: NewStore = in_memory,
 ) -> Summary:
     """
     Play the worlds of *seeds* until so many *failures* were found. *told* hears the summary
-    after each world.
+    after each world. *watch* and *store* are those of `play`.
     """
     summary = Summary()
     with noted() as counting:
         for seed in seeds:
             recipe, chance = recipe_from(seed)
-            summary.add(play(recipe, chance), chance)
+            summary.add(play(recipe, chance, watch=watch, store=store), chance)
             if told is not None:
                 told(summary)
             if len(summary.failures) >= failures:

@@ -1,36 +1,37 @@
 """Making a failing world small: what can be left out while the same promise is still broken."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import evolve
 
+from wfcore.testing.simulator.laws import kind_of
+from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory
 from wfcore.testing.simulator.recipe import Act, Recipe
-from wfcore.testing.simulator.world import play
+from wfcore.testing.simulator.world import Played, play
 
 T = TypeVar("T")
 MOST_PLAYS = 400
 
 
-def kind_of(broken: str | None) -> str:
-    """The kind of a violation: the words before the colon."""
-    return (broken or "").partition(":")[0]
-
-
 class _Shrinker:
     """Tries smaller recipes, as many as it may, and keeps the last that fails alike."""
 
-    def __init__(self, recipe: Recipe, kind: str, plays: int) -> None:
+    def __init__(
+        self, recipe: Recipe, kind: str, plays: int, again: Callable[[Recipe], Played]
+    ) -> None:
         self.best = recipe
         self._kind = kind
         self._left = plays
+        self._play = again
 
     def tries(self, recipe: Recipe) -> bool:
         """Whether *recipe* fails alike; then it is the best one."""
         if self._left <= 0 or recipe == self.best:
             return False
         self._left -= 1
-        if kind_of(play(recipe).broken) != self._kind:
+        if kind_of(self._play(recipe).broken) != self._kind:
             return False
         self.best = recipe
         return True
@@ -56,12 +57,20 @@ class _Shrinker:
             self.tries(evolve(self.best, levels=2))
 
 
-def shrunk(recipe: Recipe, broken: str, plays: int = MOST_PLAYS) -> Recipe:
+def shrunk(
+    recipe: Recipe,
+    broken: str,
+    plays: int = MOST_PLAYS,
+    *,
+    watch: Invariant = anything,
+    store: NewStore = in_memory,
+) -> Recipe:
     """
     A smaller recipe that breaks a promise of the same kind as *recipe* does: fewer faults, acts,
     steps and nodes, a plainer order. At most *plays* worlds are played for it.
     """
-    shrinker = _Shrinker(recipe, kind_of(broken), plays)
+    again = partial(play, watch=watch, store=store)
+    shrinker = _Shrinker(recipe, kind_of(broken), plays, again)
     before: Recipe | None = None
     while before != shrinker.best:
         before = shrinker.best

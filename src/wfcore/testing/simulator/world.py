@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from attrs import evolve, field, frozen
 
 from wfcore.errors import WfError
-from wfcore.memory import Disk, MemoryCounters, MemoryStore
+from wfcore.memory import Disk, MemoryCounters
 from wfcore.memory.tables import EXECUTIONS
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition
+from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
 from wfcore.testing.simulator.asks import Call, DriverGate, sleep
@@ -20,6 +21,7 @@ from wfcore.testing.simulator.furnish import furnish, stop_schedules, use_up_quo
 from wfcore.testing.simulator.generate_flows import NOBODY
 from wfcore.testing.simulator.judge import Judge
 from wfcore.testing.simulator.node import Node
+from wfcore.testing.simulator.own import Invariant, NewStore, anything, in_memory, watching
 from wfcore.testing.simulator.ports import (
     NoFiles,
     SimCalendar,
@@ -65,12 +67,20 @@ class Played:
 class World:
     """Everything that nodes and clients share. Satisfies what they ask of it."""
 
-    def __init__(self, recipe: Recipe, chance: Chance, trace: list[str] | None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        chance: Chance,
+        trace: list[str] | None,
+        watch: Invariant,
+        store: NewStore,
+    ) -> None:
         order = Order(recipe.order, recipe.levels)
         self.driver = Driver(chance, order, recipe.tick, trace)
         self.driver.abrupt = self
         self.judge = Judge(POLICY.places, self)
-        self.disk = Disk(durable=recipe.durable, watch=self.judge)
+        self.disk = Disk(durable=recipe.durable, watch=watching(self.judge, watch))
+        self._new_store = store
         self.judge.tables = self.disk.tables
         self.counters = MemoryCounters(DriverGate(store=True))
         self.machine = WallClock(self.driver)
@@ -90,10 +100,10 @@ class World:
         self._farthest = 0
         self._disturbed_until = 0
 
-    def store_of(self, clock: Clock) -> MemoryStore:
+    def store_of(self, clock: Clock) -> Store:
         """A handle on the one store, in a process with that clock."""
         gate = DriverGate(store=True)
-        return MemoryStore(gate, self.disk, now=clock.service_now, ended=self.ended)
+        return self._new_store(gate, self.disk, now=clock.service_now, ended=self.ended)
 
     def _services(self) -> Services:
         clock = SimClock(self.machine)
@@ -253,15 +263,24 @@ class World:
         self.driver.spawn(f"{node.name} starts", start())
 
 
-def play(recipe: Recipe, chance: Chance | None = None, *, traced: bool = False) -> Played:
+def play(
+    recipe: Recipe,
+    chance: Chance | None = None,
+    *,
+    traced: bool = False,
+    watch: Invariant = anything,
+    store: NewStore = in_memory,
+) -> Played:
     """
     Play *recipe*: by *chance*, or as it was decided before. The same recipe, the same trace.
+
+    *watch* sees every change of the store, *store* makes one. See `own`.
 
     A defect (anything that is raised and is no refusal) is a violation too.
     """
     trace: list[str] | None = [] if traced else None
     decided = chance or Replayed(recipe.faults)
-    world = World(recipe, decided, trace)
+    world = World(recipe, decided, trace, watch, store)
     broken: str | None = None
     try:
         world.play()

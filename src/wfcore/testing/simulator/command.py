@@ -1,0 +1,181 @@
+"""
+A campaign from the command line: what `wfcore simulate` does, with the core alone.
+
+`python -m wfcore.testing.simulator.command` is the same, without the packages of the server.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.testing.simulator.campaign import Failure, Summary, simulate
+from wfcore.testing.simulator.laws import law_of
+from wfcore.testing.simulator.recipe import Recipe
+from wfcore.testing.simulator.shrink import shrunk
+from wfcore.testing.simulator.telling import told
+from wfcore.testing.simulator.world import Played, play
+
+Say = Callable[[str], None]
+Progress = Callable[[int], AbstractContextManager[Callable[[Summary], None]]]
+"""Given how many worlds there are, shows how far the campaign is."""
+
+
+def quietly(worlds: int) -> AbstractContextManager[Callable[[Summary], None]]:
+    """No progress is shown."""
+    return nullcontext(lambda summary: None)
+
+
+@frozen
+class Campaign:
+    """What is to be played: *replay* a kept world, else *worlds* from *seed*."""
+
+    worlds: int = 500
+    seed: int = 1
+    failures: int = 1
+    keep: Path | None = None
+    replay: Path | None = None
+    as_json: bool = False
+
+    def run(self, say: Say, progress: Progress = quietly) -> int:
+        """Play, and tell *say*; the exit status. Raises `InvalidInput` for what is no world."""
+        if self.replay is not None:
+            return self._replayed(self.replay, say)
+        started = time.process_time()
+        with progress(self.worlds) as hears:
+            seeds = range(self.seed, self.seed + self.worlds)
+            summary = simulate(seeds, self.failures, hears)
+        spent = time.process_time() - started
+        found = [_Found(failure, self.keep) for failure in summary.failures]
+        if self.as_json:
+            say(json.dumps(_document(summary, self.seed, spent, found), indent=2))
+        else:
+            lines = [*_lines(summary, self.seed, spent)]
+            say("\n".join([*lines, *(line for one in found for line in one.lines())]))
+        return 1 if found else 0
+
+    def _replayed(self, file: Path, say: Say) -> int:
+        try:
+            recipe = Recipe.from_json(file.read_text())
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput("--replay", f"{file} is no kept world: {error!r}") from None
+        played = play(recipe, traced=True)
+        if self.as_json:
+            say(json.dumps({"seed": recipe.seed, **_broken(played)}, indent=2))
+        else:
+            promise = [f"the promise: {law_of(played.broken)}"] if played.broken else []
+            say("\n".join([*played.trace, *promise]))
+        return 1 if played.broken else 0
+
+
+def _broken(played: Played) -> dict[str, Any]:
+    law = law_of(played.broken)
+    promise = {"id": law.id or None, "sentence": law.sentence} if played.broken else None
+    return {"broken": played.broken, "promise": promise, "trace": list(played.trace)}
+
+
+class _Found:
+    """A world that broke a promise, made small and, where there is a folder, kept."""
+
+    def __init__(self, failure: Failure, folder: Path | None) -> None:
+        self.failure = failure
+        recipe = shrunk(failure.recipe, failure.broken)
+        self.played = play(recipe, traced=True)
+        self.file: Path | None = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.file = folder / f"world-{failure.seed}.json"
+            self.file.write_text(recipe.to_json())
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield f"\nseed {self.failure.seed}: {self.failure.broken}"
+        yield from told(self.played.trace, self.played.broken)
+        again = f"--replay {self.file}" if self.file else f"--worlds 1 --seed {self.failure.seed}"
+        yield f"again: wfcore simulate {again}"
+
+    def document(self) -> dict[str, Any]:
+        """For programs, with the whole trace."""
+        file = str(self.file) if self.file else None
+        broken = {**_broken(self.played), "broken": self.failure.broken}
+        return {"seed": self.failure.seed, "file": file, **broken}
+
+
+def _lines(summary: Summary, seed: int, spent: float) -> Iterator[str]:
+    rate = summary.executions / spent if spent else 0
+    hours = summary.virtual_ms / 3_600_000
+    yield (
+        f"{summary.worlds:,} worlds from seed {seed}: {summary.executions:,} executions, "
+        f"{summary.turns:,} turns, {hours:.1f} h of virtual time in {spent:.1f} s of CPU "
+        f"({rate:,.0f} executions/s)"
+    )
+    yield (
+        f"requests: {summary.answered:,} answered, {summary.refused:,} refused, "
+        f"{summary.unheard:,} never answered"
+    )
+    rows = [("FAULT", "TIMES"), *((k, f"{n:,}") for k, n in summary.faults.most_common())]
+    wide = max(len(kind) for kind, _ in rows)
+    yield from (f"{kind:<{wide}}  {times}" for kind, times in rows)
+    coverage = summary.coverage
+    yield f"rows of the machines: {coverage.reached} of {len(coverage.rows)} reached"
+    yield from (f"  not reached: {row}" for row in coverage.missing)
+    if not summary.failures:
+        yield "every promise was kept"
+
+
+def _document(summary: Summary, seed: int, spent: float, found: list[_Found]) -> dict[str, Any]:
+    return {
+        "worlds": summary.worlds,
+        "seed": seed,
+        "executions": summary.executions,
+        "turns": summary.turns,
+        "virtualMs": summary.virtual_ms,
+        "cpuSeconds": round(spent, 3),
+        "executionsPerSecond": round(summary.executions / spent) if spent else None,
+        "requests": {
+            "answered": summary.answered,
+            "refused": summary.refused,
+            "unheard": summary.unheard,
+        },
+        "faults": dict(summary.faults.most_common()),
+        "rows": dict(summary.coverage.rows),
+        "failures": [one.document() for one in found],
+    }
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command without the packages of the server; the exit status."""
+    parser = argparse.ArgumentParser(
+        "wfcore simulate", description="The service in worlds where everything goes wrong, judged."
+    )
+    parser.add_argument("--worlds", type=_at_least(1), default=500, metavar="N")
+    parser.add_argument("--seed", type=_at_least(0), default=1, metavar="S", help="the first world")
+    parser.add_argument("--failures", type=_at_least(1), default=1, metavar="N")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep failing worlds here")
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="play one kept world instead")
+    parser.add_argument("--json", action="store_true", dest="as_json")
+    try:
+        return Campaign(**vars(parser.parse_args(arguments))).run(print)
+    except (InvalidInput, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a number from {least} on")
+        return int(text)
+
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+"""
+What a violation breaks: of each kind the rule and its sentence, as in `docs/rules.md`.
+
+Kinds are the words before the colon of a violation. What has no rule of its own is said here.
+"""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+
+@frozen
+class Law:
+    """A promise: the id of its rule (empty: it has none) and its sentence."""
+
+    id: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.sentence}" if self.id else self.sentence
+
+
+_EX_1 = Law(
+    "EX-1",
+    "An accepted execution is stored as PENDING, due at once, with its definition as of that "
+    "moment, before anybody is told of it.",
+)
+_EX_2 = Law(
+    "EX-2",
+    "A worker takes a due execution, which is then RUNNING; the worker holds the lease exactly "
+    "while any part of the execution runs.",
+)
+_EX_3 = Law(
+    "EX-3",
+    "The beginning of a step is recorded before the step starts; a step starts once per attempt, "
+    "only after the steps before it, and keeps its result once it has ended.",
+)
+_EX_9 = Law(
+    "EX-9",
+    "COMPLETED, FAILED and CANCELLED refuse every further fact with a specific error; nothing "
+    "happens after the end.",
+)
+_EX_11 = Law(
+    "EX-11",
+    "When a worker dies with a step in flight, the execution is INTERRUPTED; a running loop "
+    "detects it, not only a start of the server.",
+)
+_EX_16 = Law(
+    "EX-16",
+    "A worker that has lost its lease can change nothing any more: its fencing number is out of "
+    "date.",
+)
+_EX_19 = Law(
+    "EX-19",
+    "The stored record itself determines what must happen next: a due instant, a worker, or an "
+    "open approval.",
+)
+_EX_20 = Law(
+    "EX-20",
+    "The events of an execution are numbered from 1 without gaps, report every change of status, "
+    "and end with the terminal one.",
+)
+_AP_4 = Law(
+    "AP-4",
+    "From `expiresAt` on, and not a millisecond earlier, it counts as rejected, whether or not a "
+    "timer has fired.",
+)
+_AP_6 = Law(
+    "AP-6",
+    "Of any number of concurrent decisions exactly one wins; a decided approval never changes.",
+)
+_TAKEN = Law("", "A worker that lives keeps what it holds until its lease is over.")
+LAWS: Mapping[str, Law] = {
+    "after the end": _EX_9,
+    "another answer": Law(
+        "IK-1",
+        "The same `Idempotency-Key` of the same caller for the same target within 24 h returns "
+        "the first answer and starts nothing.",
+    ),
+    "asked twice": Law(
+        "BU-4",
+        "Steps of one execution that reach a spent budget wait for the same approval: approving "
+        "lets all of them go on, rejecting cancels the execution.",
+    ),
+    "asks after the end": Law(
+        "AP-5", "When its execution ends for another reason, an open approval is CANCELLED."
+    ),
+    "began again": Law(
+        "EX-14",
+        "An execution started by API or webhook is never resumed, nor is any that it started: a "
+        "step of theirs that was in flight when its worker died is never begun again.",
+    ),
+    "cancel undone": Law(
+        "EX-7",
+        "Any execution that has not ended can be cancelled, at once: its steps, timers and "
+        "approvals end with it, and late results are dropped.",
+    ),
+    "completion forgotten": Law(
+        "CH-1",
+        "A chain starts exactly once for each completion of the workflow it waits for, and not "
+        "before its delay is over.",
+    ),
+    "decided alone": Law(
+        "EX-5",
+        "An approval lets the execution continue; the released rows are the step's output.",
+    ),
+    "decided late": _AP_4,
+    "decided twice": _AP_6,
+    "decision undone": _AP_6,
+    "defect": Law("", "Whatever goes wrong outside, code ends with a result or a refusal."),
+    "events": _EX_20,
+    "expired early": _AP_4,
+    "fence": _EX_16,
+    "forgotten": _EX_19,
+    "ghost": _EX_3,
+    "group too full": Law(
+        "CC-1",
+        "At most as many executions of a workflow as its limit allows hold a slot at once, and all "
+        "of them get their turn in the order in which they were accepted.",
+    ),
+    "interrupted for nothing": _EX_11,
+    "invariant": Law("", "An invariant of your own, given as `watch`."),
+    "late result": _EX_16,
+    "lease unheeded": _TAKEN,
+    "lost update": Law("", "The loser of a race gets Stale, and nothing of its unit is visible."),
+    "no end": Law("", "When nothing goes wrong any more, everything accepted comes to rest."),
+    "no such move": _EX_20,
+    "not recorded": _EX_3,
+    "place kept": _EX_2,
+    "quota overrun": Law(
+        "RL-4",
+        "Admitted requests count, whatever their outcome, and a window admits exactly the limit.",
+    ),
+    "ran backwards": Law(
+        "EX-30",
+        "Work follows a clock that never goes back: due, delayed and retried work continues when "
+        "the wall clock is set back, also over a restart, and no duration is negative.",
+    ),
+    "result changed": _EX_3,
+    "started twice": _EX_3,
+    "taken away": _TAKEN,
+    "too many places": Law("", "A worker holds no more executions than it has places."),
+    "too many runs": Law(
+        "CH-3",
+        "`maxRuns` limits the total number of starts of a chain; after that it starts nothing.",
+    ),
+    "too many webhooks": Law(
+        "WH-4",
+        "A webhook can be created or enabled only if it is among the account's oldest, active or "
+        "not, as many as the plan allows; otherwise 409.",
+    ),
+    "unknown": _EX_1,
+    "untold": _EX_20,
+    "waits for nobody": _EX_19,
+}
+
+
+def kind_of(broken: str | None) -> str:
+    """The kind of a violation: the words before the colon."""
+    return (broken or "").partition(":")[0]
+
+
+def law_of(broken: str | None) -> Law:
+    """What a violation breaks."""
+    return LAWS.get(kind_of(broken), LAWS["defect"])

@@ -1,0 +1,76 @@
+"""
+A trace made short for people: what concerns the violation, what went wrong before, and counts.
+
+The whole trace is in the JSON of a campaign, and is shown when a kept world is replayed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from wfcore.testing.simulator.laws import law_of
+
+_LINE = re.compile(r"(?P<at> *[0-9,]+)  (?P<text>.*)", re.DOTALL)
+_ROUTINE = re.compile(r"[^ ]+: (?:claim|extend) \S+")
+"""What a process does all the time, whether or not anything comes of it."""
+_ALWAYS = re.compile(r" meets: |: down$|: starts$|SIGTERM|^calm$|^broken: |^every promise")
+_ID = re.compile(r"\b[a-z]+_[0-9]+\b")
+_ACCEPTED = re.compile(r"accepted (?P<id>\S+) for (?P<tag>\S+)")
+LONGEST = 160
+MOST = 40
+
+
+def told(trace: Sequence[str], broken: str | None) -> Sequence[str]:
+    """
+    The lines of *trace* that show how *broken* came about: those about what it names, and all that
+    went wrong; repeats and what concerns others are counted. Last the promise, with its rule.
+    """
+    lines = list(_folded(trace, _about(trace, broken)))
+    if len(lines) > MOST:
+        lines = [*lines[:5], f"{'':>9}  ... {len(lines) - MOST} lines", *lines[5 - MOST :]]
+    return [*lines, f"{'':>9}  the promise: {law_of(broken)}"] if broken else lines
+
+
+def _about(trace: Sequence[str], broken: str | None) -> re.Pattern[str] | None:
+    """Whatever the violation names, and what else it is called. None: it names nothing."""
+    ids = set(_ID.findall(broken or ""))
+    for line in trace:
+        found = _ACCEPTED.search(line)
+        if found and found["id"] in ids:
+            ids.add(found["tag"])
+    words = "|".join(map(re.escape, sorted(ids)))
+    return re.compile(rf"\b(?:{words})\b") if ids else None
+
+
+def _folded(trace: Sequence[str], about: re.Pattern[str] | None) -> Iterator[str]:
+    """Each line once: repeats with what is routine between them are counted."""
+    routine: Counter[str] = Counter()
+    since, others = "", 0
+    for line in trace:
+        found = _LINE.fullmatch(line)
+        at, text = (found["at"], found["text"]) if found else ("", line)
+        if _ROUTINE.fullmatch(text):
+            since = since or at
+            routine[text] += 1
+        elif about is None or about.search(text) or _ALWAYS.search(text):
+            yield from _counted(since, routine, others)
+            since, others = "", 0
+            routine.clear()
+            yield f"{at}  {_cut(text)}"
+        else:
+            others += 1
+    yield from _counted(since, routine, others)
+
+
+def _counted(since: str, routine: Counter[str], others: int) -> Iterator[str]:
+    if routine:
+        each = (
+            text + (f" ({count} times)" if count > 1 else "") for text, count in routine.items()
+        )
+        yield f"{since}  {_cut(', '.join(each))}"
+    if others:
+        yield f"{'':>9}  ({others} line{'s' * (others > 1)} about others)"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
