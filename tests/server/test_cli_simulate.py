@@ -83,7 +83,7 @@ class Base:
     allowed = {"wfcore", "wfserver", "attr", "attrs", "cattrs", "typing_extensions"}
     def find_spec(self, name, path=None, target=None):
         top = name.partition(".")[0]
-        ours = top in self.allowed or top.startswith("adapters_")
+        ours = top in self.allowed or top.startswith(("adapters_", "_sysconfig"))
         if not ours and top not in sys.stdlib_module_names:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Base())

@@ -4,8 +4,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from wfcore.memory import Disk, MemoryStore
-from wfcore.memory.disk import Changes, Rows, Watch
-from wfcore.memory.gate import Gate
+from wfcore.memory.disk import Changes, Gate, Rows, Watch
 from wfcore.memory.tables import table_of
 from wfcore.ports.store import Store
 from wfcore.testing.simulator.driver import Violation
