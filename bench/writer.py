@@ -18,8 +18,8 @@ from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import PUT_STEP, STAY, write_head
 from adapters_store.sqlite.statements import perform
 from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.unit import ADD_EVENT
 from adapters_store.sqlite.writer import Writer
-from adapters_store.sqlite.writes import ADD_EVENT
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, evolve
 from wfcore.testing import builders as make

@@ -9,16 +9,15 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
-from adapters_store.sqlite import audit, claims, concurrency, records, runs, vacuum, writes
+from adapters_store.sqlite import claims, vacuum
 from adapters_store.sqlite.cells import SEALED
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
-from adapters_store.sqlite.kinds import KINDS, Fetch
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
@@ -28,95 +27,17 @@ from adapters_store.sqlite.sealing_keys import (
     note_key,
     require_keys,
 )
+from adapters_store.sqlite.unit import SqliteUnit
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import StoreUnavailable, Unreadable
-from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
-from wfcore.model.webhook import Delivery
-from wfcore.ports.store import Slots, queries
+from wfcore.ports.store import Slots
 from wfcore.ports.system import Sealer
 from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
-
-
-class SqliteUnit:
-    """One unit of work; also serves as a view when nobody commits it."""
-
-    __slots__ = ("_unit",)
-
-    def __init__(self, unit: UnitOfWork) -> None:
-        self._unit = unit
-
-    async def __aenter__(self) -> "SqliteUnit":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """What was not committed was only collected: nothing to undo."""
-
-    accounts = queries(records.Accounts)
-    keys = queries(records.Keys)
-    sessions = queries(records.Sessions)
-    workflows = queries(records.Workflows)
-    definitions = queries(records.Definitions)
-    shares = queries(records.Shares)
-    executions = queries(runs.Executions)
-    approvals = queries(runs.Approvals)
-    artifacts = queries(runs.Artifacts)
-    callbacks = queries(runs.Callbacks)
-    webhooks = queries(records.Webhooks)
-    groups = queries(concurrency.Groups)
-    triggers = queries(records.Triggers)
-    timers = queries(records.Timers)
-    events = queries(runs.Events)
-    logs = queries(partial(runs.Events, table="logs"))
-    audit = queries(audit.Audit)
-
-    async def get(self, kind: type[R], *key: str | int) -> R | None:
-        fetch = FETCH if kind is Execution else KINDS[kind].one
-        return await self._unit.one(cast("Fetch[R]", fetch), key)
-
-    async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
-        return await self._unit.among(KINDS[kind], ids)
-
-    def put(self, record: Any) -> None:
-        writes.put(self._unit, record)
-
-    def delete(self, record: Any) -> None:
-        writes.delete(self._unit, record)
-
-    def discard(self, kind: type[Any], *key: str) -> None:
-        writes.discard(self._unit, kind, key)
-
-    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
-        writes.append(self._unit, entry, record)
-
-    def log(self, line: Event) -> None:
-        writes.log(self._unit, line)
-
-    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        writes.tally(self._unit, webhook_id, date, status, at)
-
-    def deliver(self, record: Delivery) -> None:
-        writes.deliver(self._unit, record)
-
-    def purge(self, *ids: str) -> None:
-        writes.purge(self._unit, ids)
-
-    def require_abandoned(self, record: Execution) -> None:
-        writes.require_abandoned(self._unit, record)
-
-    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
-        writes.limit_group(self._unit, workflow_id, at_once)
-
-    def require_room(self, group: str, at_once: int) -> None:
-        writes.require_room(self._unit, group, at_once)
-
-    async def commit(self) -> None:
-        """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
-        await self._unit.commit()
 
 
 class SqliteStore:

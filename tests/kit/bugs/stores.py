@@ -11,8 +11,8 @@ from attrs import evolve
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sqlite import claims
 from adapters_store.sqlite import writer as sql_writer
-from adapters_store.sqlite import writes as sql_writes
 from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.unit import SqliteUnit
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
 from wfcore.memory import runs, writes
@@ -303,7 +303,7 @@ BUGS = (
     ),
     Bug(
         "an extended lease is lost all the same in SQLite",
-        patched(sql_writes, "require_abandoned", require_no_end),
+        patched(SqliteUnit, "require_abandoned", require_no_end),
         sql_stores(EXTENDED),
     ),
     Bug(
