@@ -75,7 +75,7 @@ def current_call() -> FunctionCall:
     return _current.get()
 
 
-class _Ended(NamedTuple):
+class _Outcome(NamedTuple):
     """How a function ended, as a value: some exceptions do not pass through futures."""
 
     value: Any
@@ -174,14 +174,14 @@ class FunctionRunner:
             raise RuntimeError(_in_words(error)) if _is_odd(error) else error
         return await value if inspect.isawaitable(value) else value
 
-    async def _in_thread(self, function: "partial[Any]", call: FunctionCall) -> _Ended:
+    async def _in_thread(self, function: "partial[Any]", call: FunctionCall) -> _Outcome:
         """Run *function* to its end in a thread; cancelled, it is told, and waited for."""
 
-        def run() -> _Ended:
+        def run() -> _Outcome:
             try:
-                return _Ended(function(), None)
+                return _Outcome(function(), None)
             except BaseException as error:
-                return _Ended(None, error)
+                return _Outcome(None, error)
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()

@@ -95,7 +95,7 @@ class StepLimits:
 
 
 @frozen
-class _Engine:
+class _Setup:
     """What runs steps, once the level is known."""
 
     level: Level
@@ -136,13 +136,13 @@ class CodeStepRunner:
         self._interpreters = Interpreters(self._passed_on["PATH"])
         self._threads = ThreadPoolExecutor(_FILE_THREADS, "step-files")
         self._running: set[asyncio.Future[None]] = set()
-        self._starting: asyncio.Task[_Engine] | None = None
+        self._starting: asyncio.Task[_Setup] | None = None
         self._closed = False
         Folders(self._root).close()  # what servers that died have left there goes now
 
     async def level(self) -> Level:
         """The level of isolation that steps have."""
-        return (await self._engine()).level
+        return (await self._setup()).level
 
     @property
     def spawner_pid(self) -> int | None:
@@ -158,10 +158,10 @@ class CodeStepRunner:
         over = asyncio.get_running_loop().create_future()
         self._running.add(over)
         try:
-            engine = await self._engine()
-            if engine.level.is_below(self._isolation.least):
-                return StepEnd(error=_refusal(engine.level, self._isolation.least), permanent=True)
-            return await self._run_on(engine, job, say)
+            setup = await self._setup()
+            if setup.level.is_below(self._isolation.least):
+                return StepEnd(error=_refusal(setup.level, self._isolation.least), permanent=True)
+            return await self._run_on(setup, job, say)
         except CannotRun as problem:
             return StepEnd(error=str(problem), permanent=True)
         except NotStarted as problem:
@@ -184,23 +184,23 @@ class CodeStepRunner:
         """
         self._closed = True
         started = self._starting and not _failed(self._starting)
-        engine = await uninterrupted(self._starting) if started and self._starting else None
-        if engine:
-            await engine.spawner.close()
+        setup = await uninterrupted(self._starting) if started and self._starting else None
+        if setup:
+            await setup.spawner.close()
         if self._running:
             await asyncio.wait(self._running)
         self._threads.shutdown()
-        if engine:
-            engine.folders.close()
+        if setup:
+            setup.folders.close()
 
-    async def _engine(self) -> _Engine:
+    async def _setup(self) -> _Setup:
         """What runs steps; after a failure to prepare it, the next step tries again."""
         if self._starting is None or _failed(self._starting):
             self._starting = asyncio.ensure_future(self._start())
         with _before_anything_runs():
             return await asyncio.shield(self._starting)
 
-    async def _start(self) -> _Engine:
+    async def _start(self) -> _Setup:
         isolation, limits = self._isolation, self._limits
         level = await find_level(isolation.forced, self._root)
         folders = folders_for(level.name, self._root)
@@ -221,35 +221,35 @@ class CodeStepRunner:
         reach = Reach(folders.own / "packages" if level.name == UID else None)
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
         spawner = Spawner(terms, encodings)
-        return _Engine(level, folders, spawner, self._interpreters, reach)
+        return _Setup(level, folders, spawner, self._interpreters, reach)
 
-    async def _run_on(self, engine: _Engine, job: StepJob, say: Say) -> StepEnd:
-        in_view = engine.level.name == NAMESPACE
-        folder = StepFolder.at(STEP_DIR) if in_view else engine.folders.next()
+    async def _run_on(self, setup: _Setup, job: StepJob, say: Say) -> StepEnd:
+        in_view = setup.level.name == NAMESPACE
+        folder = StepFolder.at(STEP_DIR) if in_view else setup.folders.next()
         try:
             with _before_anything_runs():
-                order = await self._order(engine, folder, job)
-            ended = await engine.spawner.run(order, say)
+                order = await self._order(setup, folder, job)
+            ended = await setup.spawner.run(order, say)
             end = await self._outcome(ended, order.timeout_s, job)
             return end if job.log else evolve(end, lines=outputs.lines_of(ended))
         finally:
             if not in_view and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
-    async def _modules(self, engine: _Engine, job: StepJob) -> str | None:
+    async def _modules(self, setup: _Setup, job: StepJob) -> str | None:
         """Where the step sees its packages; None if it has none. Raises `CannotRun`."""
         needs = job.step.needs
         if needs is None:
             return None
         found = await self._in_thread(partial(world.modules, needs, self._environments))
-        return await engine.reach.path(found)
+        return await setup.reach.path(found)
 
-    async def _order(self, engine: _Engine, folder: StepFolder, job: StepJob) -> Order:
+    async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> Order:
         limits = self._limits
         job = await self._without_types(job)
         argv = await self._argv(folder, job)
-        modules = await self._modules(engine, job)
-        of_process = limits.of_process(engine.level.name)
+        modules = await self._modules(setup, job)
+        of_process = limits.of_process(setup.level.name)
         prestart = self._ahead(job.step.language, of_process) if self._warm else None
         return Order(
             argv=argv,
@@ -360,7 +360,7 @@ def _before_anything_runs() -> Iterator[None]:
         raise NotStarted.because(trouble) from trouble
 
 
-def _failed(task: "asyncio.Task[_Engine]") -> bool:
+def _failed(task: "asyncio.Task[_Setup]") -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
