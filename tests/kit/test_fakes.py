@@ -3,9 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from itertools import count
+from unittest import mock
 
 import pytest
 
+from wfcore.errors import StoreUnavailable
+from wfcore.memory import MemoryStore
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.callbacks import CallbackAnswer
 from wfcore.ports.runtime import Job, Say, StepEnd, StepJob
@@ -23,6 +26,7 @@ from wfcore.testing.contracts import (
     TemplatesContract,
     TokensContract,
     WakeupContract,
+    keeping,
 )
 from wfcore.testing.contracts.steps import job
 from wfcore.testing.fakes import (
@@ -41,6 +45,7 @@ from wfcore.testing.fakes_running import (
     NotedCallbacks,
     ScriptedRunner,
     counters_in_memory,
+    in_turn,
     store_in_memory,
 )
 
@@ -92,10 +97,30 @@ class TestNotedHints(WakeupContract):
         return NotedHints()
 
 
+async def refused(name, about, apply, *, writes=False):
+    """A `Gate` to a medium that is gone."""
+    raise StoreUnavailable(detail="gone")
+
+
 class TestStoreInMemory(StoreContract):
     @pytest.fixture
-    def store(self):
-        return store_in_memory()
+    def store(self, clock):
+        return store_in_memory(clock)
+
+    @pytest.fixture
+    def another(self, store, clock):
+        return MemoryStore(in_turn, store.disk, now=clock.service_now)
+
+    @pytest.fixture
+    def broken(self, clock):
+        return MemoryStore(refused, now=clock.service_now)
+
+
+async def test_a_store_whose_time_stands_still_is_told_so():
+    """A suite that waits for time to pass ends, and says what to give the store."""
+    waits = keeping.pass_time(store_in_memory(), ManualClock(), 1)
+    with mock.patch.object(keeping, "PATIENCE_S", 0.01), pytest.raises(AssertionError, match="now"):
+        await waits
 
 
 class TestCountersInMemory(CountersContract):

@@ -214,7 +214,7 @@ def test_a_backup_with_half_a_key_is_refused(
     other = _archive_of(tmp_path / "other.tar", {**members, "signing.key": b"k" * size})
     said = call("--data", str(tmp_path / "again"), "restore", str(other))
     assert said.status == 1
-    assert f"signing.key is {size} bytes" in said.err
+    assert f"signing.key has {size} bytes" in said.err
     assert not (tmp_path / "again").exists()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,12 @@ from wfcore.testing.fakes import ManualClock
 
 Elapse = Callable[[int], Awaitable[None]]
 """Lets so many milliseconds of a store's time pass."""
+
+PATIENCE_S = 20
+STANDS_STILL = (
+    "the store's time does not pass: let `store.now()` tell the time of the database, or give the "
+    "store `clock.service_now` of the fixture `clock`"
+)
 
 
 class Handles:
@@ -45,14 +52,19 @@ class Handles:
     @pytest.fixture
     def elapse(self, store: Store, clock: ManualClock) -> Elapse:
         """Moves `clock`, and waits where the store has a time of its own."""
+        return partial(pass_time, store, clock)
 
-        async def elapse(ms: int) -> None:
-            until = store.now() + ms
-            clock.advance(ms)
+
+async def pass_time(store: Store, clock: ManualClock, ms: int) -> None:
+    """Let *ms* of the store's time pass. Fails where it stands still."""
+    until = store.now() + ms
+    clock.advance(ms)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
             while store.now() < until:  # noqa: ASYNC110 - a time that nobody can move
                 await asyncio.sleep(0.001)
-
-        return elapse
+    except TimeoutError:
+        raise AssertionError(STANDS_STILL) from None
 
 
 def collect(unit: Unit, *records: Any) -> None:
