@@ -227,7 +227,7 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
             yield status, _also(route, status)
         elif route.html:
             page = {"text/html": _text("text/html", schemas)}
-            if status == 404:  # an address that is not one at all, before the row is found
+            if status in (404, 431):  # an address that is not one at all: before the row is found
                 page["application/json"] = _json(schemas.ref(ErrorView), ERRORS[status].example)
             headers = _COMMON | (_RETRY if status in (429, 503) else {})
             about = ERRORS[status].about
@@ -239,7 +239,7 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
 
 def _statuses(route: Route) -> list[int]:
     """Every status that the row can answer with."""
-    found = {route.status, 400, 500, 503, *route.refuses, *route.also.values()}
+    found = {route.status, 400, 431, 500, 503, *route.refuses, *route.also.values()}
     if route.auth is not Auth.OPEN:
         found |= {401, 403}
     if route.limited or route.auth is Auth.LOGIN:

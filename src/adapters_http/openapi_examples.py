@@ -364,6 +364,8 @@ ERRORS: Final[Mapping[int, _Error]] = {
     429: _Error("RateLimited", "The quota of the key is used up; wait for Retry-After",
                 {"error": "Rate limit of 60 requests per minute reached; retry in 12 s",
                  "window": "minute", "limit": 60, "retryAfterSeconds": 12}),
+    431: _Error("HeadersTooLarge", "The address and the headers together are too long",
+                {"error": "Request header fields are too large"}),
     500: _Error("InternalError", "A defect, or a stored record that cannot be read",
                 {"error": "Internal error"}),
     503: _Error("Unavailable", "The store is unavailable, or the server is stopping; "

@@ -28,7 +28,7 @@ class ApiError(Exception):
 
 
 class BadRequest(ApiError):
-    """400, 413: correct the request; the words name the field."""
+    """400, 413, 431: correct the request; the words name the field."""
 
 
 class Unauthorized(ApiError):
@@ -83,6 +83,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     404: NotFound,
     409: Conflict,
     413: BadRequest,
+    431: BadRequest,
     429: RateLimited,
 }
 _QUOTA_WAIT_S = 60

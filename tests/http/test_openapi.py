@@ -72,7 +72,7 @@ def test_an_operation_belongs_to_a_subject(operation: dict[str, Any]) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=ids)
 def test_every_error_is_described(operation: dict[str, Any]) -> None:
     """Each operation says how it refuses bad input, and what a full store looks like."""
-    assert {"400", "500", "503"} <= operation["responses"].keys()
+    assert {"400", "431", "500", "503"} <= operation["responses"].keys()
     for status, response in operation["responses"].items():
         found = resolved(response)
         assert found["description"]
