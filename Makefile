@@ -19,7 +19,7 @@ define install
 endef
 
 .PHONY: help trace up test check lint types layers format bench surface docs deep power-cuts mutation tables clean
-.PHONY: client clients lowest newest lock release mutation-adapters
+.PHONY: shots client clients lowest newest lock release mutation-adapters
 
 ##@ Run it
 
@@ -57,6 +57,9 @@ tables: .venv/.dev         ## write anew what the documentation shows of tables,
 
 client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
 	$(BIN)/python client/generate.py
+
+shots: .venv/.dev          ## pictures of every page of the console into build/shots
+	cd tests && ../$(BIN)/python -m console.shots ../build/shots
 
 surface: .venv/.dev        ## write the public names and signatures anew; review the difference
 	cd docs && ../$(BIN)/python -m wfdocs.surface

@@ -8,17 +8,21 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from time import time
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from adapters_http.app import HttpConfig
 from http_world import World, a_world
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 
+if TYPE_CHECKING:
+    from console.approval_case import Case
+
 T = TypeVar("T")
+expect.set_options(timeout=20_000)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(__file__).parent / "node_modules/axe-core/axe.min.js"
 QUIET = (
@@ -45,7 +49,7 @@ class Site:
         self._stack = AsyncExitStack()
         world = a_world(folder, HttpConfig(console=True))
         self.world: World = self.do(self._stack.enter_async_context(world))
-        self.world.clock.jump(int(time() * 1_000) - self.world.clock.now())
+        self.world.clock.advance(int(time() * 1_000) - self.world.clock.now())
         self.url = self.world.url
 
     def do(self, work: Awaitable[T]) -> T:
@@ -111,14 +115,14 @@ def watched(context: BrowserContext, site: Site) -> Any:
         )
 
     context.on("page", watch)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     context.complaints = complaints  # type: ignore[attr-defined]
     return context
 
 
 def _is_fault(text: str) -> bool:
     """Chromium says of every answer above 400 that it failed: that is for tests to judge."""
-    return "status of" not in text and "ERR_INTERNET_DISCONNECTED" not in text
+    return "Failed to load resource" not in text
 
 
 @pytest.fixture
@@ -165,3 +169,20 @@ def accessible() -> Callable[[Page], None]:
             page.set_viewport_size(before)
 
     return judge
+
+
+@pytest.fixture
+def case(site: Site) -> "Case":
+    """Two hundred payouts that wait for Ann."""
+    from console.approval_case import Case
+
+    return Case(site)
+
+
+@pytest.fixture
+def open_page(case: "Case", signed_in: Page) -> Page:
+    """Ann, in front of the rows."""
+    from console.approval_case import show
+
+    show(case, signed_in)
+    return signed_in

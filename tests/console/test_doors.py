@@ -234,11 +234,11 @@ def test_templates_hold_no_code():
 
 
 def test_pages_stay_small():
-    """Scripts 3 KB compressed on any page, 12 KB on an approval, styles 8 KB, all 40 KB. B2."""
+    """Scripts 3 KB compressed on any page, 15 KB on an approval, styles 8 KB, all 40 KB. B2."""
     small = {name: len(file.small) for name, file in files().by_name.items()}
     scripts = {name: size for name, size in small.items() if name.endswith(".js")}
     assert scripts["app.js"] + scripts["words.js"] <= 3_072
-    assert sum(scripts.values()) <= 12_288
+    assert sum(scripts.values()) <= 15_360
     assert sum(size for name, size in small.items() if name.endswith(".css")) <= 8_192
     assert sum(small.values()) <= 40_960
 

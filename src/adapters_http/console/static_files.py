@@ -4,6 +4,7 @@ keep it for good, and modules that import each other by name stay together.
 """
 
 import gzip
+import re
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -39,10 +40,18 @@ def files() -> _Files:
     contents = {name: path.read_bytes() for name, path in found.items()}
     digest = sha256(b"\0".join(name.encode() + b"\0" + text for name, text in contents.items()))
     made = {
-        name: _File(_MEDIA[found[name].suffix], text, gzip.compress(text, 9, mtime=0))
+        name: _File(_MEDIA[found[name].suffix], text, gzip.compress(_bare(name, text), 9, mtime=0))
         for name, text in contents.items()
     }
     return _Files(digest.hexdigest()[:16], made)
+
+
+_UNSEEN = re.compile(rb"^\s*//.*\n|^\s*/\*\*(?:.|\n)*?\*/\n|^\s+", re.MULTILINE)
+
+
+def _bare(name: str, text: bytes) -> bytes:
+    """A script without comments and indentation, which are a seventh of it even compressed."""
+    return _UNSEEN.sub(b"", text) if name.endswith(".js") else text
 
 
 async def send(request: Request) -> Response:

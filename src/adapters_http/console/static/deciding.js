@@ -1,0 +1,107 @@
+// Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
+
+import { DRAFT, ask, button, comment, desk, focusCell, make, nameOf, place, readNotice, required, say, unsay } from "./desk.js";
+import { difference, shown } from "./values.js";
+import { _ } from "./words.js";
+
+/** A dialog with one deed; Escape and "back" leave all as it is. */
+export function sheet(title, parts, deed, look, act) {
+  const dialog = make("dialog", {});
+  const heading = make("h2", { id: "sheet-title" }, title);
+  dialog.setAttribute("aria-labelledby", "sheet-title");
+  const back = button(_("Back to the rows"), () => dialog.close());
+  const go = make("button", { className: look }, deed);
+  const form = make("form", {}, heading, ...parts, make("div", { className: "actions" }, back, go));
+  form.addEventListener("submit", (event) => { event.preventDefault(); act(go); });
+  dialog.append(form);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+function commentField() {
+  const field = make("textarea", { rows: 2, maxLength: 4000, value: comment.value, id: "sheet-comment" });
+  field.addEventListener("input", () => { comment.value = field.value; desk.changed(); });
+  return [make("label", { htmlFor: "sheet-comment" }, _("Comment"), " ", make("span", { className: "quiet" }, _("(optional, for the history)"))), field];
+}
+
+export function toReview() {
+  const inside = desk.review.rows.filter((row) => row.included).length;
+  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
+    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now))})`];
+    return make("p", {}, `${column.title}: `, ...changes);
+  });
+  const changes = desk.review.changes().map(({ row, column, was, now, out }) => {
+    const name = make("b", {}, nameOf(row));
+    if (out) return make("li", { className: "left" }, name, " ", row.choice === undefined && row.by ? _("left out by {who}", { who: row.by }) : _("left out"));
+    return make("li", {}, name, ` ${column.title} `, make("s", {}, was || _("empty")), " ", make("ins", {}, now || _("empty")));
+  });
+  const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
+  const others = required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required }))] : [];
+  const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
+  const dialog = sheet(`${deed}?`, [...totals, ...list, ...others, ...commentField()], deed, "approve", (go) =>
+    decide(dialog, go, "/approve", { editedItems: desk.review.editedItems(), expectedItemsHash: desk.review.hash, comment: comment.value || undefined }));
+  dialog.querySelector("textarea").focus();
+}
+
+export function askReject() {
+  const says = make("p", {}, _("The execution ends here: no step after this one runs, and no row is released."));
+  const dialog = sheet(_("Reject all of it?"), [says, ...commentField()], _("Reject"), "danger", (go) =>
+    decide(dialog, go, "/reject", { comment: comment.value || undefined }));
+  dialog.querySelector("textarea").focus();
+}
+
+async function decide(dialog, go, path, body) {
+  go.disabled = true;
+  const { status, said, retry } = await ask(path, body);
+  dialog.close();
+  if (status === 200) {
+    localStorage.removeItem(DRAFT);
+    location.reload();
+  } else if (status === 409) await merge(said.error);
+  else if (status === 400) pointAt(said.error);
+  else refused(status, said, retry);
+  readNotice();
+}
+
+export function refused(status, said, retry) {
+  if (status === 0) say(_("No answer from the server. What you typed is kept on this device; try again, nothing is decided twice."), true);
+  else if (status === 401) say(_("You are signed out. What you typed is kept on this device."), true, make("a", { className: "button", href: `${place.base}/sign-in?next=${encodeURIComponent(place.here)}` }, _("Sign in")));
+  else if (status === 429 || status === 503) say(_("The server cannot take it now. Nothing was decided; try again in {seconds} s.", { seconds: retry ?? 5 }), true);
+  else say(_("Nothing was decided: {error}", { error: said.error ?? status }), true);
+}
+
+/** `editedItems.g[3].amount: is required` leads to the cell that it is about. */
+function pointAt(error = "") {
+  const found = /^editedItems\.(.+)\[(\d+)\](?:\.([^:]*))?: (.*)$/s.exec(error);
+  const row = found && desk.review.sentRow(found[1], Number(found[2]));
+  if (!row) return say(_("Nothing was decided: {error}", { error }), true);
+  say(_("Nothing was decided. {row}: {error}", { row: nameOf(row), error: `${found[3] ?? ""} ${found[4]}` }), true);
+  focusCell(row, row.group.columns.find((column) => column.key === found[3] && column.editable));
+}
+
+/** Somebody was there before: take the new rows, and carry over what was typed. */
+export async function merge(error) {
+  const draft = desk.review.draft();
+  const { status, said } = await ask("/rows");
+  if (status !== 200) return refused(status, said);
+  if (said.status !== "PENDING") return decided(said);
+  if (said.itemsHash === desk.review.hash) return location.reload();
+  desk.load(said);
+  const kept = desk.review.restore(draft);
+  desk.redraw();
+  const discard = button(_("Discard my edits"), () => { desk.load(said); unsay(); desk.redraw(); });
+  const clashes = kept.clashes ? _(" {clashes} clash and are marked.", kept) : "";
+  say(_("The rows have changed since you began. Your edits to {rows} rows are kept on top of the new ones.", kept) + clashes + _(" Nothing was decided."), false, ...(kept.rows ? [discard] : []));
+}
+
+export function decided(said) {
+  const who = said.decidedBy ?? _("the server");
+  const word = { APPROVED: _("approved"), REJECTED: _("rejected"), CANCELLED: _("withdrawn") }[said.status];
+  const open = make("a", { className: "button", href: location.href }, _("Show the decision"));
+  open.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
+  say(_("Meanwhile {who} has {word} it. What you typed stays here to be read; it changes nothing any more.", { who, word }), false, open);
+  for (const one of desk.bar.querySelectorAll("button")) one.disabled = true;
+  desk.review.status = said.status;
+}

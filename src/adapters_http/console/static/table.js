@@ -1,0 +1,256 @@
+// The tables of an approval: each row of a group as fields, a hundred at a time.
+
+import { button, desk, make, nameOf } from "./desk.js";
+import { KINDS } from "./review.js";
+import { textOf } from "./values.js";
+import { _ } from "./words.js";
+
+const ROWS = 100;
+
+/** One group: filters, the rows that fit, their pages. */
+export class GroupView {
+  constructor(section, group) {
+    Object.assign(this, { section, group, kind: "all", find: "", from: 0 });
+    this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
+    const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
+    find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(); });
+    section.querySelector(".tools").append(this.pills, find);
+    section.querySelector(".pager")?.remove();
+    this.pager = make("p", { className: "pager quiet" });
+    section.append(this.pager);
+    section.classList.add("ready");
+    this.table = section.querySelector("table");
+    this.body = this.table.tBodies[0];
+    this.#head();
+  }
+  #head() {
+    const all = make("input", { type: "checkbox", ariaLabel: _("All shown rows") });
+    all.addEventListener("change", () => {
+      for (const row of this.rows()) if (row.included !== all.checked) desk.review.pick(row, all.checked);
+      desk.changed();
+      this.draw();
+    });
+    this.all = all;
+    const cells = this.group.columns.map((column) => {
+      const cell = make("th", { scope: "col", className: column.type === "number" ? "number" : "" }, column.title);
+      if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
+      if (column.editable) {
+        const label = _("Set {column} in all shown rows", { column: column.title });
+        cell.append(button("⇊", () => this.#setAll(column), { title: label, ariaLabel: label }));
+      }
+      return cell;
+    });
+    const brief = make("th", { className: "brief", scope: "col" }, _("Row"));
+    this.table.tHead.replaceChildren(make("tr", {}, make("th", { className: "pick", scope: "col" }, all), brief, ...cells));
+  }
+  async #setAll(column) {
+    const field = control(column, "", null);
+    field.ariaLabel = column.title;
+    const rows = this.rows();
+    const title = _("{column} in {rows} rows", { column: column.title, rows: rows.length });
+    const { sheet } = await import("./deciding.js");
+    const dialog = sheet(title, [field], _("Set"), "primary", () => {
+      for (const row of rows) desk.review.type(row, column, valueOf(field));
+      dialog.close();
+      desk.changed();
+      this.draw();
+    });
+  }
+  rows() {
+    return this.group.rows.filter((row) => KINDS[this.kind](row) && (!this.find || this.#says(row).includes(this.find)));
+  }
+  #says(row) {
+    return this.group.columns.map((column) => row.text(column)).join("\n").toLowerCase();
+  }
+  draw() {
+    const rows = this.rows();
+    this.from = Math.max(0, Math.min(this.from, Math.floor((rows.length - 1) / ROWS) * ROWS));
+    this.shown = rows.slice(this.from, this.from + ROWS);
+    this.drawn = new Map(this.shown.map((row) => [row, new RowView(this, row)]));
+    this.body.replaceChildren(...[...this.drawn.values()].map((view) => view.element));
+    this.#page(rows.length);
+    this.mark();
+  }
+  #page(count) {
+    const to = Math.min(count, this.from + ROWS);
+    const text = count ? _("rows {from}–{to} of {count}", { from: this.from + 1, to, count }) : _("No row fits");
+    const turn = (by, ariaLabel, disabled) => button(by < 0 ? "‹" : "›", () => {
+      this.from += by * ROWS;
+      this.draw();
+      this.section.scrollIntoView();
+    }, { ariaLabel, disabled });
+    const turns = count > ROWS ? [turn(-1, _("Rows before"), this.from === 0), turn(1, _("Next rows"), to === count)] : [];
+    this.pager.replaceChildren(make("span", {}, text), ...turns);
+  }
+  /** Numbers on the filters, and the box of all rows. */
+  mark() {
+    const names = { all: _("All"), edited: _("Edited"), out: _("Left out"), wrong: _("Invalid"), clashes: _("Clashes"), others: _("Changed by others") };
+    this.pills.replaceChildren(...Object.keys(KINDS).flatMap((kind) => {
+      const count = this.group.rows.filter(KINDS[kind]).length;
+      if (kind !== "all" && kind !== this.kind && !count) return [];
+      const text = kind === "all" ? names.all : `${names[kind]} ${count}`;
+      return [button(text, () => this.#filter(kind), { ariaPressed: String(kind === this.kind) })];
+    }));
+    const inside = this.group.rows.filter((row) => row.included).length;
+    this.all.checked = inside === this.group.rows.length;
+    this.all.indeterminate = inside > 0 && !this.all.checked;
+  }
+  #filter(kind) {
+    Object.assign(this, { kind, from: 0 });
+    this.draw();
+    this.pills.querySelector("[aria-pressed=true]").focus();
+  }
+  /** The field of a cell, on whatever page it is. */
+  field(row, column) {
+    if (!this.drawn.has(row)) {
+      Object.assign(this, { kind: "all", find: "", from: Math.floor(this.group.rows.indexOf(row) / ROWS) * ROWS });
+      this.draw();
+    }
+    const view = this.drawn.get(row);
+    view.element.classList.add("open");
+    return view.fields.get(column);
+  }
+}
+
+class RowView {
+  constructor(view, row) {
+    Object.assign(this, { view, row, fields: new Map(), notes: new Map() });
+    this.pick = make("input", { type: "checkbox" });
+    this.pick.addEventListener("change", () => { desk.review.pick(row, this.pick.checked); desk.changed(); this.paint(); });
+    this.brief = button("", () => {
+      this.brief.ariaExpanded = String(this.element.classList.toggle("open"));
+    }, { ariaExpanded: "false" });
+    this.element = make("tr", {}, make("td", { className: "pick" }, this.pick), make("td", { className: "brief" }, this.brief), ...row.group.columns.map((column) => this.#cell(column)));
+    this.paint();
+  }
+  #cell(column) {
+    const cell = make("td", { className: column.type === "number" ? "number" : "", "data-title": column.title });
+    if (!column.editable) {
+      cell.append(this.row.text(column));
+      return cell;
+    }
+    const field = control(column, this.row.text(column), this.row.base[column.key]);
+    const note = make("div", { id: `note-${this.view.section.dataset.group}-${this.row.place}-${column.key}` });
+    this.fields.set(column, field);
+    this.notes.set(column, note);
+    field.addEventListener("input", () => this.#typed(column, valueOf(field)));
+    field.addEventListener("keydown", (event) => this.#key(event, column));
+    field.addEventListener("paste", (event) => this.#paste(event, column));
+    cell.append(field, note);
+    return cell;
+  }
+  #typed(column, text) {
+    desk.review.type(this.row, column, text);
+    this.paint();
+    desk.changed();
+  }
+  #key(event, column) {
+    const field = event.target;
+    const down = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
+    if (event.ctrlKey || event.metaKey) return;
+    if (down && !(field.tagName === "SELECT" && event.key !== "Enter") && !(field.type === "date" && event.key !== "Enter")) {
+      event.preventDefault();
+      const rows = this.view.shown;
+      const next = this.view.drawn.get(rows[rows.indexOf(this.row) + down]);
+      next?.fields.get(column)?.focus();
+    } else if (event.key === "Escape" && this.row.differs(column)) {
+      event.preventDefault();
+      desk.review.type(this.row, column, textOf(this.row.proposed[column.key]));
+      setField(field, this.row.text(column));
+      this.paint();
+      desk.changed();
+    }
+  }
+  /** A block of cells, as spreadsheets copy it. */
+  #paste(event, column) {
+    const text = event.clipboardData.getData("text/plain").replace(/\r?\n$/, "");
+    if (!/[\t\n]/.test(text)) return;
+    event.preventDefault();
+    const columns = this.row.group.columns;
+    const rows = this.view.shown.slice(this.view.shown.indexOf(this.row));
+    text.split(/\r?\n/).forEach((line, down) => line.split("\t").forEach((part, right) => {
+      const target = columns[columns.indexOf(column) + right];
+      if (rows[down] && target?.editable) desk.review.type(rows[down], target, part);
+    }));
+    desk.changed();
+    this.view.draw();
+    this.view.drawn.get(this.row)?.fields.get(column)?.focus();
+  }
+  paint() {
+    const { row, element } = this;
+    this.pick.checked = row.included;
+    this.pick.ariaLabel = row.included ? nameOf(this.row) : row.by && row.choice === undefined ? _("{row}, left out by {who}", { row: nameOf(this.row), who: row.by }) : _("{row}, left out", { row: nameOf(this.row) });
+    element.classList.toggle("out", !row.included);
+    element.classList.toggle("edited", row.included && row.edited);
+    element.classList.toggle("wrong", Boolean(row.wrong));
+    for (const [column, field] of this.fields) this.#paintCell(column, field);
+    this.#paintBrief();
+  }
+  #paintCell(column, field) {
+    const { row } = this;
+    const differs = row.differs(column);
+    const error = row.error(column);
+    const was = textOf(row.proposed[column.key]);
+    const note = this.notes.get(column);
+    const edit = row.edits.get(column.key);
+    field.parentElement.classList.toggle("edited", differs);
+    field.disabled = !row.included;
+    const parts = [column.title, nameOf(this.row), ...(differs ? [_("edited"), _("was {was}", { was: was || _("empty") })] : []), ...(error ? [_("invalid: {error}", { error })] : [])];
+    field.ariaLabel = parts.join(", ");
+    field.ariaInvalid = error ? "true" : "false";
+    const notes = [];
+    if (differs) notes.push(make("small", {}, make("s", {}, was || _("empty"))));
+    const read = differs && !error && column.type === "number" ? textOf(row.cell(column).value) : field.value;
+    if (read !== field.value) notes.push(make("small", {}, _("read as {number}", { number: read })));
+    if (differs && !edit && row.by) notes.push(make("small", {}, _("by {who}", { who: row.by })));
+    if (error) notes.push(make("small", { className: "wrong" }, error));
+    if (edit?.theirs !== undefined) notes.push(this.#clash(column, field, edit));
+    note.replaceChildren(...notes);
+    if (notes.length) field.setAttribute("aria-describedby", note.id);
+    else field.removeAttribute("aria-describedby");
+  }
+  #clash(column, field, edit) {
+    const choose = (mine, label) => button(label, () => {
+      desk.review.resolve(this.row, column, mine);
+      setField(field, this.row.text(column));
+      this.paint();
+      desk.changed();
+      field.focus();
+    });
+    return make("small", { className: "wrong theirs" }, _("theirs: {text}", { text: edit.theirs || _("empty") }), choose(false, _("Take theirs")), choose(true, _("Keep mine")));
+  }
+  /** The one line of a row on a phone. */
+  #paintBrief() {
+    const { row } = this;
+    const [first, second] = row.group.columns;
+    const last = row.group.totals[0];
+    const head = make("span", {}, make("b", {}, nameOf(this.row)), " ", second && first ? row.text(first.key === row.group.rowKey ? second : first) : "");
+    this.brief.replaceChildren(head, last ? make("span", { className: "number" }, row.text(last)) : "");
+    const changes = row.included ? row.group.columns.filter((column) => row.differs(column)) : [];
+    const lines = changes.map((column) => make("span", { className: "change quiet" }, `${column.title} `, make("s", {}, textOf(row.proposed[column.key]) || _("empty")), " ", make("b", {}, row.text(column) || _("empty"))));
+    this.brief.parentElement.replaceChildren(this.brief, ...lines);
+  }
+}
+
+/** The native field for a column. */
+function control(column, text, value) {
+  if (column.type === "boolean" && value !== undefined && value !== null) return make("input", { type: "checkbox", checked: text === "true" });
+  const options = { enum: column.options.map(textOf), boolean: ["true", "false"] }[column.type];
+  if (options) {
+    const texts = options.includes(text) || (text === "" && !column.required) ? options : [text, ...options];
+    const names = { true: _("yes"), false: _("no"), "": "–" };
+    const all = column.required || texts.includes("") ? texts : ["", ...texts];
+    return make("select", {}, ...all.map((one) => make("option", { value: one, selected: one === text }, (column.type === "boolean" && names[one]) || one || "–")));
+  }
+  const isDate = column.type === "date" && (text === "" || /^\d{4}-\d\d-\d\d$/.test(text));
+  return make("input", { type: isDate ? "date" : "text", value: text, autocomplete: "off", inputMode: column.type === "number" ? "decimal" : "text" });
+}
+
+function valueOf(field) {
+  return field.type === "checkbox" ? String(field.checked) : field.value;
+}
+
+function setField(field, text) {
+  if (field.type === "checkbox") field.checked = text === "true";
+  else field.value = text;
+}

@@ -1,0 +1,164 @@
+"""Nothing typed is lost: drafts, lost connections, others who were faster or changed the same."""
+
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from console.approval_case import Case, approve, bar, both, cell, kept, pick, rows, show
+from console.conftest import Site, enter
+
+
+def test_a_draft_survives(case: Case, open_page: Page):
+    """Reloading loses nothing: edits, rows left out, the comment; only what may be edited."""
+    cell(open_page, "P-1001", "Amount").fill("1200,50")
+    pick(open_page, "P-1002").uncheck()
+    open_page.reload()
+    expect(open_page.get_by_text("Your draft of 2 rows is back.")).to_be_visible()
+    assert cell(open_page, "P-1001", "Amount").input_value() == "1200,50"
+    assert not pick(open_page, "P-1002").is_checked()
+    ((key, draft),) = kept(open_page)
+    assert key == f"wfcore:draft:{case.id}:{case.site.world.ann.id}"
+    assert "DE0" not in draft
+    assert "Grace" not in draft
+    open_page.goto(f"{case.site.url}/inbox")
+    expect(open_page.get_by_text("your draft: 2 edits")).to_be_visible()
+    open_page.get_by_text("ann@example.org").click()
+    open_page.get_by_role("button", name="Sign out", exact=True).click()
+    open_page.wait_for_url("**/sign-in")
+    assert kept(open_page) == []
+
+
+def test_a_lost_connection_decides_nothing_or_once(case: Case, open_page: Page):
+    """No answer to the decision: what was typed is there, and trying again decides once."""
+    cell(open_page, "P-1001", "Amount").fill("7")
+    open_page.context.set_offline(True)
+    approve(open_page)
+    expect(open_page.get_by_text("No answer from the server.")).to_be_visible()
+    assert case.decisions() == []
+    open_page.context.set_offline(False)
+    approve(open_page)
+    expect(open_page.get_by_text("Approved by ann@example.org")).to_be_visible()
+    assert len(case.decisions()) == 1
+
+
+def test_an_answer_that_got_lost(case: Case, open_page: Page):
+    """The decision was made and its answer lost: the second try says by whom it was made."""
+    lost = True
+
+    def lose(route: Any) -> None:
+        route.fetch()
+        route.abort()
+
+    open_page.route("**/approve", lose, times=1)
+    approve(open_page)
+    expect(open_page.get_by_text("No answer from the server.")).to_be_visible()
+    approve(open_page)
+    expect(open_page.get_by_text("Meanwhile ann@example.org has approved it.")).to_be_visible()
+    assert (len(case.decisions()), lost) == (1, True)
+
+
+def test_two_edit_the_same_row(browser: Browser, site: Site, signed_in: Page, accessible: Any):
+    """The second is shown both values, takes one with a click, and approves the new rows."""
+    case = Case(site, 20, **both(required_approvals=2))
+    show(case, signed_in)
+    for row, amount in (("P-1005", "10"), ("P-1006", "20")):
+        cell(signed_in, row, "Amount").fill(amount)
+    theirs = [{**row, "amount": 11} if row["id"] == "P-1005" else row for row in rows(20)[:-1]]
+    case.decide(case.bob, {"payouts": theirs})
+    approve(signed_in)
+    notice = signed_in.get_by_role("status")
+    expect(notice).to_contain_text("The rows have changed since you began.")
+    expect(notice).to_contain_text("1 clash and are marked. Nothing was decided.")
+    assert len(case.decisions()) == 1
+    expect(signed_in.get_by_text("theirs: 11")).to_be_visible()
+    expect(pick(signed_in, "P-1019, left out by bob@example.org")).not_to_be_checked()
+    accessible(signed_in)
+    bar(signed_in).get_by_role("button", name="1 to settle").click()
+    signed_in.get_by_role("button", name="Keep mine").click()
+    approve(signed_in)
+    expect(signed_in.get_by_text("1 of 2", exact=True)).to_be_visible()
+    stood = {row["id"]: row["amount"] for row in case.now().groups[0].items}
+    assert (stood["P-1005"], stood["P-1006"], "P-1019" in stood) == (10, 20, False)
+    assert [one.by for one in case.now().assents] == ["ann@example.org"]
+
+
+def test_taking_theirs(site: Site, signed_in: Page):
+    """One click takes the other value; what was not touched by both is kept."""
+    case = Case(site, 5, **both(required_approvals=2))
+    show(case, signed_in)
+    cell(signed_in, "P-1001", "Amount").fill("10")
+    case.decide(case.bob, {"payouts": [{**row, "amount": 11} for row in rows(5)]})
+    approve(signed_in)
+    signed_in.get_by_role("button", name="Take theirs").click()
+    assert cell(signed_in, "P-1001", "Amount").input_value() == "11"
+    approve(signed_in)
+    expect(signed_in.get_by_text("Approved by ann@example.org")).to_be_visible()
+    assert {row["amount"] for row in case.now().groups[0].items} == {11}
+
+
+def test_decided_meanwhile_is_a_sentence(case: Case, open_page: Page):
+    """Somebody else was faster: no error, by whom, and what was typed can still be read."""
+    cell(open_page, "P-1001", "Amount").fill("7")
+    case.decide(case.site.world.ann)
+    approve(open_page)
+    expect(open_page.get_by_text("Meanwhile ann@example.org has approved it.")).to_be_visible()
+    assert cell(open_page, "P-1001", "Amount").input_value() == "7"
+    expect(bar(open_page).get_by_role("button", name="Reject")).to_be_disabled()
+    open_page.get_by_role("link", name="Show the decision").click()
+    expect(open_page.get_by_text("Approved by ann@example.org")).to_be_visible()
+
+
+def test_signed_out_in_the_middle(case: Case, open_page: Page):
+    """The page says so, keeps what was typed, and it is back after signing in. B7."""
+    cell(open_page, "P-1001", "Amount").fill("7")
+    open_page.context.clear_cookies()
+    approve(open_page)
+    open_page.get_by_role("link", name="Sign in").click()
+    assert f"next=/approvals/{case.id}" in open_page.url.replace("%2F", "/")
+    enter(case.site, open_page)
+    show(case, open_page)
+    assert cell(open_page, "P-1001", "Amount").input_value() == "7"
+
+
+def test_what_the_server_refuses_leads_to_its_cell(case: Case, open_page: Page):
+    """A 400 that names a field puts the focus there, and the sentence above. B7."""
+
+    def refuse(route: Any) -> None:
+        error = "editedItems.payouts[3].amount: is suspicious"
+        route.fulfill(status=400, json={"error": error})
+
+    open_page.route("**/approve", refuse)
+    cell(open_page, "P-1003", "Amount").fill("7")
+    approve(open_page)
+    expect(
+        open_page.get_by_text("Nothing was decided. P-1003: amount is suspicious")
+    ).to_be_visible()
+
+
+def test_my_yes_waits_for_others(site: Site, signed_in: Page):
+    """Of two, mine moves it to Agreed; the other's edit voids it and brings it back."""
+    case = Case(site, 3, **both(required_approvals=2))
+    show(case, signed_in)
+    approve(signed_in)
+    expect(signed_in.get_by_text("You have agreed to these rows")).to_be_visible()
+    signed_in.goto(f"{site.url}/inbox")
+    expect(signed_in.get_by_text("Nothing waits for you.")).to_be_visible()
+    signed_in.goto(f"{site.url}/inbox?view=agreed")
+    expect(signed_in.get_by_text("1 of 2 have agreed: ann@example.org")).to_be_visible()
+    case.decide(case.bob, {"payouts": [{**row, "amount": 3} for row in rows(3)]})
+    signed_in.goto(f"{site.url}/inbox")
+    signed_in.get_by_role("link", name="3 payouts wait").click()
+    bar(signed_in).wait_for()
+    signed_in.get_by_role("button", name="Changed by others 3").click()
+    expect(signed_in.get_by_text("by bob@example.org").first).to_be_visible()
+
+
+def test_a_hundred_bots_change_nothing(case: Case):
+    """Reading the page, its rows and its state writes nothing."""
+    before = case.now()
+    session = case.site.do(case.site.world.sign_in())
+    for _ in range(100):
+        for path in ("", "/rows", "/state"):
+            url = f"/approvals/{case.id}{path}"
+            assert case.site.do(case.site.world.http.get(url, headers=session)).status_code == 200
+    assert case.now() == before

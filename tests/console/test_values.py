@@ -1,0 +1,97 @@
+"""Values of cells: the page and the server agree on every one."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from attrs import evolve
+from playwright.sync_api import Page, expect
+
+from adapters_http.console.static_files import files
+from console.approval_case import COLUMNS, approve, bar
+from console.conftest import Site
+from wfcore.errors import InvalidInput
+from wfcore.model.approval import Group
+from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
+from wfcore.rules.approval.edited_items import released_rows
+from wfcore.testing import builders as make
+from wfcore.usecases.approvals.approvals import read_approval
+from wfcore.wire.converter import plain
+from wfcore.wire.views import column_view
+
+
+def _odd(random: Random, column: Column) -> Any:
+    """A value that may fit a column, or nearly does."""
+    digits = "".join(random.choices("0123456789-/ ", k=random.choice((4, 8, 10))))
+    date = f"{random.randint(0, 9999):04}-{random.randint(0, 13):02}-{random.randint(0, 32):02}"
+    number = random.choice((random.randint(-9, 9), random.uniform(-1e9, 1e9), 2**53 + 1, 1e300))
+    plain = random.choice((None, True, False, "", "true", "SEPA", "sepa", digits, date, number))
+    return random.choice((plain, plain, date, [plain], {"a": plain}, *column.options))
+
+
+@pytest.mark.parametrize("column", [*COLUMNS[2:6], *COLUMNS[6:]], ids=lambda one: one.type)
+@pytest.mark.parametrize("required", [False, True])
+def test_the_page_judges_as_the_server(site: Site, signed_in: Page, column: Column, required: bool):
+    """Of a thousand values of every type, both take the same ones."""
+    random = Random(f"{column.type}{required}")
+    judged = evolve(column, key="v", required=required)
+    values = [_odd(random, column) for _ in range(1_000)]
+    group = Group("g", "G", (judged,), ({"id": 1, "v": None},), "id")
+    approval = make.approval(groups=(group,))
+
+    def takes(value: Any) -> bool:
+        try:
+            released_rows(approval, {"g": [{"id": 1, "v": value}]})
+        except InvalidInput:
+            return False
+        return True
+
+    script = """async ([url, column, text]) => {
+        const {judge, parse} = await import(url);
+        return parse(text).map((value) => judge(column, value) === null);
+    }"""
+    url = f"{site.url}/static/{files().hash}/values.js"
+    asked = [url, plain(column_view(judged)), json.dumps(values)]
+    assert signed_in.evaluate(script, asked) == [takes(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("1200,50", "1200.5"), ("1 200.50", "1200.5"), ("1.200,50", "1200.5"),
+        ("1,200.50", "1200.5"), ("1,200,300", "1200300"), ("-.5", "-0.5"), ("007", "7"),
+        ("9007199254740993", "9007199254740993"), ("0.1234567890123456789", None),
+        ("1,200", "error"), ("abc", "error"), ("1.2.3", "error"), ("--1", "error"),
+        ("1e999", "error"), ("", "null"),
+    ],
+)  # fmt: skip
+def test_numbers_as_people_write_them(site: Site, signed_in: Page, typed: str, sent: str | None):
+    """Commas and blanks are understood, what may mean two numbers is refused, digits are kept."""
+    script = """async ([url, column, text]) => {
+        const {read} = await import(url);
+        const found = read(column, text, 1);
+        return "error" in found ? "error" : JSON.stringify(found.value);
+    }"""
+    url = f"{site.url}/static/{files().hash}/values.js"
+    column = plain(column_view(Column("n", "N", ColumnType.NUMBER)))
+    assert signed_in.evaluate(script, [url, column, typed]) == (sent or typed)
+
+
+def test_numbers_beyond_a_double_are_untouched(site: Site, signed_in: Page):
+    """Rows without a key are sent whole: what was not edited goes back as it came."""
+    world = site.world
+    given = [{"n": 9_007_199_254_740_993, "m": 1}, {"n": 2**63 - 1, "m": 2}]
+    columns = (Column("n", "N", ColumnType.NUMBER), Column("m", "M", ColumnType.NUMBER))
+    step = ApprovalStep("review", "Large", groups=(GroupSpec("g", "G", given, columns),))
+    execution = site.do(world.start(site.do(world.workflow(step))))
+    site.do(world.run())
+    listed = site.do(world.get(f"/api/v1/approvals/execution/{execution}")).json()
+    id = listed["approvals"][0]["id"]
+    signed_in.goto(f"{site.url}/approvals/{id}")
+    bar(signed_in).wait_for()
+    signed_in.get_by_label("M, 9007199254740993").fill("5")
+    approve(signed_in)
+    expect(signed_in.get_by_text("Approved by")).to_be_visible()
+    approval = site.do(read_approval(world.services, None, id))
+    assert [dict(row) for row in approval.groups[0].items] == [{**given[0], "m": 5}, given[1]]
