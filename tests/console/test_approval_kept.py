@@ -13,7 +13,7 @@ def test_a_draft_survives(case: Case, open_page: Page):
     cell(open_page, "P-1001", "Amount").fill("1200,50")
     pick(open_page, "P-1002").uncheck()
     open_page.reload()
-    expect(open_page.get_by_text("Your draft of 2 rows is back.")).to_be_visible()
+    expect(open_page.get_by_text("Your draft is back; rows with edits: 2.")).to_be_visible()
     assert cell(open_page, "P-1001", "Amount").input_value() == "1200,50"
     assert not pick(open_page, "P-1002").is_checked()
     ((key, draft),) = kept(open_page)
@@ -68,7 +68,7 @@ def test_two_edit_the_same_row(browser: Browser, site: Site, signed_in: Page, ac
     approve(signed_in)
     notice = signed_in.get_by_role("status")
     expect(notice).to_contain_text("The rows have changed since you began.")
-    expect(notice).to_contain_text("1 clash and are marked. Nothing was decided.")
+    expect(notice).to_contain_text("cells to settle: 1. Nothing was decided.")
     assert len(case.decisions()) == 1
     expect(signed_in.get_by_text("theirs: 11")).to_be_visible()
     expect(pick(signed_in, "P-1019, left out by bob@example.org")).not_to_be_checked()

@@ -17,8 +17,8 @@ from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.approval.edited_items import released_rows
 from wfcore.testing import builders as make
 from wfcore.usecases.approvals.approvals import read_approval
+from wfcore.wire.approvals import column_view
 from wfcore.wire.converter import plain
-from wfcore.wire.views import column_view
 
 
 def _odd(random: Random, column: Column) -> Any:

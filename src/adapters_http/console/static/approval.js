@@ -107,8 +107,8 @@ if (first.status === 200 && first.said.status === "PENDING") {
   if (kept) {
     comment.value = kept.comment ?? "";
     const { rows, clashes } = desk.review.restore(kept);
-    if (clashes) say(_("The rows have changed since you typed your draft. {clashes} clash and are marked.", { clashes }));
-    else if (rows) say(_("Your draft of {rows} rows is back.", { rows }));
+    if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
+    else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
   }
   makeBar();
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));

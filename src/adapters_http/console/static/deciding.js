@@ -29,7 +29,7 @@ function commentField() {
 export function toReview() {
   const inside = desk.review.rows.filter((row) => row.included).length;
   const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => {
-    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now))})`];
+    const changes = was === now ? [shown(now)] : [make("s", {}, shown(was)), " ", shown(now), ` (${shown(difference(was, now), "exceptZero")})`];
     return make("p", {}, `${column.title}: `, ...changes);
   });
   const changes = desk.review.changes().map(({ row, column, was, now, out }) => {
@@ -92,8 +92,10 @@ export async function merge(error) {
   const kept = desk.review.restore(draft);
   desk.redraw();
   const discard = button(_("Discard my edits"), () => { desk.load(said); unsay(); desk.redraw(); });
-  const clashes = kept.clashes ? _(" {clashes} clash and are marked.", kept) : "";
-  say(_("The rows have changed since you began. Your edits to {rows} rows are kept on top of the new ones.", kept) + clashes + _(" Nothing was decided."), false, ...(kept.rows ? [discard] : []));
+  const changed = kept.clashes
+    ? _("The rows have changed since you began. Your edits are kept on top of the new ones; cells to settle: {clashes}. Nothing was decided.", kept)
+    : _("The rows have changed since you began. Your edits are kept on top of the new ones. Nothing was decided.");
+  say(changed, false, ...(kept.rows ? [discard] : []));
 }
 
 export function decided(said) {

@@ -154,7 +154,7 @@ function point(total, places) {
 }
 
 /** A decimal text by the reader's locale. */
-export function shown(text) {
-  const places = text.split(".")[1]?.length ?? 0;
-  return new Intl.NumberFormat(undefined, { minimumFractionDigits: Math.min(places, 20), maximumFractionDigits: 20 }).format(text);
+export function shown(text, signDisplay = "auto") {
+  const minimumFractionDigits = Math.min(text.split(".")[1]?.length ?? 0, 20);
+  return new Intl.NumberFormat(undefined, { minimumFractionDigits, maximumFractionDigits: 20, signDisplay }).format(text);
 }
