@@ -175,7 +175,7 @@ def test_hostile_text_is_inert(site: Site, signed_in: Page):
     step = ApprovalStep(
         "review", bad[:2000], groups=(GroupSpec("g", bad, given, columns, row_key="k"),)
     )
-    site.do(world.start(site.do(world.workflow(step, name=bad[:100]))))
+    site.do(world.start(site.do(world.workflow(step, name=bad[:40]))))
     site.do(world.run())
     signed_in.goto(f"{site.url}/inbox")
     assert signed_in.evaluate("document.documentElement.scrollWidth <= innerWidth")
