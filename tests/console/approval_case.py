@@ -5,9 +5,11 @@ from typing import Any
 from playwright.sync_api import Page
 
 from console.conftest import Site
+from http_world import code
 from wfcore.model.access import Account, Principal
 from wfcore.model.approval import Approval, DecisionSource, HistoryEntry
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
+from wfcore.ports.runtime import StepEnd
 from wfcore.rules.approval.machine import Approve
 from wfcore.usecases.approvals.approvals import Decide, decide_approval, read_approval
 
@@ -46,13 +48,15 @@ class Case:
 
     def __init__(self, site: Site, count: int = 200, **step: Any) -> None:
         self.site = site
-        group = GroupSpec("payouts", "Payouts", rows(count), COLUMNS, row_key="id")
+        group = GroupSpec(
+            "payouts", "Payouts", "{{ steps.collect.output.rows }}", COLUMNS, row_key="id"
+        )
         message = f"{count} payouts wait for release. Check amounts of flagged rows."
         asked = ApprovalStep("review", message, groups=(group,), **step)
         self.bob: Account = site.do(find_or_make(site, "bob"))
-        workflow = site.do(site.world.workflow(asked, name="Payout run"))
+        workflow = site.do(site.world.workflow(code("collect"), asked, name="Payout run"))
         self.execution_id = site.do(site.world.start(workflow))
-        site.do(site.world.run())
+        site.do(site.world.run(StepEnd({"rows": rows(count)})))
         answer = site.do(site.world.get(f"/api/v1/approvals/execution/{self.execution_id}"))
         self.id = answer.json()["approvals"][0]["id"]
         self.url = f"{site.url}/approvals/{self.id}"
