@@ -36,6 +36,7 @@ from wfcore import (
     ensure_account,
     explain_execution,
     in_memory,
+    json_at,
     list_approvals,
     read_result,
     start_execution,
@@ -54,12 +55,12 @@ DEFINITION = Definition(
 def run_step(job: Job) -> StepEnd:
     """Your own way to do a step; here it just says what it was given."""
     assert isinstance(job, StepJob), "no AI steps here"
-    return StepEnd(output=job.context["steps"]["review"]["output"]["groups"]["rows"])  # type: ignore[index,call-overload]
+    return StepEnd(output=json_at(job.context, "steps", "review", "output", "groups", "rows"))
 
 
 def decide(approval: Approval) -> Approve | Reject:
     """Your own rule: small refunds pass, large ones wait for another day."""
-    small = [row for row in approval.groups[0].items if row["amount"] < 100]  # type: ignore[operator]
+    small = [row for row in approval.groups[0].items if json_at(row, "amount") < 100]
     return Approve({"rows": small}) if small else Reject()
 
 

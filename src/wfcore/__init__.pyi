@@ -72,6 +72,7 @@ from wfcore.model.explanation import Line as Line
 from wfcore.model.explanation import Why as Why
 from wfcore.model.json import Json as Json
 from wfcore.model.json import JsonObject as JsonObject
+from wfcore.model.json import json_at as json_at
 from wfcore.model.page import Page as Page
 from wfcore.model.page import PageCursor as PageCursor
 from wfcore.model.page import PageRequest as PageRequest
@@ -213,6 +214,7 @@ from wfcore.usecases.accounts.keys import revoke_key as revoke_key
 from wfcore.usecases.accounts.keys import rotate_key as rotate_key
 from wfcore.usecases.accounts.sessions import end_session as end_session
 from wfcore.usecases.accounts.sessions import end_sessions as end_sessions
+from wfcore.usecases.accounts.sessions import issue_login_link as issue_login_link
 from wfcore.usecases.accounts.sessions import list_sessions as list_sessions
 from wfcore.usecases.accounts.sessions import session_of as session_of
 from wfcore.usecases.accounts.sessions import sign_in as sign_in
@@ -229,6 +231,7 @@ from wfcore.usecases.artifacts import linked_artifact as linked_artifact
 from wfcore.usecases.artifacts import list_artifacts as list_artifacts
 from wfcore.usecases.artifacts import read_artifact as read_artifact
 from wfcore.usecases.audit.auditing import Origin as Origin
+from wfcore.usecases.audit.auditing import note_denial as note_denial
 from wfcore.usecases.audit.auditing import read_audit as read_audit
 from wfcore.usecases.audit.evidence import audit_anchor as audit_anchor
 from wfcore.usecases.audit.evidence import check_audit as check_audit

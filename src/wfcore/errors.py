@@ -135,6 +135,25 @@ class LimitReached(Conflict):
 
 
 @define
+class AccountExists(Conflict):
+    """The email belongs to an account already."""
+
+    email: str = ""
+
+
+@define
+class NoResultYet(Conflict):
+    """The execution has not ended."""
+
+    execution_id: str = ""
+
+
+@define
+class KeyReused(Conflict):
+    """The idempotency key was used with another body, within the time that it counts."""
+
+
+@define
 class AlreadyFinished(Conflict):
     """The execution has ended; nothing moves it any more."""
 
@@ -259,6 +278,13 @@ class StoreUnavailable(WfError):
 
     says: ClassVar[str] = "The store is unavailable; retry later"
     detail: str = field(default="", repr=False)
+
+
+@define
+class StoreClosed(StoreUnavailable):
+    """`Store.close` was called: whoever still uses the store holds on to it for too long."""
+
+    says: ClassVar[str] = "The store is closed"
 
 
 @define

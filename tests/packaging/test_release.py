@@ -164,6 +164,41 @@ def test_a_server_is_light(built: tuple[dict[str, Path], dict[str, Path]], tmp_p
     assert own + sum(map(bytes_of, needed)) <= 90_000_000
 
 
+@pytest.fixture
+def base(built: tuple[dict[str, Path], dict[str, Path]], tmp_path: Path) -> Path:
+    """The Python of an environment in which the wheel is installed, and what it needs at least."""
+    wheel, home = built[0]["whl"], tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    offline = ("--no-index", "--no-deps", "--no-compile", "--target", site, wheel)
+    subprocess.run((*pip, *offline), check=True)
+    headers: Message = HeaderParser().parsestr(metadata(wheel).decode())
+    needed = installed(headers.get_all("Requires-Dist") or [], "")
+    assert needed == {"attrs", "cattrs", "typing-extensions"}
+    for path in (path for name in needed for path in distribution(name).files or ()):
+        target = site / path
+        if target.resolve().is_relative_to(site):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(str(path.locate()), target)
+    return home / "bin" / "python"
+
+
+def test_the_programs_of_the_readme_run_on_a_base_installation(base: Path, tmp_path: Path) -> None:
+    """The one in memory needs nothing more; the durable one says what to install."""
+    readme = (ROOT / "README.md").read_text()
+    said = {}
+    for name in ("refund.py", "hello.py"):
+        (program,) = re.findall(rf"```python\n(# {name}\n.*?)```", readme, re.DOTALL)
+        (tmp_path / name).write_text(program)
+        words = (base, "-I", "-W", "error", name)
+        said[name] = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert said["refund.py"].stdout == "COMPLETED paid A-7\n", said["refund.py"].stderr
+    last = said["hello.py"].stderr.splitlines()[-1]
+    assert "on_sqlite needs the extra server" in last
+    assert 'pip install "wfcore[server]"' in last
+
+
 def test_the_documentation_can_be_built_from_the_sdist(
     built: tuple[dict[str, Path], dict[str, Path]], tmp_path: Path
 ) -> None:

@@ -7,8 +7,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.errors import RateLimited
-from wfcore.model.access import Plan, Taken
+from wfcore.errors import InvalidInput, RateLimited
+from wfcore.model.access import Plan, Taken, Window
 from wfcore.rules.auth.rate_limit import Count, Ledger, Quota, verdict, windows
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.webhooks.stats import utc_date
@@ -72,7 +72,7 @@ def test_retry_after_reaches_exactly_the_boundary(plan, now, full):
     """RL-3: whole seconds, enough to be in the next window, and not one more."""
     asked = windows(plan, now)
     with pytest.raises(RateLimited) as refused:
-        verdict(asked, Taken(tuple(sorted(full)), (0, 0)), now)
+        verdict(asked=asked, taken=Taken(tuple(sorted(full)), (0, 0)), now=now)
     end = next(window.end for window in asked if window.kind == refused.value.window)
     wait_ms = refused.value.retry_after_s * 1_000
     assert now + wait_ms - 1_000 < end <= now + wait_ms
@@ -85,7 +85,7 @@ def test_with_both_windows_full_the_day_is_reported(plan, now):
     asked = windows(plan, now)
     for full in (("minute", "day"), ("day", "minute"), ("day",)):
         with pytest.raises(RateLimited) as refused:
-            verdict(asked, Taken(full, (0, 0)), now)
+            verdict(asked=asked, taken=Taken(full, (0, 0)), now=now)
         assert (refused.value.window, refused.value.limit) == ("day", asked[1].limit or 0)
 
 
@@ -94,7 +94,7 @@ def test_a_success_tells_what_is_left_of_the_tighter_window(plan, now, data):
     """RL-6: the window with fewer requests left, and its limit."""
     asked = windows(plan, now)
     counts = tuple(data.draw(st.integers(1, window.limit or 10**9)) for window in asked)
-    quota = verdict(asked, Taken((), counts), now)
+    quota = verdict(asked=asked, taken=Taken((), counts), now=now)
     left = {w.kind: w.limit - n for w, n in zip(asked, counts, strict=True) if w.limit}
     assert quota.remaining == min(left.values()) == left[quota.window] >= 0
     assert quota.limit == next(window.limit for window in asked if window.kind == quota.window)
@@ -103,13 +103,24 @@ def test_a_success_tells_what_is_left_of_the_tighter_window(plan, now, data):
 def test_of_two_windows_with_as_much_left_the_minute_is_told():
     """RL-6: it is the one that is fresh again sooner."""
     asked = windows(Plan.FREE, EpochMs(0))
-    assert verdict(asked, Taken((), (1, 1_941)), EpochMs(0)) == Quota(60, 59, "minute")
+    quota = verdict(asked=asked, taken=Taken((), (1, 1_941)), now=EpochMs(0))
+    assert quota == Quota(60, 59, "minute")
 
 
 def test_an_admission_that_counted_other_windows_is_none():
     """RL-6: what is left is never told of half the windows."""
-    with pytest.raises(ValueError, match="zip"):
-        verdict(windows(Plan.FREE, EpochMs(0)), Taken((), (1,)), EpochMs(0))
+    asked = windows(Plan.FREE, EpochMs(0))
+    with pytest.raises(InvalidInput, match="taken: has 1 counts for 2 windows"):
+        verdict(asked=asked, taken=Taken((), (1,)), now=EpochMs(0))
+
+
+def test_windows_without_limits_have_nothing_to_tell():
+    """It is said so; and nothing can be given in the wrong order."""
+    unlimited = (Window("minute", EpochMs(0), EpochMs(60_000), None),)
+    with pytest.raises(InvalidInput, match="asked: no window has a limit"):
+        verdict(asked=unlimited, taken=Taken((), (1,)), now=EpochMs(0))
+    with pytest.raises(TypeError):
+        verdict(Taken((), (1,)), unlimited, EpochMs(0))
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3 * MINUTE)), max_size=200))

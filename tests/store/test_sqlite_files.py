@@ -327,7 +327,7 @@ async def test_closing_finishes_what_was_handed_in(tmp_path: Path) -> None:
     await asyncio.gather(*tasks)
     with pytest.raises(StoreUnavailable) as refusal:
         await keep(store, make.execution("late"))
-    assert refusal.value.detail == "the store is closed"
+    assert str(refusal.value) == "The store is closed"
     async with store.view() as view:
         with pytest.raises(StoreUnavailable):
             await view.get(Execution, "e1")

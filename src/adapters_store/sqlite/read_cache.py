@@ -54,7 +54,7 @@ from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.kinds import Decode, Fetch, Key, Row
 from adapters_store.sqlite.queries import Query
 from adapters_store.sqlite.statements import Writes
-from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable
 from wfcore.ports.system import Sealer
 
 R = TypeVar("R")
@@ -356,7 +356,7 @@ class Reads:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreUnavailable(detail="the store is closed")
+            raise StoreClosed()
 
     async def close(self) -> None:
         """Close every connection, lent ones as soon as they come back."""

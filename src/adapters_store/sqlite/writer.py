@@ -56,7 +56,7 @@ from adapters_store.sqlite.connection import (
 )
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.statements import Writes, perform_together
-from wfcore.errors import Stale, StoreDisplaced, StoreUnavailable
+from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")
 Job = Callable[[Cursor], T]
@@ -158,7 +158,7 @@ class Writer:
         """Hand in *job*; the future resolves when its effect is durable."""
         future: asyncio.Future[T] = self._loop.create_future()
         if self._closed:
-            future.set_exception(StoreUnavailable(detail="the store is closed"))
+            future.set_exception(StoreClosed())
             return future
         self._gathering.add((job, future))
         return future

@@ -1,7 +1,31 @@
 """JSON as Python sees it: what payloads, outputs and rows are made of."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
+
+from wfcore.errors import InvalidInput
 
 Json: TypeAlias = Union[None, bool, int, float, str, "Sequence[Json]", "Mapping[str, Json]"]
 JsonObject: TypeAlias = Mapping[str, Json]
+
+
+def json_at(value: Json, *path: str | int) -> Any:
+    """
+    What lies at *path* in JSON, for programs that know its shape: type checkers take it for what
+    it is used as.
+
+        json_at(execution.output, "groups", "refunds", 0, "amount")
+
+    Raises `InvalidInput` naming the part of the path that is not there.
+    """
+    found: Any = value
+    for at, part in enumerate(path):
+        wanted = list | tuple if isinstance(part, int) else Mapping
+        try:
+            if not isinstance(found, wanted):
+                raise KeyError(part)
+            found = found[part]
+        except (KeyError, IndexError):
+            so_far = "".join(f"[{one!r}]" for one in path[: at + 1])
+            raise InvalidInput(so_far, "there is nothing at this place") from None
+    return found

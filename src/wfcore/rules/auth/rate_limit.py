@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from attrs import field, frozen
 
-from wfcore.errors import RateLimited
+from wfcore.errors import InvalidInput, RateLimited
 from wfcore.model.access import Plan, Taken, Window
 from wfcore.rules.limits import REQUESTS
 from wfcore.time import DAY, MINUTE, EpochMs
@@ -45,8 +45,18 @@ class Quota:
     window: str
 
 
-def verdict(asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
-    """What is left. Raises `RateLimited` for a full window; if both are full, for the day. RL-3."""
+def verdict(*, asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
+    """
+    What is left. Raises `RateLimited` for a full window; if both are full, for the day. RL-3.
+
+    Raises `InvalidInput` where *taken* counts other windows than were *asked*, and where none of
+    them has a limit, so that there is nothing left to tell.
+    """
+    if len(taken.counts) != len(asked):
+        fix = f"has {len(taken.counts)} counts for {len(asked)} windows"
+        raise InvalidInput("taken", fix)
+    if all(window.limit is None for window in asked):
+        raise InvalidInput("asked", "no window has a limit: there is nothing to tell")
     if taken.full:
         full = [window for window in asked if window.kind in taken.full]
         worst = max(full, key=lambda window: window.end - window.start)

@@ -8,7 +8,6 @@ into a project of another language: `python -m wfcore.testing.vectors FOLDER`.
 """
 
 import json
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -32,7 +31,9 @@ def load(name: str) -> Any:
     return json.loads(files(__name__).joinpath("data", f"{name}.json").read_text("utf-8"))
 
 
-def cases(name: str, group: str) -> Iterator[Case]:
+def cases(name: str, group: str) -> tuple[Case, ...]:
     """The cases of one group of a document. Raises `KeyError`."""
-    for case in load(name)["groups"][group]["cases"]:
-        yield Case(f"{name} {group}: {case['name']}", case["given"], case["expect"])
+    return tuple(
+        Case(f"{name} {group}: {case['name']}", case["given"], case["expect"])
+        for case in load(name)["groups"][group]["cases"]
+    )

@@ -65,7 +65,7 @@ def _verdict(given: Any) -> Any:
     )
     counts = before if full else tuple(count + 1 for count in before)
     try:
-        quota = verdict(asked, Taken(full, counts), now)
+        quota = verdict(asked=asked, taken=Taken(full, counts), now=now)
     except RateLimited as refused:
         return {
             "status": 429,

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from attrs import evolve
 
-from wfcore.errors import Conflict, Forbidden, InvalidInput, NotFound
+from wfcore.errors import AccountExists, Forbidden, InvalidInput, NotFound
 from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission, Plan, Principal
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
@@ -32,13 +32,13 @@ async def create_account(
     password: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> Account:
-    """A new active account. Raises `InvalidInput`; `Conflict` if the email is taken."""
+    """A new active account. Raises `InvalidInput`; `AccountExists` if the email is taken."""
     now = services.clock.now()
     email = _checked_email(email)
     hashed = await _hashed(services, password)
     async with services.store.unit() as unit:
         if await unit.accounts.by_email(email) is not None:
-            raise Conflict(f"An account with the email {email} exists already")
+            raise AccountExists(f"An account with the email {email} exists already", email)
         account = Account(
             services.ids.new("acc", now), email, plan, AccountStatus.ACTIVE, now, hashed
         )
@@ -123,7 +123,7 @@ async def ensure_account(services: Services, email: str, plan: Plan = Plan.PRO) 
     while True:
         with suppress(NotFound):
             return await find_account(services, email)
-        with suppress(Conflict):  # another process was faster
+        with suppress(AccountExists):  # another process was faster
             return await create_account(services, email, plan)
 
 

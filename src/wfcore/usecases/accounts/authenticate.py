@@ -120,7 +120,8 @@ async def take(services: Services, subject: str, account: Account) -> Quota:
     """Count one request for *subject* by the account's plan. Raises `RateLimited`. RL-4."""
     now = services.clock.now()
     asked = windows(account.plan, now)
-    return verdict(asked, await services.counters.take(subject, asked, now), now)
+    taken = await services.counters.take(subject, asked, now)
+    return verdict(asked=asked, taken=taken, now=now)
 
 
 async def find_webhook(services: Services, webhook_id: str) -> Webhook:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
-from wfcore.errors import AlreadyFinished, Conflict, IllegalMove
+from wfcore.errors import AlreadyFinished, IllegalMove, NoResultYet
 from wfcore.model.access import Account, ApiKey, Principal
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
@@ -90,10 +90,10 @@ async def read_definition(
 
 
 async def read_result(services: Services, who: Principal | None, execution_id: str) -> Execution:
-    """An ended execution. Raises `NotFound`; `Conflict` before the end. EX-18."""
+    """An ended execution. Raises `NotFound`; `NoResultYet` before the end. EX-18."""
     run = await read_execution(services, who, execution_id)
     if run.status not in EXECUTION.final:
-        raise Conflict(f"The execution is {run.status}; it has no result yet")
+        raise NoResultYet(f"The execution is {run.status}; it has no result yet", run.id)
     return run
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 
 from wfcore.effects import Effect, Outcome
-from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.errors import Conflict, InvalidInput, KeyReused, NotFound
 from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, Replay, TriggerSource
 from wfcore.model.json import JsonObject
@@ -233,11 +233,11 @@ class _Asked:
     found: Replay | None
 
     def answer(self, now: EpochMs) -> Replay | None:
-        """The answer to this key within 24 h. Raises `Conflict` for another body. IK-1, IK-2."""
+        """The answer to this key within 24 h. Raises `KeyReused` for another body. IK-1, IK-2."""
         if self.found is None or now >= self.found.created_at + REPLAY_WINDOW:
             return None
         if self.found.fingerprint != self.idempotency.fingerprint:
-            raise Conflict("This Idempotency-Key was used with another body")
+            raise KeyReused("This Idempotency-Key was used with another body")
         return self.found
 
     def stands_for(self, execution_id: str, now: EpochMs) -> Replay:

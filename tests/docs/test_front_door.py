@@ -1,0 +1,137 @@
+"""What `wfcore` offers to programs: names that checkers know, use cases that are all public."""
+
+import ast
+import json
+import pydoc
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import wfcore
+from wfdocs import surface
+
+SRC = surface.SRC
+PAGES_AND_COMMANDS = ("adapters_http/handlers", "wfserver/commands", "wfserver/terminal")
+ENGINE = ("adapters_runtime/engine",)
+USECASES = "wfcore.usecases"
+
+PROGRAM = """
+import wfcore
+import wfcore.sync
+from wfcore import *
+from wfcore import {name}
+from wfcore.memory import {store}
+from wfcore.sync import {door}
+
+reveal_type(FunctionRunner)
+wfcore.{name}
+"""
+RIGHT = {"name": "start_execution", "store": "MemoryStore", "door": "on_sqlite"}
+WRONG = {"name": "start_exekution", "store": "MemoryStor", "door": "on_sqlight"}
+
+
+def mypy(folder: Path) -> list[str]:
+    """The names that are not there, by mypy."""
+    config = ("--strict", "--config-file=", f"--cache-dir={folder}", "--follow-imports=silent")
+    words = [sys.executable, "-m", "mypy", *config, "program.py"]
+    run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "FunctionRunner" in run.stdout, run.stdout
+    return [line for line in run.stdout.splitlines() if "[attr-defined]" in line]
+
+
+def pyright(folder: Path) -> list[str]:
+    """The same by pyright, which basedpyright is with another name."""
+    binary = Path(sys.executable).with_name("basedpyright")
+    if not binary.exists() and not (found := shutil.which("pyright")):
+        pytest.skip("neither basedpyright nor pyright is installed")
+    else:
+        binary = binary if binary.exists() else Path(str(found))
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(SRC)], "include": ["program.py"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    words = [binary, "--outputjson", "--pythonpath", sys.executable]
+    run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    found = json.loads(run.stdout)["generalDiagnostics"]
+    assert any("FunctionRunner" in one["message"] for one in found), run.stdout
+    rules = ("reportAttributeAccessIssue",)
+    return [one["message"] for one in found if one.get("rule") in rules]
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.parametrize(("names", "errors"), [(RIGHT, 0), (WRONG, 4)], ids=["right", "wrong"])
+def test_checkers_know_every_name_and_no_other(checker, names, errors, tmp_path: Path) -> None:
+    """A misspelt import is an error, not `Any`; `import *` brings what is there, with its type."""
+    (tmp_path / "program.py").write_text(PROGRAM.format(**names))
+    found = checker(tmp_path)
+    assert len(found) == errors, found
+
+
+def test_star_and_help_know_the_names(tmp_path: Path) -> None:
+    """`from wfcore import *` gives each name, and `help(wfcore)` tells of them."""
+    code = "from wfcore import *\nprint(*sorted(name for name in dir() if name[0] != '_'))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.stdout.split() == sorted(wfcore.__all__), run.stderr
+    told = pydoc.plain(pydoc.render_doc(wfcore))
+    assert [name for name in wfcore.__all__ if name not in told] == []
+
+
+def test_importing_loads_two_modules(tmp_path: Path) -> None:
+    """`import wfcore` costs a few milliseconds, since it loads itself and how it loads the rest."""
+    code = """
+import sys, importlib
+had = set(sys.modules)
+import wfcore
+new = set(sys.modules) - had
+print(len(new), *sorted(new - set(sys.stdlib_module_names) - {"collections.abc"}))
+"""
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    number, *ours = run.stdout.split()
+    assert ours == ["wfcore", "wfcore._exports"], run.stderr
+    assert int(number) < 20
+
+
+def used(*folders: str) -> Iterator[tuple[str, str]]:
+    """The functions of use cases that files below *folders* use: module and name."""
+    for path in (path for folder in folders for path in (SRC / folder).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        modules: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith(USECASES):
+                for one in node.names:
+                    module = f"{node.module}.{one.name}"
+                    if (SRC / module.replace(".", "/")).with_suffix(".py").exists():
+                        modules[one.asname or one.name] = module
+                    else:
+                        yield str(node.module), one.name
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=name)) if name in modules:
+                    yield modules[name], node.attr
+
+
+def test_whatever_a_page_or_a_command_can_do_is_public() -> None:
+    """Every use case behind a handler, a command or a loop of the engine can be imported."""
+    found = set(used(*PAGES_AND_COMMANDS, *ENGINE))
+    waiting = {
+        name
+        for module, name in found
+        if isinstance(surface.definitions(module).get(name), ast.AsyncFunctionDef)
+    }
+    assert len(waiting) > 50
+    assert sorted(waiting - set(wfcore.__all__)) == []
+
+
+def test_json_at_finds_and_names_what_is_not_there() -> None:
+    """Values deep in an output can be used without a cast; what is missing is named."""
+    output: wfcore.Json = {"rows": [{"amount": 20}]}
+    doubled: int = 2 * wfcore.json_at(output, "rows", 0, "amount")
+    assert doubled == 40
+    assert wfcore.json_at("text") == "text"
+    for path in (("rows", 1), ("rows", "0"), ("rows", 0, 0), ("none", 1), ("rows", 0, "why")):
+        with pytest.raises(wfcore.InvalidInput, match="there is nothing at this place"):
+            wfcore.json_at(output, *path)
