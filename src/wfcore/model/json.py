@@ -20,11 +20,9 @@ def json_at(value: Json, *path: str | int) -> Any:
     """
     found: Any = value
     for at, part in enumerate(path):
-        wanted = list | tuple if isinstance(part, int) else Mapping
+        holds = isinstance(found, list | tuple if isinstance(part, int) else Mapping)
         try:
-            if not isinstance(found, wanted):
-                raise KeyError(part)
-            found = found[part]
+            found = found[part] if holds else {}[part]
         except (KeyError, IndexError):
             so_far = "".join(f"[{one!r}]" for one in path[: at + 1])
             raise InvalidInput(so_far, "there is nothing at this place") from None
