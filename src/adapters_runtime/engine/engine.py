@@ -31,7 +31,7 @@ _ENDING_S = 2.0
 """How long it may take to end steps and loops that were told to, each."""
 
 
-class _Part(Protocol):
+class _Duty(Protocol):
     loop: Loop
 
     async def run(self) -> None: ...
@@ -58,7 +58,7 @@ class Engine:
     ) -> None:
         name = services.ids.new("worker", services.clock.now())
         self._worker = Worker(services, runner, name)
-        self._duties: list[_Part] = [Scheduler(services, self._worker.keep_leases)]
+        self._duties: list[_Duty] = [Scheduler(services, self._worker.keep_leases)]
         if callback_client is not None:
             self._duties.append(CallbackLoop(services, callback_client))
         self._parts = [self._worker, *self._duties, Retention(services)]

@@ -20,10 +20,15 @@ def json_at(value: Json, *path: str | int) -> Any:
     """
     found: Any = value
     for at, part in enumerate(path):
-        holds = isinstance(found, list | tuple if isinstance(part, int) else Mapping)
         try:
-            found = found[part] if holds else {}[part]
+            found = _below(found, part)
         except (KeyError, IndexError):
             so_far = "".join(f"[{one!r}]" for one in path[: at + 1])
             raise InvalidInput(so_far, "there is nothing at this place") from None
     return found
+
+
+def _below(value: Any, part: Any) -> Any:
+    if not isinstance(value, list | tuple if isinstance(part, int) else Mapping):
+        raise KeyError(part)
+    return value[part]
