@@ -24,7 +24,10 @@ _MOST_MOUNTS = 16
 
 
 class _Application(Starlette):
-    """Starlette, with the pipeline in place of its stack: it answers every error itself."""
+    """
+    Starlette with the pipeline in place of its middleware stack: the pipeline answers every error
+    itself.
+    """
 
     context: Context
 
@@ -40,8 +43,8 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Starlett
     """
     The HTTP interface over *services*.
 
-    Its lifespan enters `config.lifespan`; where the application is mounted into another one,
-    that one's own lifespan has to do it.
+    Its lifespan enters `config.lifespan`; if the application is mounted in another one, that one's
+    lifespan has to.
     """
     chosen = config or HttpConfig()
 

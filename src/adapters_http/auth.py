@@ -76,10 +76,11 @@ async def _admit(request: Request, route: Route) -> None:
 
 async def _visitor(request: Request, keys: Credentials) -> Visitor | None:
     """
-    Whom the application around this one vouches for, where no key of ours is carried. AU-10.
+    The user whom the surrounding application vouches for, if the request carries no key of ours.
+    AU-10.
 
-    What lets a visitor in may be a cookie, which a browser sends from any page: changes from
-    other sites are refused. Links that decide are opened by key alone.
+    A visitor may be identified by a cookie, which browsers also send from foreign pages: changes
+    from other sites are refused. Links that decide are opened by key only.
     """
     login = request.context.config.login
     if login is None or keys.is_ours:
@@ -157,7 +158,7 @@ async def _to_page(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _to_download(request: Request, route: Route, receive: Receive) -> None:
-    """Only those without a signature; the handler looks at the others' signature."""
+    """Only requests without a signature; the handler checks signatures."""
     if request.query("signature") is None:
         request.who = await _reader(request)
 
@@ -178,7 +179,7 @@ async def _reader(request: Request) -> Principal:
 
 
 async def _open(request: Request, route: Route, receive: Receive) -> None:
-    """Nobody is asked, nothing is read."""
+    """Needs no credentials and reads nothing."""
 
 
 COOKIE = "wfcore_session"
@@ -188,7 +189,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 def credentials_of(request: Request) -> Credentials:
-    """All three ways: Bearer, `X-API-Key`, and the query parameter `api_key`."""
+    """All three places: Bearer, `X-API-Key`, and the query parameter `api_key`."""
     authorization, x_api_key = [], []
     for name, value in request.scope["headers"]:
         if name == b"authorization":
@@ -199,12 +200,12 @@ def credentials_of(request: Request) -> Credentials:
 
 
 def header_credentials(request: Request) -> Credentials:
-    """The two ways that a download takes without a signature."""
+    """The two places that a download without a signature accepts."""
     return Credentials(request.header_values(b"authorization"), request.header_values(b"x-api-key"))
 
 
 def session_token(request: Request) -> str | None:
-    """What the session cookie holds. Under the other name anybody may have set it."""
+    """The value of the session cookie. Under the other name, other hosts could have set it."""
     return cookie(request, _cookie_name(request))
 
 
@@ -224,7 +225,7 @@ def _cookie_name(request: Request) -> str:
 
 
 def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
-    """The header that keeps *token* in the browser; an empty one takes it away."""
+    """The header that stores *token* in the browser; an empty one deletes it."""
     parts = [
         f"{_cookie_name(request)}={token}",
         f"Path={request.base_path or '/'}",
@@ -239,9 +240,9 @@ def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
 
 def refuse_cross_site(request: Request) -> None:
     """
-    Raises `Forbidden` where a change comes from somebody else's page. SE-3.
+    Raises `Forbidden` if a change comes from a foreign page. SE-3.
 
-    A request with neither `Origin` nor `Sec-Fetch-Site` is no browser's and passes.
+    A request with neither `Origin` nor `Sec-Fetch-Site` does not come from a browser, and passes.
     """
     if request.method in _SAFE:
         return
@@ -280,7 +281,7 @@ _MOST_FIELDS = 1_000
 
 
 def scheme_of(webhook: Webhook) -> Scheme:
-    """The scheme that signs its requests; with a key or none, our own."""
+    """The scheme that signs its requests; ours if there is a key or none."""
     return webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else Scheme.WFCORE
 
 

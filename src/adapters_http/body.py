@@ -29,7 +29,7 @@ _LONGEST_LENGTH = 19
 
 
 class BodyTimeout(Exception):
-    """The client did not send all of its body in time: 408, and the connection closes."""
+    """The client did not send its whole body in time: 408, and the connection closes."""
 
 
 async def read_body(
@@ -42,11 +42,9 @@ async def read_body(
     """
     The whole body, at most *limit* bytes. *headers* are looked up by lower-case names.
 
-    Raises:
-        TooLarge: over *limit*; the rest, or with a Content-Length all of it, was not read.
-        InvalidInput: it is compressed, or its Content-Length is no number.
-        BodyTimeout: it was not complete within *timeout_s*.
-        ClientDisconnect: the client went away.
+    Raises `TooLarge` over *limit* (the rest, or with a Content-Length all of it, was not read);
+    `InvalidInput` if it is compressed or its Content-Length is not a number; `BodyTimeout` if it
+    was not complete within *timeout_s*; `ClientDisconnect` if the client left.
     """
     _refuse_encoding(headers.get("content-encoding", ""))
     _refuse_length(headers.get("content-length"), limit)
@@ -99,9 +97,9 @@ _NAME_SHOWN = 80
 
 def parse_json(body: bytes) -> Json:
     """
-    The value of *body*; nothing but blanks counts as `{}`.
+    The value of *body*; blank counts as `{}`.
 
-    Raises `InvalidInput` for whatever is not strict JSON of at most 64 levels.
+    Raises `InvalidInput` for anything but strict JSON of at most 64 levels.
     """
     if not body.strip(_BLANKS):
         return {}
@@ -114,7 +112,7 @@ def parse_json(body: bytes) -> Json:
 
 
 def parse_object(body: bytes) -> JsonObject:
-    """The object in *body*. Raises `InvalidInput` where it is no object, or no strict JSON."""
+    """The object in *body*. Raises `InvalidInput` if it is not an object in strict JSON."""
     value = parse_json(body)
     if not isinstance(value, Mapping):
         raise InvalidInput("body", "must be a JSON object")
@@ -123,11 +121,11 @@ def parse_object(body: bytes) -> JsonObject:
 
 def refuse_repeated_keys(body: bytes, value: Json) -> None:
     """
-    Raises `InvalidInput` where an object in *body*, whose value is *value*, has a key twice.
-    AP-26: a reader that takes the first of two rows is shown another decision than was made.
+    Raises `InvalidInput` if an object in *body*, whose value is *value*, repeats a key. AP-26: a
+    reader that takes the first of two rows would see another decision than the one made.
 
-    Outside of strings each key has one colon. So as many colons as keys means that no key got
-    lost; only where one did, a slow reader looks for its name.
+    Outside of strings each key has one colon. So if there are as many colons as keys, no key was
+    lost; only otherwise a slow reader looks for its name.
     """
     if _outside_of_strings(body).count(b":") != _keys_in(value):
         json.loads(body, object_pairs_hook=_without_repeats)
@@ -169,8 +167,8 @@ def _plain(value: object) -> object:
 
 def _depth(body: bytes) -> int:
     """
-    How deep *body* nests: exact for valid JSON, at most the number of brackets, and only
-    worked out where these are many.
+    How deep *body* nests: exact for valid JSON, at most the number of brackets, and only computed
+    if there are many.
 
     Outside of strings opening brackets count +1 and closing ones -1 (as signed bytes), and the
     running sum peaks at the depth.
@@ -183,7 +181,7 @@ def _depth(body: bytes) -> int:
 
 
 def _outside_of_strings(body: bytes) -> bytes:
-    """Valid JSON without its strings: without escapes, every second piece between quotes."""
+    """Valid JSON without its strings: without escapes, every second part between quotes."""
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(unescaped.split(b'"')[::2])
 
@@ -202,14 +200,14 @@ class Answers:
         self._known: dict[str, tuple[Hashable, bytes]] = {}
 
     def known(self, id: str, state: Hashable) -> bytes | None:
-        """What was kept of that state; None: nothing."""
+        """The stored answer for that state; None if there is none."""
         known = self._known.get(id)
         return known[1] if known is not None and known[0] == state else None
 
     def keep(self, id: str, state: Hashable, view: object) -> bytes:
         """
-        The JSON of *view*, which depends on *state* (the record's version, and what else may
-        change) and on what never changes: emails, names of keys.
+        The JSON of *view*, which depends only on *state* (the record's version and whatever else
+        may change) and on what never changes: emails, names of keys.
         """
         body = dump_json(plain(view))
         if len(body) <= LARGEST_KEPT:
@@ -235,14 +233,14 @@ class Pace:
         self._busy = False
 
     async def turn(self) -> None:
-        """Wait until an answer may be made: at once, unless a large one was just made."""
+        """Wait until an answer may be encoded: at once, unless a large one was just encoded."""
         if self._busy:
             mine = asyncio.get_running_loop().create_future()
             self._waiting.append(mine)
             await mine
 
     def made(self, size: int) -> None:
-        """An answer of *size* bytes was made."""
+        """An answer of *size* bytes was encoded."""
         if size > LARGE_RESPONSE and not self._busy:
             self._busy = True
             asyncio.get_running_loop().call_soon(self._next)

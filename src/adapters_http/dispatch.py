@@ -83,7 +83,7 @@ class _Node:
 
 
 class Lookup:
-    """The table as a tree. A static segment goes before a parameter in the same place."""
+    """The table as a tree. A static segment takes precedence over a parameter in the same place."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
@@ -107,9 +107,9 @@ class Lookup:
 
     def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
         """
-        The rows of *path* by method, and the values of its parameters; no rows: no such path.
+        The routes of *path* by method, and the values of its parameters; no routes: no such path.
 
-        No parameter is empty, and none holds what cannot be printed.
+        No parameter is empty or contains anything unprintable.
         """
         node, values = self._root, list[str]()
         for segment in path.split("/")[1:]:
@@ -124,7 +124,7 @@ class Lookup:
 
 
 class Pipeline:
-    """The ASGI application behind all routes; *rest* takes what is no HTTP request."""
+    """The ASGI application behind all routes; *rest* receives what is not an HTTP request."""
 
     def __init__(self, rest: ASGIApp, lookup: Lookup, context: Context) -> None:
         self._rest = rest
@@ -146,7 +146,7 @@ class Pipeline:
         self._context.metrics.observe_request(label, request.method, status, perf_counter() - began)
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's own id where it is a sane one, else a new one."""
+        """The caller's own id if it is acceptable, otherwise a new one."""
         for name, value in scope["headers"]:
             if name == b"x-request-id":
                 text = value.decode("latin-1")
@@ -158,7 +158,7 @@ class Pipeline:
 async def _dispatch(
     lookup: Lookup, request: Request, receive: Receive, send: Send
 ) -> tuple[Route | None, int]:
-    """Answer one request, whatever happens; the row and the status, for the metrics."""
+    """Answer one request, whatever happens; returns the route and the status, for the metrics."""
     route = None
     try:
         route = _match(lookup, request)
@@ -191,14 +191,14 @@ async def _dispatch(
 
 
 def _encoded(answer: object) -> bytes:
-    """The JSON of a view; one that is encoded already as it is; none of a `Response`."""
+    """The JSON of a view; unchanged if it is encoded already; None for a `Response`."""
     if isinstance(answer, bytes):
         return answer
     return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
 def _match(lookup: Lookup, request: Request) -> Route:
-    """The row of a request, its parameters set. Raises `NoSuchPath`, `WrongMethod`."""
+    """The route of a request, with its parameters. Raises `NoSuchPath`, `WrongMethod`."""
     methods, values = lookup.find(_own_path(request.scope))
     route = methods.get(request.method)
     if route is None:
@@ -210,9 +210,9 @@ def _match(lookup: Lookup, request: Request) -> Route:
 
 def _own_path(scope: Scope) -> str:
     """
-    The path below the one that this application is mounted under.
+    The path below the one where this application is mounted.
 
-    An encoded slash is no slash, but part of a segment: it stays as it is written.
+    An encoded slash is not a separator but part of a segment: it stays encoded.
     """
     path: str = scope["path"]
     raw: bytes = scope.get("raw_path") or b""
@@ -323,10 +323,10 @@ async def _page(request: Request, route: Route | None, refused: Refusal, send: S
 
 async def _respond(request: Request, response: Response, receive: Receive, send: Send) -> int:
     """
-    Send a response that is no JSON.
+    Send a response that is not JSON.
 
-    Once it has begun, its status cannot be taken back: what fails then ends the connection,
-    so that the client sees that something is missing.
+    Once it has begun, its status is final: a later failure ends the connection, so that the client
+    sees that something is missing.
     """
     headers = MutableHeaders(raw=response.raw_headers)
     for name, value in (*_common(request), *_quota(request.quota), *request.headers):
@@ -368,7 +368,7 @@ async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], bod
 
 
 def _report(request: Request, route: Route | None, error: Exception) -> None:
-    """Log a defect by type and place. Not its message: that might quote what a client sent."""
+    """Log a defect by type and place, without its message, which might quote what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
     about = {

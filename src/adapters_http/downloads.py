@@ -49,12 +49,12 @@ class Range:
 
 @frozen
 class Unsatisfiable:
-    """A range that has no byte in the file: 416."""
+    """A range without a byte in the file: 416."""
 
 
 def parse_range(header: str | None, size: int) -> Range | Unsatisfiable | None:
     """
-    What a Range header asks of a file of *size* bytes. None: the whole file.
+    What a Range header requests of a file of *size* bytes. None: the whole file.
 
     A header that is malformed, of another unit, or of several ranges counts as absent.
     """
@@ -85,9 +85,9 @@ async def download_response(
     head: bool = False,
 ) -> Response:
     """
-    The answer with the content of *artifact*: 200, 206, or 416; with *head* without content.
+    The response with the content of *artifact*: 200, 206, or 416; with *head* without content.
 
-    Raises what *read* raises before its first chunk, `NotFound` above all.
+    Raises what *read* raises before its first chunk, usually `NotFound`.
     """
     etag = f'"{artifact.sha256}"'
     asked = parse_range(range_header, artifact.size)
@@ -107,7 +107,7 @@ async def download_response(
 
 
 def output_response(key: str, output: Json) -> Response:
-    """A step's output as a file: text as it is, everything else as JSON."""
+    """A step's output as a file: text unchanged, everything else as JSON."""
     is_text = isinstance(output, str)
     content = (
         output.encode("utf-8", "surrogatepass") if isinstance(output, str) else dump_json(output)
@@ -129,7 +129,10 @@ def _described(artifact: Artifact, part: Range) -> dict[str, str]:
 
 
 def _media_type(given: str) -> str:
-    """A stranger's type, fit for a header; text without a charset is UTF-8, as is all of ours."""
+    """
+    The content type of a step's file, fit for a header; text without a charset is UTF-8, as is all
+    of ours.
+    """
     if not _MEDIA_TYPE.fullmatch(given):
         return _UNKNOWN
     bare_text = given.startswith("text/") and ";" not in given
@@ -142,7 +145,9 @@ def _unsatisfiable(size: int, headers: dict[str, str]) -> Response:
 
 
 async def _begun(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """*content* with its first chunk fetched: what is missing is known before the answer."""
+    """
+    *content* with its first chunk fetched, so that a missing file is noticed before the response.
+    """
     first = await anext(content, b"")
 
     async def all_of_it() -> AsyncIterator[bytes]:
@@ -154,7 +159,7 @@ async def _begun(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def disposition(name: str, *, inline: bool = False) -> str:
-    """A Content-Disposition for any *name*: plain ASCII, and in full by RFC 8187 if it differs."""
+    """A Content-Disposition for any *name*: ASCII only, and in full by RFC 8187 if it differs."""
     label = re.split(r"[/\\]", name)[-1].encode("utf-8", "replace").decode() or "file"
     plain = _UNSAFE_IN_NAME.sub("_", label)
     kind = "inline" if inline else "attachment"

@@ -13,7 +13,7 @@ from wfcore.wire.converter import plain
 
 @define
 class NoSuchPath(Exception):
-    """No row of the table has this path."""
+    """No route has this path."""
 
     def __str__(self) -> str:
         return "Not found"
@@ -21,7 +21,7 @@ class NoSuchPath(Exception):
 
 @define
 class WrongMethod(Exception):
-    """The path is there, under other methods."""
+    """The path exists with other methods."""
 
     allowed: tuple[str, ...]
 
@@ -57,7 +57,7 @@ _RETRY_S = 2
 
 @frozen
 class Refusal:
-    """A status, what to say, and headers that go with it."""
+    """A status, a message, and the headers that go with it."""
 
     status: int
     says: str
@@ -67,7 +67,7 @@ class Refusal:
 
 def refusal(error: Exception, also: Mapping[type[Exception], int]) -> Refusal | None:
     """
-    What a caller is told of *error*; *also* are the row's own statuses. None: a defect.
+    What a caller is told about *error*; *also*: the route's own statuses. None for a defect.
 
     The body of a 401 is the same for every cause. AU-6.
     """
@@ -79,7 +79,7 @@ def refusal(error: Exception, also: Mapping[type[Exception], int]) -> Refusal | 
 
 
 def defect() -> Refusal:
-    """What a caller is told of a defect: nothing."""
+    """What a caller is told about a defect: nothing."""
     says = "Internal error"
     return Refusal(500, says, [], dump_json(plain(ErrorView(says))))
 

@@ -46,8 +46,8 @@ class Metrics:
         """
         Count one answered request.
 
-        *route* is a path template, never a path: each new one is kept for ever. For the same
-        reason all methods beyond the usual ones are one.
+        *route* is a path template, never a path, because each new one is kept for ever. For the
+        same reason all unusual methods count as one.
         """
         key = (route, method, status)
         bound = self._bound.get(key)
@@ -59,7 +59,7 @@ class Metrics:
         bound[1].observe(seconds)
 
     def _bind(self, route: str, method: str, status: int) -> tuple[Counter, Histogram]:
-        """Looking up children by labels costs more than counting: done once."""
+        """Looking up children by labels costs more than counting, so it is done once."""
         return self._requests.labels(route, method, str(status)), self._seconds.labels(route)
 
     def render(self, gauges: Mapping[str, float]) -> bytes:

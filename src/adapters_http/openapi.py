@@ -238,7 +238,7 @@ def _responses(route: Route, schemas: Schemas) -> Iterator[tuple[int, Schema]]:
 
 
 def _statuses(route: Route) -> list[int]:
-    """Every status that the row can answer with."""
+    """Every status that the route can answer with."""
     found = {route.status, 400, 431, 500, 503, *route.refuses, *route.also.values()}
     if route.auth is not Auth.OPEN:
         found |= {401, 403}

@@ -58,7 +58,7 @@ class Page(NamedTuple):
 
 @frozen
 class Table:
-    """A group of rows as the page shows it: some rows, and how many there are."""
+    """A group of rows as the page shows it: some rows, and the number of all."""
 
     title: str
     columns: tuple[Column, ...]
@@ -77,9 +77,9 @@ def confirm_page(
     changed: bool = False,
 ) -> Page:
     """
-    The question whether *verdict* is meant. Its button is a GET of the same address that
-    keeps *api_key*, takes the comment and a digest of the rows along, and adds `confirm=1`.
-    *changed*: the rows are other ones than those of the page before. AP-19.
+    The question whether *verdict* is meant. Its button is a GET of the same address that keeps
+    *api_key*, includes the comment and a digest of the rows, and adds `confirm=1`. *changed*: the
+    rows are not those of the previous page. AP-19.
     """
     approves = verdict is Verdict.APPROVE
     return _page(
@@ -103,7 +103,7 @@ def confirm_page(
 
 
 def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:
-    """What was decided: by whom, when, through which door, with which comment."""
+    """What was decided: by whom, when, through which channel, with which comment."""
     source = approval.decision_source
     return _page(
         "decided.html",
@@ -126,7 +126,7 @@ def error_page(status: int, message: str) -> Page:
 
 
 def PAGE_HEADERS(nonce: str) -> dict[str, str]:
-    """What goes out with a page. Reliability 22: nothing loaded, framed, kept or passed on."""
+    """The headers of a page. Reliability 22: nothing is loaded, framed, stored or passed on."""
     policy = (
         "default-src 'none'",
         f"style-src 'nonce-{nonce}'",
@@ -147,12 +147,11 @@ def PAGE_HEADERS(nonce: str) -> dict[str, str]:
 
 def may_decide(method: str, headers: Mapping[str, str]) -> bool:
     """
-    Whether a request with `confirm=1` looks like a person's doing.
+    Whether a request with `confirm=1` looks like a person's action.
 
     A browser says `navigate` and `document` when its address bar changes. What a script fetches,
     prefetches and previews, HEAD, and what another site embeds or opens, show the page again.
-    Clients that are no browsers say nothing of the kind. *headers* are looked up by lower-case
-    names.
+    Clients other than browsers send none of these. *headers* are looked up by lower-case names.
     """
     if method != "GET":
         return False
@@ -171,7 +170,7 @@ def utc(at: EpochMs) -> str:
 
 
 def remaining(left_ms: int) -> str | None:
-    """A length of time in its two largest units; None: it is over."""
+    """A duration in its two largest units; None if it is over."""
     if left_ms <= 0:
         return None
     parts: list[str] = []
@@ -217,7 +216,7 @@ def _page(template: str, **facts: Any) -> Page:
 
 @cache
 def _templates() -> "Environment":
-    """Loaded with the first page: most servers show none for days, and all of them start."""
+    """Loaded with the first page: most servers show none for days, but all of them start."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(

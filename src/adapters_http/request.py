@@ -39,8 +39,7 @@ Headers = list[tuple[bytes, bytes]]
 @frozen
 class Context:
     """
-    What all requests share. `description` gives the text of the OpenAPI document, for the
-    address in front of all paths.
+    What all requests share. `description` returns the text of the OpenAPI document for a base URL.
     """
 
     services: Services
@@ -85,7 +84,7 @@ class Request:
 
     @property
     def origin(self) -> Origin:
-        """Where it came from, for the audit log. Never the query string."""
+        """Where it came from, for the audit log. Never contains the query string."""
         client = self.scope.get("client")
         return Origin(self.scope["path"], client[0] if client else None, self.request_id)
 
@@ -110,7 +109,7 @@ class Request:
         return None
 
     def query_values(self, name: str) -> list[str]:
-        """Every value of one query parameter. Raises `InvalidInput` for too many of them."""
+        """Every value of one query parameter. Raises `InvalidInput` if there are too many."""
         if not self.scope["query_string"]:
             return []
         if self._fields is None:
@@ -119,7 +118,7 @@ class Request:
 
     @property
     def query_names(self) -> list[str]:
-        """The name of every query parameter, repeated ones as often as they stand there."""
+        """The names of all query parameters, repeated ones as often as they occur."""
         self.query_values("")
         return [name for name, _ in self._fields or ()]
 
@@ -179,7 +178,7 @@ def members(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
 
 
 def span(request: Request) -> tuple[EpochMs | None, EpochMs | None]:
-    """`from` and `to`, the latter outside. Raises `InvalidInput`."""
+    """`from` and `to`, the latter exclusive. Raises `InvalidInput`."""
     since, until = _instant(request, "from"), _instant(request, "to")
     if since is not None and until is not None and until < since:
         raise InvalidInput("to", "must not lie before from")
@@ -196,7 +195,7 @@ def _instant(request: Request, name: str) -> EpochMs | None:
 
 
 def oldest_first(request: Request, field: str) -> bool:
-    """`sort`: by *field*, or by `-field`, which is how lists are. Raises `InvalidInput`."""
+    """`sort`: by *field*, or by `-field`, the default of lists. Raises `InvalidInput`."""
     text = request.query("sort")
     if text and text not in (field, f"-{field}"):
         raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
@@ -212,7 +211,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def wait_ms(request: Request) -> int | None:
-    """`wait`, in seconds from 1 to 60; None: not asked for. Raises `InvalidInput`."""
+    """`wait`, in seconds from 1 to 60; None if not requested. Raises `InvalidInput`."""
     text = request.query("wait")
     if text is None:
         return None
@@ -262,7 +261,7 @@ def idempotency(request: Request) -> Idempotency | None:
 
 
 def last_event_id(request: Request) -> int:
-    """The number of the last event that a stream's reader saw. Raises `InvalidInput`."""
+    """The number of the last event that the client has seen. Raises `InvalidInput`."""
     return event_number("Last-Event-ID", request.header(b"last-event-id"))
 
 

@@ -19,7 +19,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
 
 
 class Auth(StrEnum):
-    """How a route lets somebody in, and in which order it looks at things."""
+    """How a route authenticates its caller, and in which order it checks things."""
 
     OPEN = "open"
     """Nobody is asked."""
@@ -46,9 +46,9 @@ _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOA
 @frozen
 class Query:
     """
-    A query parameter or header: for the description, and so that unknown ones are refused.
+    A query parameter or header, for the description, and to recognize unknown ones.
 
-    `repeats`: it may stand several times, each time with one value of that schema.
+    `repeats`: it may occur several times, each time with one value of that schema.
     """
 
     name: str
@@ -102,8 +102,8 @@ class Route:
     @property
     def tolerant(self) -> bool:
         """
-        Whether unknown query parameters are ignored: where senders, mailers and probes write
-        addresses and add to them what they like. PG-3.
+        Whether unknown query parameters are ignored, on routes whose addresses senders, mailers and
+        probes write and extend. PG-3.
         """
         return self.html or self.auth in _TOLERANT
 

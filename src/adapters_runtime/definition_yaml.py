@@ -29,7 +29,7 @@ def load_definition_text(text: bytes | str, source: str) -> tuple[Json, Lines]:
     """
     The document in *text*, and the line of each of its fields.
 
-    Raises `InvalidDefinition` with line numbers; *source* is the file's name for its message.
+    Raises `InvalidDefinition` with line numbers; *source* is the file name for its message.
     """
     reader = _Reader()
     try:
@@ -43,7 +43,7 @@ def load_definition_text(text: bytes | str, source: str) -> tuple[Json, Lines]:
 
 
 def with_lines(error: InvalidDefinition, lines: Lines, source: str) -> InvalidDefinition:
-    """The same mistakes with the lines of their fields, or of what the fields are missing in."""
+    """The same mistakes with the lines of their fields, or of the objects that lack the fields."""
     return InvalidDefinition(
         tuple(evolve(problem, line=_line(problem.path, lines)) for problem in error.problems),
         source,
@@ -57,7 +57,7 @@ def _line(path: str, lines: Lines) -> int | None:
 
 
 class _Unreadable(Exception):
-    """No going on after this."""
+    """Reading cannot continue after this."""
 
     def __init__(self, message: str, line: int = 1, path: str = "") -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ def _decoded(text: bytes | str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's scanner and parser, with tabs allowed where JSON has them."""
+    """PyYAML's scanner and parser, with tabs allowed where JSON allows them."""
 
     def scan_to_next_token(self) -> None:
         super().scan_to_next_token()
@@ -87,7 +87,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _events(text: str) -> Iterator[Any]:
-    """The events of *text*, with PyYAML's errors turned into ours."""
+    """The events of *text*, with PyYAML's errors converted to ours."""
     try:
         loader = _Loader(text)
     except yaml.reader.ReaderError as error:
@@ -108,7 +108,7 @@ def _events(text: str) -> Iterator[Any]:
 
 @define
 class _Reader:
-    """Builds the document from events, and goes on after a mistake where it can."""
+    """Builds the document from events, and continues after a mistake if it can."""
 
     lines: dict[str, int] = field(factory=dict)
     problems: list[Problem] = field(factory=list)
@@ -213,9 +213,10 @@ _LONGEST_NUMBER = 1_000
 
 def plain_scalar(text: str) -> Json:
     """
-    What an unquoted *text* means.
+    The value of an unquoted *text*.
 
-    Raises `ValueError`, fit for the author's eyes, for a number that JSON or 64 bits cannot hold.
+    Raises `ValueError` with a message for the author, for a number that JSON or 64 bits cannot
+    represent.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]

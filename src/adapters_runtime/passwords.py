@@ -20,7 +20,7 @@ MOST_WAITING = 64
 
 
 class Argon2Passwords:
-    """Argon2id, in threads of its own, `AT_ONCE` at a time; of more than wait none is begun."""
+    """Argon2id in threads of its own, `AT_ONCE` at a time, with a limited queue."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher()
@@ -36,7 +36,7 @@ class Argon2Passwords:
         return await self._queued(self._fits, password, hashed if known else self._never) and known
 
     async def _queued(self, work: Callable[..., T], *args: Any) -> T:
-        """Raises `NotReady` where too many wait already."""
+        """Raises `NotReady` if the queue is full."""
         if len(self._pending) >= AT_ONCE + MOST_WAITING:
             raise NotReady("Too many logins at once; try again in a moment")
         future = self._threads.submit(work, *args)
@@ -52,7 +52,7 @@ class Argon2Passwords:
 
 
 def _fits_nothing(hasher: PasswordHasher) -> str:
-    """A hash of no password: looking at it takes as long as at any other. Nobody computed it."""
+    """A hash that no password has: checking it takes as long as checking any other."""
     salt, digest = (
         b64encode(secrets.token_bytes(size)).rstrip(b"=").decode()
         for size in (hasher.salt_len, hasher.hash_len)

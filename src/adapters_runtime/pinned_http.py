@@ -35,7 +35,7 @@ Transport = Callable[[ssl.SSLContext], "httpx2.AsyncBaseTransport"]
 
 @frozen
 class Reply:
-    """What came back. Header names are in lower case; `body` is empty where it was not read."""
+    """The response. Header names are in lower case; `body` is empty if it was not read."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -43,15 +43,15 @@ class Reply:
 
 
 class ExchangeFailed(Exception):
-    """There is no reply. The message names the host, never path, query, headers or body."""
+    """There is no response. The message names the host, never path, query, headers or body."""
 
 
 class HostShort(ExchangeFailed):
-    """This machine lacks what a connection takes; the message says what. Nothing was sent."""
+    """This machine lacks what a connection needs; the message says what. Nothing was sent."""
 
 
 class NotResolved(ExchangeFailed):
-    """The name could not be looked up. Nothing was sent."""
+    """The name could not be resolved. Nothing was sent."""
 
 
 class NotAllowed(ExchangeFailed):
@@ -63,7 +63,7 @@ class NotAllowed(ExchangeFailed):
 
 
 class NotConnected(ExchangeFailed):
-    """Nobody answered at any address. Nothing was sent."""
+    """No address accepted a connection. Nothing was sent."""
 
 
 class NotTrusted(ExchangeFailed):
@@ -71,11 +71,11 @@ class NotTrusted(ExchangeFailed):
 
 
 class ConnectionBroke(ExchangeFailed):
-    """The connection ended, or the answer was not one, after something was sent."""
+    """The connection ended, or the response was malformed, after something was sent."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of *host* as the system knows them, best first, without scope ids."""
+    """The addresses of *host* according to the system, best first, without scope ids."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found))
@@ -92,8 +92,8 @@ class PinnedHttp:
     """
     Makes exchanges with addresses that *choice* allows.
 
-    *resolver* and *transport* are replaced by tests. The HTTP library is imported by a thread, with
-    the first exchange: most servers never make one.
+    Tests replace *resolver* and *transport*. The HTTP library is imported in a thread with the
+    first exchange, because most servers never make one.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class PinnedHttp:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, most_bytes: int
     ) -> Reply:
         """
-        Send one request; read at most *most_bytes* of its answer, nothing beyond the head for 0.
+        Send one request; read at most *most_bytes* of its response, nothing beyond the head for 0.
 
-        The next address is tried only where nothing was sent to the one before.
+        The next address is tried only if nothing was sent to the previous one.
 
         Raises `ExchangeFailed`.
         """
@@ -177,7 +177,7 @@ def _load() -> ssl.SSLContext:
 def _request(
     method: str, url: str, address: str, headers: Mapping[str, str], body: bytes
 ) -> "httpx2.Request":
-    """A request for *url* that goes to *address* and to nowhere else."""
+    """A request for *url* that goes to *address* and nowhere else."""
     import httpx2
 
     where = httpx2.URL(url)
@@ -216,7 +216,7 @@ async def _read(response: "httpx2.Response", most_bytes: int) -> Reply:
 
 
 def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
-    """A certificate that is wrong now will be wrong again; whatever else may pass."""
+    """A certificate that is wrong now will be wrong again; other failures may pass."""
     if lacking := _lacking(failure):
         return HostShort(lacking)
     cause: BaseException | None = failure
@@ -228,7 +228,7 @@ def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
 
 
 def _lacking(failure: BaseException | None) -> str | None:
-    """What this machine lacked, where that is behind *failure*. Nothing was sent then."""
+    """What this machine lacked, if that caused *failure*. Nothing was sent then."""
     while failure is not None:
         if isinstance(failure, RuntimeError) and "new thread" in str(failure):
             return words(errno.EAGAIN, str(failure))
@@ -240,8 +240,8 @@ def _lacking(failure: BaseException | None) -> str | None:
 
 def _lacking_a_socket() -> str | None:
     """
-    What keeps this machine from opening a socket. A name that cannot be looked up for want of one
-    is told in the words of a name server that does not answer.
+    What keeps this machine from opening a socket. A name that cannot be resolved for lack of one is
+    reported in the words for a name server that does not answer.
     """
     try:
         socket.socket().close()

@@ -41,13 +41,15 @@ _OPTIONS = ("DATA", "STORE", "HOST", "PORT", "PUBLIC_URL", "LOG")
 
 @define
 class UnknownSetting(InvalidInput):
-    """The environment sets what nobody reads: a typo would leave the default in force."""
+    """
+    The environment sets a variable that does not exist: a typo would leave the default in force.
+    """
 
     exit_status: ClassVar[int] = 2
 
 
 class _Noting(Mapping[str, str]):
-    """An environment that notes what is asked of it: these are the settings there are."""
+    """An environment that records what is read from it: these are the known settings."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -64,7 +66,7 @@ class _Noting(Mapping[str, str]):
         return len(self._environment)
 
     def require_known(self) -> None:
-        """Raises `UnknownSetting` for the first of ours that nobody has asked for."""
+        """Raises `UnknownSetting` for the first variable of ours that nothing has read."""
         for name in sorted(self):
             if name.startswith(_OURS) and name not in self.asked and not is_of_a_provider(name):
                 close = get_close_matches(name, [*self.asked, *settings_like(name)], n=1)
@@ -134,7 +136,7 @@ def settings_from(
     public_url: str | None = None,
 ) -> Settings:
     """
-    The settings that the environment and the arguments ask for.
+    The settings in the environment and the arguments.
 
     Raises `InvalidInput` naming the variable that cannot be read, and `UnknownSetting`.
     """
@@ -185,7 +187,7 @@ def settings_from(
 
 def take_environment() -> Mapping[str, str]:
     """
-    The environment as it is now. Keys leave the process's own: nothing that is started later
+    The environment as it is now. Keys are removed from the process's own, so that no later process
     inherits them. AI-6.
     """
     taken = dict(os.environ)

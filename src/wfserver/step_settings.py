@@ -18,8 +18,8 @@ _MOST_COUNT = 1_000_000
 @frozen
 class StepSettings:
     """
-    `isolation` None: the strongest level there is. `minimum` None: `landlock`, or what
-    `isolation` says. Sizes are bytes. `warm`: interpreters are started before there is a job.
+    `isolation` None: the strongest available level. `minimum` None: `landlock`, or what `isolation`
+    says. Sizes are bytes. `warm`: interpreters are started in advance.
     """
 
     isolation: str | None = None
@@ -34,7 +34,7 @@ class StepSettings:
 
 
 def step_settings(env: Mapping[str, str]) -> StepSettings:
-    """What the environment asks for. Raises `InvalidInput` naming the variable."""
+    """The settings in the environment. Raises `InvalidInput` naming the variable."""
     default = StepSettings()
     return StepSettings(
         isolation=_level(env, "WFCORE_ISOLATION"),
@@ -59,7 +59,7 @@ def _level(env: Mapping[str, str], name: str) -> str | None:
 
 
 def size(env: Mapping[str, str], name: str, default: int, least: int) -> int:
-    """The bytes that *name* says, as in 512MB. Raises `InvalidInput`."""
+    """The bytes in *name*, as in 512MB. Raises `InvalidInput`."""
     text = env.get(name, "").strip()
     if not text:
         return default

@@ -46,7 +46,7 @@ async def read(request: Request) -> ApprovalDetail | bytes:
 
 
 async def _detail(request: Request, approval: Approval) -> ApprovalDetail | bytes:
-    """The detail; that of many rows encoded already, aside of the event loop."""
+    """The detail; with many rows it is encoded outside of the event loop."""
     if not has_many_rows(approval):
         return approval_detail(approval)
     return await request.services.offload(lambda: dump_json(plain(approval_detail(approval))))

@@ -38,7 +38,7 @@ def _view(request: Request, artifact: Artifact) -> ArtifactView:
 
 
 async def download(request: Request) -> Response:
-    """The content, by a signed link or by the credentials that the door has checked."""
+    """The content, by a signed link or by the credentials that `auth` has checked."""
     artifact = await _wanted(request)
     return await download_response(
         artifact,

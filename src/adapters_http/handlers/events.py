@@ -24,7 +24,7 @@ async def follow(request: Request) -> Response:
     """
     The events after `Last-Event-ID`, then new ones as they come, until the terminal one.
 
-    Who has seen the terminal event gets 204, which tells an `EventSource` to stay away.
+    A client that has seen the terminal event gets 204, which tells an `EventSource` to stop.
     """
     after = last_event_id(request)
     run, events = await read_events(request.services, request.who, request.params["id"], after)

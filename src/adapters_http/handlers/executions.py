@@ -117,7 +117,7 @@ async def step(request: Request) -> StepView | Response:
 
 
 async def logs(request: Request) -> LogPage:
-    """Output lines of an execution, whoever started it."""
+    """Output lines of an execution, however it was started."""
     id, step = request.params["id"], request.query("step") or None
     _, found, next = await executions.read_logs(
         request.services, request.who, id, event_number("after", request.query("after")), step

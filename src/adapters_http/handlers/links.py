@@ -35,7 +35,7 @@ async def _question(request: Request, verdict: Verdict) -> Question:
 
 
 def _is_answered(request: Request, question: Question, verdict: Verdict) -> bool:
-    """Whether it is decided, or has this approver's yes and waits for others. AP-16."""
+    """Whether it is decided, or already counts this approver and waits for others. AP-16."""
     approval = question.approval
     if approval.status is not ApprovalStatus.PENDING:
         return True

@@ -17,7 +17,7 @@ async def healthz(request: Request) -> HealthView:
 
 
 async def readyz(request: Request) -> HealthView:
-    """The store is reachable, nothing is stopping, and whatever else the composition asks for."""
+    """The store is reachable, nothing is stopping, and what else the composition checks."""
     require_serving(request)
     await (request.context.config.ready or request.services.store.ping)()
     return HealthView("ready", request.context.config.version)

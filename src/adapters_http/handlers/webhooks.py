@@ -91,7 +91,7 @@ async def list_deliveries(request: Request) -> DeliveryPage:
 
 
 async def replay(request: Request) -> TriggerView:
-    """Start anew what a delivery carried."""
+    """Start again from the content of a delivery."""
     id, delivery = request.params["id"], request.params["deliveryId"]
     started = await deliveries.replay_delivery(
         request.services, request.who, id, delivery, request.origin
@@ -119,7 +119,7 @@ async def trigger(request: Request) -> TriggerView | Response:
     Accept an execution with variables from the payload.
 
     Slack's question whether the URL is ours is answered and starts nothing; its commands and
-    interactions get an empty 200, as anything else is shown to whoever typed them. SG-8.
+    interactions get an empty 200, because anything else would be shown to whoever typed them. SG-8.
     """
     webhook = request.webhook
     assert webhook is not None

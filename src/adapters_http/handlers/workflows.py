@@ -50,7 +50,7 @@ async def start(request: Request) -> StartView:
 
 
 async def redrive(request: Request) -> StartView:
-    """Accept a new execution that goes on where an old one stopped."""
+    """Accept a new execution that continues where an earlier one stopped."""
     wait = wait_ms(request)
     started = await starting.redrive(
         request.services, request.who, request.params["id"], origin=request.origin

@@ -30,8 +30,8 @@ _PER_PLACE = 16
 @frozen
 class Room:
     """
-    `most`: connections in all; `most_each`: those of one address. `unsent`: bytes that wait for
-    clients in all; what the kernel has taken does not count.
+    `most`: connections in all; `most_each`: those of one address. `unsent`: bytes in all that wait
+    for clients; what the kernel has accepted does not count.
     """
 
     most: int = _MOST
@@ -43,11 +43,11 @@ class Room:
         cls, places: int, most: int | None = None, most_each: int | None = None
     ) -> "Room":
         """
-        What the open files of this process allow beside an engine of so many *places*.
+        What the open files of this process allow beside an engine with so many *places*.
 
-        A quarter of them, and what the steps in all places need, is kept for the engine. Each
-        connection may take two: a download reads a file. *most* and *most_each* where they are
-        given, as far as that goes.
+        A quarter of them, and what the steps in all places need, is reserved for the engine. Each
+        connection may take two, because a download reads a file. *most* and *most_each*, if given,
+        as far as that allows.
         """
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files == resource.RLIM_INFINITY:
@@ -62,7 +62,7 @@ DEFAULT_ROOM = Room()
 
 
 class Client(Protocol):
-    """One connection, as this ledger knows it."""
+    """One connection as this ledger sees it."""
 
     address: str
 
@@ -145,7 +145,7 @@ class Connections:
             self.unsent -= slow.left
 
     def is_slow(self, client: Client) -> None:
-        """Not all of its answer was taken at once. What waits in all is kept within the bound."""
+        """Its answer was not accepted at once. The sum of what waits is kept within the bound."""
         if client not in self._all:
             return
         self.took_all(client)
@@ -156,7 +156,7 @@ class Connections:
             self._ease()
 
     def took_nothing_for(self, client: Client) -> float:
-        """For how many seconds, as far as was looked."""
+        """For how many seconds it accepted nothing, as far as was checked."""
         slow = self._slow.get(client)
         if slow is None:
             return 0.0
@@ -187,7 +187,7 @@ class Connections:
             self._end(client)
 
     def _evict(self, address: str | None) -> bool:
-        """End the connection, of *address* if it is given, that has been idle the longest."""
+        """End the connection, of *address* if given, that has been idle the longest."""
         fits = (one for one in self._idle if address is None or one.address == address)
         longest = next(fits, None)
         if longest is not None:

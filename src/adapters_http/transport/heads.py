@@ -29,10 +29,10 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 
 def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
     """
-    Why a request with this HTTP *version*, *target* and *fields* is not to be answered.
+    Why a request with this HTTP *version*, *target* and *fields* must not be answered.
 
-    HTTP/1.1 needs one `Host`, HTTP/1.0 may leave it out. A target in absolute form must name the
-    same host: two names for one resource are one too many.
+    HTTP/1.1 requires one `Host`, HTTP/1.0 may omit it. A target in absolute form must name the same
+    host, because two names for one resource are ambiguous.
     """
     if version not in ("1.1", "1.0"):
         return 400, "Only HTTP/1.1 and HTTP/1.0 are spoken here"
@@ -46,7 +46,7 @@ def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
 
 
 def is_host(value: bytes) -> bool:
-    """Whether *value* is what a `Host` field may be: a name or an address, and perhaps a port."""
+    """Whether *value* is valid in a `Host` field: a name or an address, optionally with a port."""
     return _HOST.fullmatch(value) is not None
 
 
@@ -77,14 +77,14 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 @frozen
 class Proxies:
-    """The addresses and networks whose word is taken; none by default."""
+    """The trusted addresses and networks; none by default."""
 
     trusted: Sequence[Network] = ()
 
     def seen_through(self, scope: Scope) -> Scope:
         """
-        *scope* with the client, the scheme and the `Host` as the trusted proxies in front say;
-        *scope* itself where none of these sent it. `Forwarded` is not read.
+        *scope* with the client, the scheme and the `Host` as reported by the trusted proxies in
+        front; *scope* itself if none of these sent it. `Forwarded` is not read.
         """
         peer = _address(scope["client"][0]) if self.trusted and scope.get("client") else None
         if peer is None or not self._trusts(peer):
@@ -102,7 +102,9 @@ class Proxies:
         return seen
 
     def _client(self, peer: Address, hops: Sequence[str]) -> Address:
-        """The nearest one that is not trusted; where a hop cannot be read, who reported it."""
+        """
+        The nearest address that is not trusted; if a hop cannot be read, the one who reported it.
+        """
         client = peer
         for hop in reversed(hops):
             address = _address(hop)
@@ -118,13 +120,13 @@ class Proxies:
 
 
 def _said(scope: Scope, name: bytes) -> list[str]:
-    """The parts of a list that may be spread over several fields, first to last, lower case."""
+    """The items of a list that may be spread over several fields, first to last, lower case."""
     values = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip().lower() for part in ",".join(values).split(",")] if values else []
 
 
 def _address(text: str) -> Address | None:
-    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None: something else."""
+    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None for anything else."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -146,8 +148,8 @@ def host_name(host: str) -> str:
 
 class HeadFirst:
     """
-    The transport of one answer: its head waits for the first piece of its body, so that the two
-    are one write. A head whose body is not there yet leaves at the end of the loop's turn.
+    The transport of one answer: its head waits for the first part of its body, so that both are one
+    write. A head without a body so far is sent at the end of the loop's turn.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ _HEAD_TOO_LARGE = "Request header fields are too large"
 
 @frozen
 class Limits:
-    """What one connection may use up. Times in seconds, sizes in bytes."""
+    """What one connection may use. Times in seconds, sizes in bytes."""
 
     head_s: float = 10.0
     body_s: float = 31.0
@@ -238,7 +238,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     @property
     def _answering_earlier(self) -> bool:
-        """Whether a request before the one that is now arriving is being answered."""
+        """Whether a request before the one now arriving is being answered."""
         if self._running is None or self._running.response_complete:
             return False
         return self._running is not self.cycle or not self._in_body
@@ -269,7 +269,7 @@ class HardenedProtocol(HttpToolsProtocol):
         raise Refused
 
     def send_400_response(self, msg: str) -> None:
-        """Called by uvicorn where the parser, or one of the callbacks above, gave up."""
+        """Called by uvicorn when the parser, or one of the callbacks above, gave up."""
         self._refuse(*self._refusal)
 
     def _refuse(self, status: int, message: str) -> None:
@@ -289,20 +289,22 @@ class HardenedProtocol(HttpToolsProtocol):
         self._hang_up()
 
     def _disconnect(self) -> None:
-        """The application, where it is still waiting for the body, sees the client leave."""
+        """Tell the application, if it still waits for the body, that the client left."""
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
     def _end(self) -> None:
-        """The last answer was given, perhaps before the client has sent all of its body."""
+        """The last answer was given, perhaps before the client sent its whole body."""
         if self._in_body:
             self._hang_up()
         else:
             self.transport.close()
 
     def _hang_up(self) -> None:
-        """Close, but read on for a moment: closing at once would destroy the answer in flight."""
+        """
+        Close, but keep reading for a moment: closing at once would destroy the answer in flight.
+        """
         self._disarm()
         self._over = True
         if self._answer is not None:
@@ -327,13 +329,15 @@ class HardenedProtocol(HttpToolsProtocol):
         return STATUS_LINE[status] + lines + b"\r\n" + body
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing is upgraded here (h2c, WebSocket): answer as usual, then close, silently."""
+        """Upgrades (h2c, WebSocket) are not supported: answer as usual, then close, silently."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
 
 
 def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
-    """A client that is gone is no defect: what a transport dies of is not reported with a trace."""
+    """
+    A client that left is not a defect: the error of its transport is not logged with a traceback.
+    """
 
     def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
         if "transport" in about and isinstance(about.get("exception"), OSError):
@@ -345,7 +349,7 @@ def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def protocol_with(room: Room, limits: Limits = Limits()) -> type[HardenedProtocol]:
-    """The protocol of one server, whose connections have that *room* together."""
+    """The protocol of one server, whose connections share that *room*."""
 
     class Protocol(HardenedProtocol):
         ledger = Connections(room, time.monotonic)
@@ -362,7 +366,9 @@ def server_config(
     room: Room = DEFAULT_ROOM,
     **over: Any,
 ) -> Config:
-    """A uvicorn configuration for *app* with this protocol; *over* goes to `uvicorn.Config`."""
+    """
+    A uvicorn configuration for *app* with this protocol; *over* is passed to `uvicorn.Config`.
+    """
     settings: dict[str, Any] = {
         "http": protocol_with(room),
         "loop": "uvloop",

@@ -87,7 +87,7 @@ _HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
 
 
 class HttpCallbackClient:
-    """The `CallbackClient` of a server. *allow_private*: private and loopback addresses, too."""
+    """The `CallbackClient` of a server. *allow_private*: also private and loopback addresses."""
 
     def __init__(
         self,
@@ -119,5 +119,5 @@ def _anywhere(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _public_alone(addresses: Sequence[str]) -> Sequence[str]:
-    """One private address among them is enough to distrust the name."""
+    """A single private address is enough to distrust the name."""
     return addresses if all(map(is_public, addresses)) else ()

@@ -44,7 +44,9 @@ _WORDS_S = 0.5
 
 
 class Stopping:
-    """`asked` is set once this process is to stop. *drain_s*: how long running steps may go on."""
+    """
+    `asked` is set once this process is to stop. *drain_s*: how long running steps may continue.
+    """
 
     def __init__(self, drain_s: float) -> None:
         self.asked = asyncio.Event()

@@ -17,7 +17,7 @@ USAGE = 2
 
 
 class Failed(Exception):
-    """The command could not do its work; the text says why and what helps."""
+    """The command could not do its work; the message says why and what helps."""
 
 
 def is_expected(error: BaseException) -> bool:
@@ -28,7 +28,7 @@ def is_expected(error: BaseException) -> bool:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status: 2 where the command was called wrongly, or the error says so; else 1."""
+    """The exit status: 2 if the command was used wrongly or the error says so; otherwise 1."""
     status: int = getattr(error, "exit_status", FAILED)
     return USAGE if isinstance(error, click.UsageError) else status
 

@@ -27,16 +27,16 @@ class Exchange:
 
 @define
 class Api:
-    """The API at *url*; *heard* is told every exchange. The key never goes to another host."""
+    """
+    The API at *url*; *heard* is called with every exchange. The key is never sent to another host.
+    """
 
     url: str
     key: str = field(repr=False)
     heard: Callable[[Exchange], None] = lambda exchange: None
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """
-        The answer's JSON. Raises `Failed` where nobody answers or the answer is an error.
-        """
+        """The JSON of the answer. Raises `Failed` if nobody answers or the answer is an error."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"X-API-Key": self.key, "Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)  # noqa: S310
@@ -48,7 +48,7 @@ class Api:
         return answer
 
     def download(self, link: str) -> bytes:
-        """What a signed link opens; it needs no key."""
+        """The content of a signed link; needs no key."""
         request = urllib.request.Request(urljoin(self.url, link))  # noqa: S310
         status, content = self._sent(request)
         if status != 200:

@@ -40,10 +40,11 @@ class Session:
 
     def work(self, job: "Callable[[Services], Awaitable[T]]", *, fresh: bool = False) -> T:
         """
-        Do *job* on the store, beside a server or without one. *fresh*: there may be none yet.
+        Run *job* on the store, beside a server or without one. *fresh*: the store need not exist
+        yet.
 
-        Raises what the job raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput`
-        where there is no data folder or the store's URL is unknown.
+        Raises what the job raises, `StoreRefused`, `StoreUnavailable`, and `InvalidInput` if there
+        is no data folder or the store's URL is unknown.
         """
 
         async def on_services(system: "System") -> T:
@@ -52,7 +53,7 @@ class Session:
         return self.work_in(on_services, fresh=fresh)
 
     def work_in(self, job: "Callable[[System], Awaitable[T]]", *, fresh: bool = False) -> T:
-        """Like `work`, for a job that wants the whole system."""
+        """Like `work`, for a job that needs the whole system."""
         import asyncio
 
         from wfcore.errors import InvalidInput

@@ -26,7 +26,7 @@ async def account(services: Services, id_or_email: str, option: str = "--account
 
 
 async def emails(services: Services, account_ids: Iterable[str]) -> Mapping[str, str]:
-    """The email of each account that is there."""
+    """The email of each account that exists."""
     found = {}
     for id in set(account_ids):
         with suppress(NotFound):
@@ -35,7 +35,7 @@ async def emails(services: Services, account_ids: Iterable[str]) -> Mapping[str,
 
 
 async def workflow_names(services: Services, workflow_ids: Iterable[str]) -> Mapping[str, str]:
-    """The name of each workflow that is there."""
+    """The name of each workflow that exists."""
     found = {}
     for id in set(workflow_ids):
         with suppress(NotFound):
@@ -44,15 +44,15 @@ async def workflow_names(services: Services, workflow_ids: Iterable[str]) -> Map
 
 
 async def owner_of(services: Services, account_id: str) -> Principal:
-    """The account as one who asks, like at the console: without a key."""
+    """The account as a principal without a key, as at the console."""
     return Principal(await find_account(services, account_id))
 
 
 async def workflow(services: Services, id_or_name: str) -> Defined:
     """
-    The workflow of that id, or the only one of that name.
+    The workflow with that id, or the only one with that name.
 
-    Raises `InvalidInput` where there is none, or more than one of that name.
+    Raises `InvalidInput` if there is none, or more than one with that name.
     """
     try:
         return await read_workflow(services, None, id_or_name)
@@ -68,7 +68,7 @@ async def workflow(services: Services, id_or_name: str) -> Defined:
 
 
 async def workflows_named(services: Services, name: str) -> list[Defined]:
-    """All workflows of that name, of whatever owner."""
+    """All workflows with that name, whoever owns them."""
     found: list[Defined] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:

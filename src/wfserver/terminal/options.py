@@ -99,7 +99,7 @@ class Member(click.Choice):  # type: ignore[type-arg,unused-ignore]
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A length of time like 30s or 72h, in milliseconds."""
+    """A duration like 30s or 72h, in milliseconds."""
 
     name = "duration"
 
@@ -113,7 +113,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 class Since(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """An instant: how long ago (1h), an ISO date and time (UTC unless it says), or epoch ms."""
+    """An instant: how long ago (1h), an ISO date and time (UTC by default), or epoch ms."""
 
     name = "since"
 
@@ -192,7 +192,7 @@ def password(command: C) -> C:
 
 
 def read_line(wanted: bool) -> str | None:
-    """The first line of stdin, where it was asked for."""
+    """The first line of stdin, if that was requested."""
     if not wanted:
         return None
     return sys.stdin.readline().rstrip("\r\n")

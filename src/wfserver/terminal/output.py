@@ -39,7 +39,7 @@ def clean(text: object) -> str:
 
 
 def shortened(value: Any, most: int) -> str:
-    """*value* as one line of at most *most* characters: text as it is, else JSON."""
+    """*value* as one line of at most *most* characters: text unchanged, everything else as JSON."""
     text = value if isinstance(value, str) else as_json(value, indent=None)
     text = clean(text).replace("\n", "⏎").replace("\t", " ")
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -63,9 +63,9 @@ def put_list(rows: Sequence[Any], total: int | None) -> None:
 
 def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None) -> None:
     """
-    Rows under heads, the most telling columns first: a terminal gets as many as fit.
+    Rows under headings, the most important columns first: a terminal gets as many as fit.
 
-    Says how many more rows there are, and that there are none.
+    Says how many more rows there are, or that there are none.
     """
     cells = [tuple(_cell(value) for value in row) for row in rows]
     if not cells:
@@ -81,7 +81,7 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
-    """*rows* in columns; what would go beyond *room* is left out, or cut in the last column."""
+    """*rows* in columns; columns that exceed *room* are left out, and the last one is cut."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     shown, used = 0, 0
     for width in widths:
@@ -98,7 +98,7 @@ def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
 
 
 def put_fields(fields: Mapping[str, object]) -> None:
-    """Names and values, aligned; what has no value is left out."""
+    """Names and values, aligned; names without a value are left out."""
     wide = max(map(len, fields))
     for name, value in fields.items():
         if value is not None and value != "":
@@ -110,7 +110,7 @@ def _cell(value: object) -> str:
 
 
 def instant(at: int | None) -> str:
-    """An instant as people read it, in UTC."""
+    """An instant for people, in UTC."""
     if at is None:
         return "-"
     return f"{datetime.fromtimestamp(at / 1_000, UTC):%Y-%m-%d %H:%M:%S}Z"

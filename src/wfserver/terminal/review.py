@@ -30,7 +30,7 @@ c TEXT       a comment for the history"""
 
 @frozen
 class Verdict:
-    """What somebody decided; `edited` is None where the rows stay as they are."""
+    """A person's decision; `edited` is None if the rows are unchanged."""
 
     approved: bool
     edited: Mapping[str, Json] | None = None
@@ -90,7 +90,7 @@ def _cell(value: Json) -> str:
 
 def ask(approval: Approval, question: str, out: "Console", draft: Draft | None = None) -> Verdict:
     """
-    Yes, no, or edit first; *draft* is gone on with. Rows that break a rule are not approved.
+    Yes, no, or edit first; *draft* is continued. Rows that violate a rule are not approved.
 
     Raises `click.Abort` at the end of input.
     """
@@ -138,7 +138,7 @@ def edit(draft: Draft, out: "Console") -> None:
 
 
 def _obeyed(editor: Editor, draft: Draft, group: Group, line: str, out: "Console") -> int:
-    """Do what *line* says and show what came of it; the number of the last row shown."""
+    """Carry out *line* and show the result; returns the number of the last row shown."""
     try:
         reply = editor.obey(line)
     except ValueError as error:

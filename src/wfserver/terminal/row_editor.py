@@ -53,7 +53,7 @@ class Reply:
 
 
 class Draft:
-    """The rows and the comment with which an approval is going to be decided."""
+    """The rows and the comment with which an approval will be decided."""
 
     def __init__(self, approval: Approval, comment: str | None = None) -> None:
         self.approval = approval
@@ -69,7 +69,7 @@ class Draft:
 
     @property
     def edited(self) -> Mapping[str, Json] | None:
-        """`editedItems`; None while nothing is changed."""
+        """`editedItems`; None if nothing was changed."""
         if not self._past:
             return None
         return {name: list(rows.values()) for name, rows in self._rows.items()}
@@ -85,7 +85,7 @@ class Draft:
         self._rows = {**self._rows, group.name: rows}
 
     def undo(self) -> None:
-        """Take the last change back. Raises `ValueError` where there is none."""
+        """Take back the last change. Raises `ValueError` if there is none."""
         if not self._past:
             raise ValueError("nothing is changed")
         self._rows = self._past.pop()
@@ -172,7 +172,7 @@ class Editor:
         return Reply([number])
 
     def _key_column(self, key: str) -> Column:
-        """The declared one, or one of numbers where the proposed keys are numbers."""
+        """The declared one, or one of numbers if the proposed keys are numbers."""
         for column in self._group.columns:
             if column.key == key:
                 return column
@@ -200,7 +200,7 @@ class Editor:
         return Reply(text=f"comment: {text}" if text else "no comment")
 
     def _names(self) -> Mapping[str, int]:
-        """What rows are called: by their key, or where the group has none, by their number."""
+        """The names of rows: their key, or if the group has none, their number."""
         key = self._group.row_key
         return {
             str(number) if key is None else shown(row.get(key)): number
@@ -231,7 +231,7 @@ class Editor:
 
 
 def columns_of(group: Group) -> Sequence[Column]:
-    """The declared columns, or where there are none, one for each name in the rows."""
+    """The declared columns, or if there are none, one for each name in the rows."""
     if group.columns:
         return group.columns
     names = dict.fromkeys(name for row in group.items for name in row)
@@ -239,7 +239,7 @@ def columns_of(group: Group) -> Sequence[Column]:
 
 
 def check_cell(approval: Approval, column: Column, value: Json) -> None:
-    """Raises `ValueError` where *value* may not stand in *column*, whatever its row. AP-9."""
+    """Raises `ValueError` if *value* is not allowed in *column*, whatever its row. AP-9."""
     only = evolve(approval, groups=(Group("", "", (column,), ({},)),), history=())
     try:
         released_rows(only, {"": [{column.key: value}]})
@@ -277,7 +277,7 @@ def _number(text: str) -> Json:
 
 
 def _json(text: str) -> Json:
-    """JSON, or the text itself where it is none and does not look like it."""
+    """JSON, or the text itself if it is not and does not look like it."""
     try:
         value: Json = json.loads(text, parse_constant=_refuse_constant)
         return value
@@ -300,7 +300,7 @@ def shown(value: Any) -> str:
 
 
 def _split(text: str, names: Iterable[str], fold: Callable[[str], str] = str) -> tuple[str, str]:
-    """The name that *text* begins with, and what follows: quoted, or the longest of *names*."""
+    """The name at the beginning of *text*, and the rest: quoted, or the longest of *names*."""
     quoted = _QUOTED.match(text)
     if quoted:
         return _unquoted(quoted[0]), text[quoted.end() :].strip()
@@ -314,7 +314,7 @@ def _split(text: str, names: Iterable[str], fold: Callable[[str], str] = str) ->
 
 
 def _unquoted(text: str) -> str:
-    """*text* without the quotation marks around all of it, read as JSON does."""
+    """*text* without the quotation marks around it, read as JSON reads them."""
     if _QUOTED.fullmatch(text) is None:
         return text
     try:

@@ -24,7 +24,7 @@ Languages = Mapping[Language, LanguageState]
 
 
 def welcome_json(info: "ServerInfo", first: First, languages: Languages) -> Any:
-    """The same for programs. `apiKey` only where it was just made."""
+    """The same for programs. `apiKey` only if it was just made."""
     return {
         "url": info.url,
         "data": str(info.system.settings.data),
