@@ -29,7 +29,7 @@ COMMANDS = {
     "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
     "secret": "Named secrets for the steps that list them: set, list, delete.",
-    "workflow": "Workflows: validate, apply, list, show, share, unshare, delete.",
+    "workflow": "Workflows: validate, draw, apply, list, show, share, unshare, delete.",
     "trigger": "Schedules and chains: list.",
     "webhook": "Webhooks: create, set, list, delete.",
     "execution": "Executions: start, list, show, explain, cancel, redrive.",

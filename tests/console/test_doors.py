@@ -1,6 +1,8 @@
 """The way into the console and out of it, and what pages say when something is in the way."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -231,6 +233,22 @@ def test_templates_hold_no_code():
     """No inline style, handler or script: the policy would block them. B4."""
     for template in (FOLDER / "templates").iterdir():
         assert not re.search(r"\sstyle=|\son\w+=|<script>|javascript:", template.read_text())
+
+
+def test_a_page_that_nobody_opens_costs_nothing():
+    """An application with pages has loaded neither templates nor handlers of pages at its start."""
+    script = """
+import sys
+from adapters_http.app import create_app
+from adapters_http.console.routes import PAGES
+assert PAGES
+print(*[name for name in sys.modules if name == "jinja2" or name.startswith("adapters_http.con")])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    loaded = set(ran.stdout.split())
+    assert loaded == {f"adapters_http.{one}" for one in ("config", "console")} | {
+        f"adapters_http.console.{one}" for one in ("forms", "routes")
+    }, ran.stderr
 
 
 def test_pages_stay_small():

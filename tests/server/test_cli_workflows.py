@@ -230,3 +230,14 @@ def test_deliveries_are_listed_tried_and_replayed(wfcore: Call, applied: str) ->
     assert "--payload" in wfcore("webhook", "test", id, "--payload", "[1").err
     assert "--payload" in wfcore("webhook", "test", id, "--payload", "[1]").err
     assert wfcore("webhook", "replay", id, "dlv_0").err == "error: Delivery not found\n"
+
+
+def test_a_definition_is_drawn(call: Call, tmp_path: Path) -> None:
+    """As SVG, Mermaid or text, without a data folder; mistakes are told as by validate. DF-13."""
+    file = tmp_path / "flow.yaml"
+    file.write_text("name: Two\nsteps:\n  - {name: one, kind: delay, duration: 1s}\n")
+    assert call("workflow", "draw", str(file)).out.startswith("<svg ")
+    assert call("workflow", "draw", str(file), "--as", "text").out == "one  delay\n"
+    assert call("workflow", "draw", str(file), "--as", "mermaid").out.startswith("flowchart TD\n")
+    file.write_text("name: Two\nsteps: []\nstep: 1\n")
+    assert "flow.yaml:3: step: unknown field" in call("workflow", "draw", str(file)).err

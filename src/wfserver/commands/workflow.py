@@ -13,6 +13,7 @@ from wfcore.rules.definition.check import definition_schema
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.workflows import Defined
+from wfcore.wire import drawing
 from wfcore.wire.converter import plain
 from wfcore.wire.workflows import workflow_view
 from wfserver import validation
@@ -83,6 +84,23 @@ def validate(session: Session, files: Sequence[str], as_sarif: bool) -> int:
     for one in found:
         click.echo(clean("\n".join(one.lines())) if one.problems else f"{clean(one.file)}: ok")
     return 0 if ok else FAILED
+
+
+@workflow_command.command("draw")
+@click.argument("file")
+@click.option(
+    "--as", "form", type=click.Choice(("svg", "mermaid", "text")), default="svg", show_default=True
+)
+def draw(file: str, form: str) -> None:
+    """A picture of a definition on stdout; nothing is stored. FILE - is stdin."""
+    definition = read_text(file).definition(runs_here=False)
+    match form:
+        case "svg":
+            click.echo(drawing.svg(definition.steps, definition.name), nl=False)
+        case "mermaid":
+            click.echo(drawing.mermaid(definition.steps), nl=False)
+        case _:
+            click.echo(clean("\n".join(drawing.text(definition.steps))))
 
 
 @workflow_command.command("schema")

@@ -1,0 +1,105 @@
+"""Pictures of definitions: nothing overlaps, nothing is cut off, nothing breaks out of its text."""
+
+from itertools import combinations
+from xml.etree import ElementTree
+
+from hypothesis import given
+
+from wfcore.model.workflow import Branch, LoopStep, ParallelStep, Step
+from wfcore.rules.definition.flow import Box, lay_out
+from wfcore.testing import builders as make
+from wfcore.testing.strategies.definition import definitions
+from wfcore.wire.drawing import mermaid, path, svg, text
+
+
+def _apart(one: Box, other: Box) -> bool:
+    beside = one.x + one.width <= other.x or other.x + other.width <= one.x
+    return beside or one.y + one.height <= other.y or other.y + other.height <= one.y
+
+
+def _holds(frame: Box, box: Box) -> bool:
+    left, top = frame.x < box.x, frame.y < box.y
+    right = box.x + box.width < frame.x + frame.width
+    return left and top and right and box.y + box.height < frame.y + frame.height
+
+
+def _boxes(steps: tuple[Step, ...]) -> int:
+    """How many steps have a box: all but parallel ones, which are a fork."""
+    found = 0
+    for step in steps:
+        if isinstance(step, ParallelStep):
+            found += sum(_boxes(branch.steps) for branch in step.branches)
+        else:
+            found += 1 + (_boxes(step.steps) if isinstance(step, LoopStep) else 0)
+    return found
+
+
+@given(definitions())
+def test_boxes_lie_apart(definition):
+    """Boxes overlap only where one is the frame around the other, and then holds it. DF-13."""
+    flow = lay_out(definition.steps)
+    assert len(flow.boxes) == _boxes(definition.steps)
+    for one, other in combinations(flow.boxes, 2):
+        if one.frame and one.name in other.inside:
+            assert _holds(one, other)
+        else:
+            assert _apart(one, other), (one, other)
+
+
+@given(definitions())
+def test_everything_lies_in_the_picture(definition):
+    """Boxes, ends of lines and labels are inside of the view box. DF-13."""
+    flow = lay_out(definition.steps)
+    places = [(box.x, box.y) for box in flow.boxes]
+    places += [(box.x + box.width, box.y + box.height) for box in flow.boxes]
+    places += [(edge.x1, edge.y1) for edge in flow.edges]
+    places += [(edge.x2, edge.y2) for edge in flow.edges]
+    places += [(label.x, label.y) for label in flow.labels]
+    assert all(0 <= x <= flow.width and 0 <= y <= flow.height for x, y in places)
+    assert all(edge.y1 <= edge.y2 for edge in flow.edges)
+
+
+@given(definitions())
+def test_the_svg_is_well_formed(definition):
+    """Whatever steps are called, the document is one tree, and each box a rectangle in it."""
+    root = ElementTree.fromstring(svg(definition.steps, definition.name))
+    rectangles = root.findall("{http://www.w3.org/2000/svg}rect")
+    assert len(rectangles) == _boxes(definition.steps)
+
+
+HOSTILE = '"]; click n0 "javascript:alert(1)" <img src=x>'
+
+
+def test_names_stay_text():
+    """A name is no markup in an SVG and no statement in a Mermaid chart."""
+    steps = (make.code_step(HOSTILE),)
+    assert "<img" not in svg(steps, HOSTILE)
+    (_, line, _) = mermaid(steps).split("\n")
+    assert line.count('"') == 2
+    assert "<img" not in line
+
+
+def test_a_tree_as_text_and_as_mermaid():
+    """Branches and rounds are indented; paths fork, and join in the step that follows."""
+    loop = LoopStep("each", [1], "item", (make.code_step("one"),))
+    branches = (Branch("a", (make.code_step("left"),)), Branch("b", (loop,)))
+    steps = (ParallelStep("both", branches), make.code_step("last"))
+    assert list(text(steps)) == [
+        "both  parallel",
+        "  a:",
+        "    left  python",
+        "  b:",
+        "    each  loop",
+        "      one  python",
+        "last  python",
+    ]
+    chart = mermaid(steps)
+    assert "  n0 --> n3\n" in chart
+    assert "  n2 --> n3\n" in chart
+    assert '  subgraph n1["each"]\n' in chart
+
+
+def test_lines_bend_once():
+    """Straight down in a column; to another one with a level piece."""
+    flow = lay_out((ParallelStep("p", tuple(Branch(n, (make.code_step(n),)) for n in "abc")),))
+    assert {path(edge).count("V") for edge in flow.edges} == {1, 2}
