@@ -12,6 +12,7 @@ from wfserver.cli import cli
 
 _SETTING = re.compile(r"WFCORE_[A-Z]+(?:_[A-Z]+)*")
 _ROW = re.compile(r"^\| (`[^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:|#)")
 _TAKEN_BY_EACH = ("data", "store", "json", "help")
 
 
@@ -79,12 +80,12 @@ def settings_page() -> str:
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
-    """The rows of the table of settings in `docs/operating.md`, by name of the variable."""
+    """The rows of the table of settings in `docs/operating.md`, by variable; links from below."""
     text = (ROOT / "docs/operating.md").read_text()
     found: dict[str, tuple[str, str, str]] = {}
     for names, default, about in _ROW.findall(text):
         for name in _SETTING.findall(names):
-            found[name] = (names, default, about)
+            found[name] = (names, default, _LINK.sub("](../", about))
     return found
 
 
