@@ -5,11 +5,17 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wfcore.effects import OpenApproval, Outcome, WakeRunner
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.approval.edited_items import released_rows
-from wfcore.rules.execution.open_approval import as_text, ask_for_budget, open_approval
+from wfcore.rules.execution.open_approval import (
+    as_text,
+    ask_for_budget,
+    by_the_calendar,
+    open_approval,
+)
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -144,3 +150,22 @@ def test_a_message_that_rendered_to_no_text_is_json(value, text):
     """AP-1: a reviewer never sees how Python writes a value."""
     assert as_text(value) == text
     assert opened([], message=value).message == text
+
+
+@given(approvals(), st.integers(-10 * DAY, 10 * DAY))
+def test_an_approval_opens_by_the_clock_that_deadlines_have(asked, by_ms):
+    """AP-1, EX-30: every instant of it is moved alike, and nothing else of what happened."""
+    reminders = (later(asked.created_at, 1), later(asked.created_at, 2))
+    asked = evolve(asked, reminders=reminders)
+    before = Outcome(builders.execution(), effects=(WakeRunner(), OpenApproval(asked)))
+    moved = by_the_calendar(before, by_ms)
+    history = tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in asked.history)
+    opened = evolve(
+        asked,
+        created_at=later(asked.created_at, by_ms),
+        expires_at=later(asked.expires_at, by_ms),
+        reminders=tuple(later(at, by_ms) for at in reminders),
+        history=history,
+    )
+    assert moved == evolve(before, effects=(WakeRunner(), OpenApproval(opened)))
+    assert by_the_calendar(before, 0) is before
