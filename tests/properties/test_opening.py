@@ -156,7 +156,8 @@ def test_a_message_that_rendered_to_no_text_is_json(value, text):
 def test_an_approval_opens_by_the_clock_that_deadlines_have(asked, by_ms):
     """AP-1, EX-30: every instant of it is moved alike, and nothing else of what happened."""
     reminders = (later(asked.created_at, 1), later(asked.created_at, 2))
-    asked = evolve(asked, reminders=reminders)
+    entry = HistoryEntry(asked.created_at, "opened")
+    asked = evolve(asked, reminders=reminders, history=(entry,))
     before = Outcome(builders.execution(), effects=(WakeRunner(), OpenApproval(asked)))
     moved = by_the_calendar(before, by_ms)
     history = tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in asked.history)
