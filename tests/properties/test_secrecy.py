@@ -299,3 +299,17 @@ def test_base64_of_a_secret_is_masked_wherever_it_begins(before: str, encode):
 def test_what_is_no_utf_8_can_be_secret():
     """Half of a character that JSON lets in is masked like any other text."""
     assert mask_text("before \ud800half behind", hidden("\ud800half")) == f"before {MASK} behind"
+
+
+@pytest.mark.parametrize(
+    ("secret", "traced"),
+    [
+        ("tab\there it is", "tab\\there it is"),
+        ("line\nand line", "line\\nand line"),
+        ("it's\ta secret", "it\\'s\\ta secret"),
+        ("back\\slash\ttab", "back\\\\slash\\ttab"),
+    ],
+)
+def test_a_secret_that_bash_traces_with_its_escapes_is_masked(secret: str, traced: str) -> None:
+    """SC-1: as `set -x` writes a text with a tab or an end of line, in `$'...'`."""
+    assert mask_text(f"+ curl -H $'{traced}'", hidden(secret)) == f"+ curl -H $'{MASK}'"
