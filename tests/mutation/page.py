@@ -21,15 +21,18 @@ def write_page(modules: Sequence[str]) -> None:
     tried = [module for module in modules if known(module)["status"]]
     rules = [module for module in tried if module.startswith("wfcore.rules")]
     edges = [module for module in tried if module not in rules]
-    missing = sorted({*modules} - {*tried})
+    missing = Counter(module.rpartition(".")[0] for module in {*modules} - {*tried})
+    sections = (("The rules", "Rules", rules), ("The adapters and use cases", "Package", edges))
     parts = [
-        "## The rules\n" + _table("Rules", rules),
-        "## The adapters and use cases\n" + _table("Package", edges),
-        f"Not tried: {', '.join(f'`{module}`' for module in missing) or 'none'}.",
+        *(f"## {title}\n{_table(head, some)}" for title, head, some in sections if some),
+        "Modules that were not tried, by package: "
+        + (", ".join(f"`{name}` {count}" for name, count in sorted(missing.items())) or "none")
+        + ".",
         "## What survives, and why it may\n",
         _reasons({change for module in tried for change in _survivors(module)}),
     ]
-    PAGE.write_text(PAGE.read_text().partition(HERE)[0] + HERE + "\n" + "\n\n".join(parts))
+    text = "\n\n".join(parts).rstrip()
+    PAGE.write_text(f"{PAGE.read_text().partition(HERE)[0]}{HERE}\n{text}\n")
     for module in tried:
         for change in sorted({*_survivors(module)} - explained().keys()):
             print(f"not explained: {change.rule}: {change.line}")
@@ -79,7 +82,7 @@ def _reasons(survivors: set[Change]) -> str:
     by_reason: dict[str, list[Change]] = defaultdict(list)
     for one in sorted(survivors & explained().keys()):
         by_reason[explained()[one]].append(one)
-    text = []
+    text: list[str] = []
     for why, changes in sorted(by_reason.items()):
         text += [f"{why}\n", *(f"- `{one.rule}`: `` {one.line} ``" for one in changes), ""]
     return "\n".join(text)
