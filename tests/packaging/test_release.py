@@ -37,7 +37,7 @@ def build(folder: Path, age_s: int) -> dict[str, Path]:
     tree.mkdir(parents=True)
     for name in KEPT:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tree / name, ignore=IGNORED)
+            shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=IGNORED)
         else:
             shutil.copy(ROOT / name, tree / name)
     for path in tree.rglob("*"):
