@@ -23,7 +23,7 @@ from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import Origin
 from wfcore.usecases.executions import starting
 from wfcore.usecases.webhooks import webhooks
-from wfcore.usecases.webhooks.webhooks import Change, NewWebhook
+from wfcore.usecases.webhooks.webhooks import NewWebhook, WebhookChange
 
 HERE = Origin("/here", "127.0.0.1", "req-1")
 
@@ -193,12 +193,14 @@ async def test_a_signed_webhook_opens_for_its_signature_alone(world: World) -> N
             await knock_at(world, webhook, Credentials(), header, body)
     issued = await keys.create_key(world.services, ann.account.id, "k", [Scope.WEBHOOK_TRIGGER])
     bound = await webhooks.update_webhook(
-        world.services, ann, webhook.id, Change(api_key_id=issued.key.id)
+        world.services, ann, webhook.id, WebhookChange(api_key_id=issued.key.id)
     )
     with pytest.raises(Unauthenticated):
         await knock_at(world, bound, Credentials(), good, body)
     with pytest.raises(Conflict):
-        await webhooks.update_webhook(world.services, ann, webhook.id, Change(api_key_id=None))
+        await webhooks.update_webhook(
+            world.services, ann, webhook.id, WebhookChange(api_key_id=None)
+        )
 
 
 async def test_racing_creators_never_get_more_webhooks_than_the_plan(world: World) -> None:
