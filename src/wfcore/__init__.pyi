@@ -23,6 +23,7 @@ from wfcore.model.access import Account as Account
 from wfcore.model.access import AccountStatus as AccountStatus
 from wfcore.model.access import ApiKey as ApiKey
 from wfcore.model.access import Login as Login
+from wfcore.model.access import LoginLink as LoginLink
 from wfcore.model.access import NamedSecret as NamedSecret
 from wfcore.model.access import Permission as Permission
 from wfcore.model.access import Plan as Plan
@@ -46,6 +47,7 @@ from wfcore.model.bounds import Concurrency as Concurrency
 from wfcore.model.bounds import OnExceeded as OnExceeded
 from wfcore.model.bounds import OnInterrupt as OnInterrupt
 from wfcore.model.bounds import OnLimit as OnLimit
+from wfcore.model.bounds import Retry as Retry
 from wfcore.model.event import Anchor as Anchor
 from wfcore.model.event import AuditChain as AuditChain
 from wfcore.model.event import AuditEntry as AuditEntry
@@ -108,7 +110,6 @@ from wfcore.model.workflow import Language as Language
 from wfcore.model.workflow import LoopStep as LoopStep
 from wfcore.model.workflow import Needs as Needs
 from wfcore.model.workflow import ParallelStep as ParallelStep
-from wfcore.model.workflow import Retry as Retry
 from wfcore.model.workflow import Step as Step
 from wfcore.model.workflow import Variable as Variable
 from wfcore.model.workflow import VariableType as VariableType

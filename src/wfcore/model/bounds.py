@@ -1,8 +1,10 @@
-"""What limits a workflow: its budget, how many executions run at once, what may begin again."""
+"""What limits a workflow: budget, executions at once, attempts, what may begin again."""
 
 from enum import StrEnum
 
 from attrs import frozen
+
+from wfcore.time import DurationMs
 
 
 class OnExceeded(StrEnum):
@@ -44,3 +46,12 @@ class OnInterrupt(StrEnum):
     """It may begin again, where the service resumes the execution at all."""
     FAIL = "fail"
     """It is never begun again."""
+
+
+@frozen
+class Retry:
+    """*attempts* in all; the n-th wait is `delay_ms * backoff ** (n - 1)`."""
+
+    attempts: int = 1
+    delay_ms: DurationMs = DurationMs(1_000)
+    backoff: float = 1.0

@@ -18,6 +18,7 @@ from wfcore.model.bounds import Concurrency as Concurrency
 from wfcore.model.bounds import OnExceeded as OnExceeded
 from wfcore.model.bounds import OnInterrupt as OnInterrupt
 from wfcore.model.bounds import OnLimit as OnLimit
+from wfcore.model.bounds import Retry as Retry
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trigger import TriggerSpec
 from wfcore.time import DurationMs, EpochMs
@@ -63,15 +64,6 @@ class Variable:
     has_default: bool = False
     default: Json = None
     secret: bool = False
-
-
-@frozen
-class Retry:
-    """*attempts* in all; the n-th wait is `delay_ms * backoff ** (n - 1)`."""
-
-    attempts: int = 1
-    delay_ms: DurationMs = DurationMs(1_000)
-    backoff: float = 1.0
 
 
 @frozen
@@ -301,11 +293,10 @@ class Named:
 @frozen
 class Definition:
     """
-    A workflow definition: of records, or read by `from_mapping` or `from_json`.
+    A workflow definition: built from records, or read by `from_mapping` or `from_json`.
 
-    `steps_as_written` is what the API shows; whoever builds one leaves it out, and
-    `apply_workflow`, which checks every definition, derives it. `on_interrupt` applies to steps
-    that do not set it.
+    `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
+    derives it. `on_interrupt` applies to steps that do not set it.
     """
 
     name: str
@@ -323,10 +314,10 @@ class Definition:
     @classmethod
     def from_mapping(cls, document: Mapping[str, object]) -> "Definition":
         """
-        The definition that *document* says, in the fields of the text of a definition.
+        The definition in *document*, which has the fields of a definition's text. DF-12.
 
-        What depends on the service that runs it (its templates, its calendar) is checked by
-        `apply_workflow`. Raises `InvalidDefinition` with every mistake and its path. DF-12.
+        `apply_workflow` checks what depends on the service: templates, calendar. Raises
+        `InvalidDefinition` with every mistake and its path.
         """
         from wfcore.rules.definition.written import read_document  # outward, once: decision 105
 
