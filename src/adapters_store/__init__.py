@@ -46,7 +46,10 @@ CACHE_BYTES = 16 << 20
 
 @frozen
 class Opened:
-    """What keeps everything, and in words where. `store` and `counters` are to be closed."""
+    """
+    The store, counters and files, with a description of where they are. `store` and `counters` must
+    be closed.
+    """
 
     store: Store
     counters: Counters
@@ -55,7 +58,7 @@ class Opened:
 
 
 def wall_clock() -> EpochMs:
-    """The time of a store that nobody gives a clock: it jumps where the machine's is set."""
+    """The time of a store that was given no clock: it jumps when the machine's clock is set."""
     return EpochMs(time.time_ns() // 1_000_000)
 
 
@@ -112,7 +115,10 @@ async def storage_around(store: Store, data_dir: Path) -> Opened:
 
 
 def _installed(url: str | None) -> "EntryPoint | None":
-    """What an installed package offers for the scheme of *url*; None: nothing, or it is ours."""
+    """
+    What an installed package offers for the scheme of *url*; None if nothing, or if the scheme is
+    ours.
+    """
     scheme, there, _ = (url or "").partition("://")
     if not there or scheme == "sqlite":
         return None
@@ -126,7 +132,7 @@ def _offered() -> "EntryPoints":
 
 
 def database_of(url: str | None, data_dir: Path) -> Path | None:
-    """The file of the store at *url*; None: it has none. Raises `InvalidInput`."""
+    """The file of the store at *url*; None if it has none. Raises `InvalidInput`."""
     try:
         has_none = url == "memory:" or _installed(url) is not None
         return None if has_none else _path_of(url, data_dir)

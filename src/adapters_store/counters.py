@@ -1,13 +1,13 @@
 """
-Quota counters in a file of their own, exact over processes and restarts.
+Quota counters in a file of their own, exact across processes and restarts.
 
-Not in the store's file: they are bumped on every request, and losing the last moments of them
-in a power cut harms nobody, while the store's commits must survive it.
+Not in the store's file: they change with every request, and losing the last moments of them in a
+power cut harms nobody, while the store's commits must survive it.
 
-The event loop never waits for the file's lock: where somebody else holds it, a thread does, and
-what is asked meanwhile goes next, together (decision 66). While the file cannot be written (disk
-full, read-only, locked for long), this process goes on counting in memory on top of what the file
-says, and carries that into the file as soon as it can.
+The event loop never waits for the file's lock: if another process holds it, a thread waits, and
+requests that arrive meanwhile are counted together afterwards (decision 66). While the file cannot
+be written (disk full, read-only, locked for long), this process counts in memory on top of the
+file's counts, and writes the sum to the file as soon as it can.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ Key = tuple[str, str, int]
 @define(eq=False)
 class Counts:
     """
-    The counts of a file, remembered as long as no other process has written to it.
+    The counts in a file, remembered as long as no other process has written to it.
 
     Every method raises `DriverError`; then nothing was changed.
     """
@@ -89,7 +89,7 @@ class Counts:
     _version: int = -1
 
     def take_all(self, asked: Sequence[Asked]) -> list[Taken]:
-        """Count each of *asked* in every of its windows or in none, in order."""
+        """Count each of *asked* in all of its windows or in none, in order."""
         with self._writing():
             self._remember(asked)
             taken = [self._known.take(subject, windows) for subject, windows, _ in asked]
@@ -103,7 +103,7 @@ class Counts:
         return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
 
     def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
-        """Add what was counted elsewhere, by subjects that were last admitted as *used* says."""
+        """Add what was counted elsewhere; *used* says when each subject was last admitted."""
         rows = [(*key, one.end, one.admitted, used[key[0]]) for key, one in counts.items()]
         with self._writing():
             self._known.counts.clear()
@@ -115,12 +115,12 @@ class Counts:
         return None if found is None else EpochMs(found)
 
     def trim(self, before: EpochMs, limit: int) -> int:
-        """Forget up to *limit* windows that ended before *before*; how many went."""
+        """Delete up to *limit* windows that ended before *before*; returns how many."""
         self._known.trim(before)
         return self.connection.execute(TRIM, (before, limit)).rowcount
 
     def _remember(self, asked: Sequence[Asked]) -> None:
-        """Read what is not known, or may be another by now."""
+        """Read what is not known or may have changed."""
         version = self.connection.execute("PRAGMA data_version").fetchone()[0]
         known = self._known.counts
         if version != self._version or len(known) > MOST_KNOWN:
@@ -138,7 +138,7 @@ class Counts:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction. Where it fails, what is known may be more than what is stored."""
+        """A transaction. If it fails, the remembered counts may be ahead of the stored ones."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -153,7 +153,7 @@ class Counts:
 def _rows(
     asked: Sequence[Asked], taken: Sequence[Taken]
 ) -> Iterator[tuple[Key, tuple[object, ...]]]:
-    """The windows that changed, and how each stands as a row; the last one of a window counts."""
+    """The changed windows as rows; the last change of a window counts."""
     for (subject, windows, now), answer in zip(asked, taken, strict=True):
         if not answer.full:
             for one, count in zip(windows, answer.counts, strict=True):
@@ -163,7 +163,7 @@ def _rows(
 
 def open_counts(path: Path) -> tuple[Connection, Path | None]:
     """
-    Open *path*, made as needed. A file that is damaged or none of ours is renamed and a new one
+    Open *path*, created if needed. A file that is damaged or not ours is renamed and a new one
     begun; the second value says where it went. Raises `DriverError`, `OSError`.
     """
     with alone(path.parent):
@@ -190,7 +190,7 @@ def _open(path: Path) -> Connection:
 
 
 def _is_sound(path: Path) -> bool:
-    """Raises `DriverError` for what may pass, such as a lock."""
+    """Raises `DriverError` for a temporary condition, such as a lock."""
     if not path.exists() or not path.stat().st_size:
         return True
     try:
@@ -203,7 +203,7 @@ def _is_sound(path: Path) -> bool:
 
 
 def _is_ours(connection: Connection) -> bool:
-    """Whether it bears our mark and its schema can be read: counts themselves are not read."""
+    """Whether it has our mark and a readable schema; the counts themselves are not read."""
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
     return bool(owner == APPLICATION_ID)
@@ -223,9 +223,9 @@ Waiting = tuple[Asked, "asyncio.Future[Taken]"]
 
 class SqliteCounters:
     """
-    Satisfies `wfcore.ports.counters.Counters` on one file. Make it with `SqliteCounters.open`.
+    Implements `wfcore.ports.counters.Counters` on one file. Created by `SqliteCounters.open`.
 
-    `damaged`: where a damaged file was moved at the start, None when there was none.
+    `damaged`: where a damaged file was moved at the start, None if there was none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -246,15 +246,15 @@ class SqliteCounters:
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteCounters":
-        """Open *path*, made as needed. Raises `StoreUnavailable`."""
+        """Open *path*, created if needed. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(cls, path)
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """
         Count one admission in every window, or in none.
 
-        What is asked at about the same time is one short transaction, right here unless the file
-        is locked.
+        Requests that arrive at about the same time share one short transaction, in the event loop
+        unless the file is locked.
         """
         answer: asyncio.Future[Taken] = asyncio.get_running_loop().create_future()
         self._gathering.add(((subject, windows, now), answer))
@@ -270,7 +270,7 @@ class SqliteCounters:
         return max((at for at in (filed, aside) if at is not None), default=None)
 
     async def trim(self, before: EpochMs) -> None:
-        """Forget windows that ended before *before*. Raises `StoreUnavailable`."""
+        """Delete windows that ended before *before*. Raises `StoreUnavailable`."""
         if self._thread is None:
             for key in [key for key, count in self._aside.items() if count.end < before]:
                 del self._aside[key]
@@ -287,7 +287,7 @@ class SqliteCounters:
                 gone = Counts(connection).trim(before, TRIMMED_AT_ONCE)
 
     async def close(self) -> None:
-        """Count what was asked, then close the file."""
+        """Count what was requested, then close the file."""
         self._gathering.flush()
         while self._thread is not None:
             await asyncio.wait((self._thread,))
@@ -308,7 +308,7 @@ class SqliteCounters:
         _tell(asked, taken)
 
     def _wait_aside(self, asked: Sequence[Waiting]) -> None:
-        """Let a thread wait for the lock. Until it has ended this loop counts nothing."""
+        """Let a thread wait for the lock. Until it has ended, this loop counts nothing."""
         loop = asyncio.get_running_loop()
         self._thread = loop.run_in_executor(None, self._count_patiently, _asks(asked))
         self._thread.add_done_callback(partial(self._waited, asked))
@@ -328,7 +328,7 @@ class SqliteCounters:
             self._answer(later)
 
     def _settle(self, asked: Sequence[Waiting], error: BaseException) -> None:
-        """Count in memory what the file did not take; a defect goes to those who wait."""
+        """Count in memory what the file did not accept; a defect is raised to the waiters."""
         if isinstance(error, DriverError):
             self._failed_at = asked[-1][0][2]
             _tell(asked, [self._take_aside(*one) for one in _asks(asked)])
@@ -338,18 +338,18 @@ class SqliteCounters:
                 answer.set_exception(error)
 
     def _count(self, asks: Sequence[Asked], counts: Counts) -> list[Taken]:
-        """Count by *counts*, or in memory while the file rests. Raises `DriverError`."""
+        """Count in the file, or in memory while the file rests. Raises `DriverError`."""
         if self._rests(asks[-1][2]):
             return [self._take_aside(*one) for one in asks]
         self._bring_back(counts)
         return counts.take_all(asks)
 
     def _rests(self, now: EpochMs) -> bool:
-        """Whether the file failed a moment ago: trying each time would stop the event loop."""
+        """Whether the file failed a moment ago: trying every time would block the event loop."""
         return self._failed_at is not None and 0 <= now - self._failed_at < SECOND
 
     def _look(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-        """What the file says, where it can be read, and what was counted beside it."""
+        """What the file says, if it can be read, plus what was counted in memory."""
         try:
             filed = self._counts.look(subject, windows)
         except DriverError:
@@ -368,7 +368,7 @@ class SqliteCounters:
         return Taken((), tuple(count + 1 for count in counts))
 
     def _bring_back(self, counts: Counts) -> None:
-        """Carry what was counted in memory into the file, all or nothing."""
+        """Write what was counted in memory to the file, all or nothing."""
         if self._aside:
             counts.add(self._aside, self._used)
             self._aside.clear()

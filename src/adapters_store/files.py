@@ -1,7 +1,7 @@
 """
 The content of artifacts in a local folder: `<root>/<execution>/<artifact>`.
 
-A file is complete and on disk before it has its name; links are never followed.
+A file gets its name only when it is complete and on disk; links are never followed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class LocalFiles:
-    """Satisfies `wfcore.ports.files.ArtifactFiles` under *root*, which is made when needed."""
+    """Implements `wfcore.ports.files.ArtifactFiles` under *root*, which is created when needed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -89,14 +89,14 @@ class LocalFiles:
 
 
 def _checked(name: str) -> str:
-    """*name*, if it is a plain file name of ours. Raises `NotFound`."""
+    """*name*, if it is a plain file name. Raises `NotFound`."""
     if not _NAME.fullmatch(name):
         raise NotFound("artifact")
     return name
 
 
 def _copy(content: BinaryIO, path: Path) -> tuple[int, str]:
-    """Copy to a file that must not be there already; its size and SHA-256."""
+    """Copy to a file that must not exist; returns its size and SHA-256."""
     path.unlink(missing_ok=True)
     digest, size = hashlib.sha256(), 0
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

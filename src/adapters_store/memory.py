@@ -1,7 +1,7 @@
 """
-The store and the counters in memory, under asyncio: others run before each read and commit.
+The store and the counters in memory, for asyncio: other tasks run before each read and commit.
 
-For tests, simulations and trials; gone with their process.
+For tests, simulations and trials; lost with their process.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ R = TypeVar("R")
 
 
 async def in_turn(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `Gate`: first whoever else is ready runs, then *apply*."""
+    """A `Gate`: first every other task that is ready runs, then *apply*."""
     await asyncio.sleep(0)
     return apply()
 
 
 class MemoryStore(memory.MemoryStore):
-    """Satisfies `wfcore.ports.store.Store` over dicts; over the same *disk* as another one."""
+    """Implements `wfcore.ports.store.Store` over dicts; may share its *disk* with another one."""
 
     def __init__(self, disk: Disk | None = None, now: Now = wall_clock) -> None:
         super().__init__(in_turn, disk, now=now)
 
 
 class MemoryCounters(memory.MemoryCounters):
-    """Satisfies `wfcore.ports.counters.Counters` over a dict."""
+    """Implements `wfcore.ports.counters.Counters` over a dict."""
 
     def __init__(self) -> None:
         super().__init__(in_turn)

@@ -1,4 +1,4 @@
-"""Folders for their owner only, and work that one process at a time may do in them."""
+"""Folders that only their owner can access, and work that one process at a time does in them."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Make *folder* and what is missing above it, with mode 700, durably. Raises `OSError`."""
+    """Create *folder* and missing parents with mode 700, durably. Raises `OSError`."""
     if not folder.exists():
         make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -16,7 +16,7 @@ def make_private(folder: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make what was named, renamed or removed in *folder* survive a power cut. Raises `OSError`."""
+    """Make names created, renamed or removed in *folder* survive a power cut. Raises `OSError`."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -26,7 +26,7 @@ def flush_folder(folder: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold *folder*, made where missing, against other processes. Raises `OSError`."""
+    """Lock *folder*, created if missing, against other processes. Raises `OSError`."""
     make_private(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,8 +1,8 @@
 """
 The sealer of our stores: AES-256-GCM-SIV with a ring of keys. Decision 86.
 
-That cipher stays safe where a nonce is drawn twice, which random ones of 96 bits may be long before
-a busy server's key is old. The library is loaded with the first cell: most commands need none.
+This cipher stays safe if a nonce repeats, which random nonces of 96 bits may do before a busy
+server's key is old. The library is loaded with the first cell, because most commands need none.
 """
 
 import os
@@ -26,15 +26,15 @@ _LOOK_S = 1.0
 
 
 def new_key() -> str:
-    """A random key as it is written down."""
+    """A random key in its written form."""
     return _PREFIX + urlsafe_b64encode(os.urandom(KEY_BYTES)).decode().rstrip("=")
 
 
 def keys_in(text: str) -> Sequence[str]:
     """
-    The keys written in *text*, by blanks, commas or lines; what follows a `#` is a comment.
+    The keys in *text*, separated by blanks, commas or lines; `#` begins a comment.
 
-    Raises `ValueError`, which never tells a key.
+    Raises `ValueError`, which never contains a key.
     """
     words = " ".join(line.partition("#")[0] for line in text.splitlines()).replace(",", " ").split()
     if not words:
@@ -48,7 +48,7 @@ def keys_in(text: str) -> Sequence[str]:
 
 
 def id_of(key: str) -> str:
-    """A name for a key that tells nothing of it: stored beside what it sealed."""
+    """A name for a key that reveals nothing about it; stored beside what the key sealed."""
     return sha256(b"wfcore seal key " + _bytes(key)).hexdigest()[:8]
 
 
@@ -58,10 +58,10 @@ def _bytes(key: str) -> bytes:
 
 class AeadSealer:
     """
-    Satisfies `wfcore.ports.system.Sealer`. Seals with the first of *keys* and opens with all.
+    Implements `wfcore.ports.system.Sealer`. Seals with the first of *keys* and opens with all.
 
     With *file* the keys are read from there (`keys_in`), and again when it changes: a rotation in
-    another process needs no restart. Where it is missing, *write* makes it, once the store knows
+    another process needs no restart. If it is missing, *write* creates it, once the store knows
     that nothing is sealed with another key. Raises `ValueError`, `OSError`.
     """
 
@@ -86,12 +86,14 @@ class AeadSealer:
 
     @property
     def keys(self) -> Sequence[str]:
-        """Ids of the keys as they are now, the one that seals first."""
+        """Ids of the present keys, the one that seals first."""
         self._look(at_once=True)
         return tuple(self._raw)
 
     def make(self) -> None:
-        """Make the file where it is missing; of two that do so at once the first one's stays."""
+        """
+        Create the file if it is missing; of two simultaneous attempts the first one's remains.
+        """
         if not self._raw and self._file is not None and self._write is not None:
             self._write(self._file, f"{new_key()}\n".encode())
             self._read(self._file)
@@ -130,7 +132,7 @@ class AeadSealer:
         return found
 
     def _look(self, at_once: bool = False) -> None:
-        """Read the file again where it is another one. One that cannot be read changes nothing."""
+        """Read the file again if it has changed. One that cannot be read changes nothing."""
         if self._file is None or not (at_once or monotonic() - self._looked > _LOOK_S):
             return
         try:

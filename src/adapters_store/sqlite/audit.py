@@ -1,9 +1,9 @@
 """
 The audit log: entries in one chain, linked in the transaction that stores them. Decision 90.
 
-SQLite lets one transaction write at a time, whichever process it is of, so the order of commits is
-the order of the chain. The table holds texts as they were hashed; its other columns are computed
-from these by SQLite and cannot differ from them.
+SQLite allows one write transaction at a time, across processes, so the order of commits is the
+order of the chain. The table contains the texts as they were hashed; SQLite computes its other
+columns from them, so these cannot differ.
 """
 
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ def _chain(row: Row) -> AuditChain:
 
 
 def _noted(number: object, hash: str) -> ChainPoint:
-    """A point as the store notes it; what is no number is that of no entry, and fits nothing."""
+    """A point as the store records it; a value that is not a number matches no entry."""
     return ChainPoint(number if isinstance(number, int) else -1, hash)
 
 
 def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
-    """Give each entry (its text and record) its place at the end of the chain. AL-1."""
+    """Give each entry (its text and record) its position at the end of the chain. AL-1."""
     chain = _chain(cursor.execute(CHAIN).fetchone())
     end, linked = chain.end, []
     for text, record in rows:
@@ -66,8 +66,8 @@ ADD = insert("audit", ("number", "previous", "hash", "body", "record"), fill=lin
 
 def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
     """
-    Delete up to *limit* old entries from the beginning of the chain; how many went. What cannot be
-    read is as old as what is in front of it. AL-5.
+    Delete up to *limit* old entries from the beginning of the chain; returns how many. An entry
+    that cannot be read counts as old as the one before it. AL-5.
     """
     rows = cursor.execute(OLDEST, (limit,)).fetchall()
     old = list(takewhile(lambda row: row[2] is None or row[2] < before, rows))
@@ -79,12 +79,12 @@ def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
 
 
 def read(row: Row) -> AuditEntry:
-    """The entry of a row that begins with its text."""
+    """The entry in a row that begins with its text."""
     return read_entry(row[0])
 
 
 def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
-    """The hash is that of the record in clear; a cell that does not open is not the one it was."""
+    """The hash covers the record in clear; a cell that cannot be opened is not the original one."""
     number, *cells, id = row
     previous, hash, text, record = (_text(cell) for cell in cells)
     if record is not None:
@@ -94,7 +94,7 @@ def _chained(row: Row, sealer: Sealer | None) -> ChainedEntry:
 
 
 def _text(cell: Any) -> Any:
-    """A cell as it was stored; one of another type is none that we wrote, and its hash differs."""
+    """A cell as it was stored; one of another type was not written by us, and its hash differs."""
     return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 
@@ -104,7 +104,7 @@ OLD = "SELECT id, body FROM audit_unlinked WHERE id > ? ORDER BY id LIMIT ?"
 
 
 def link_old(connection: Connection) -> None:
-    """Bring the entries that a release before migration 13 has stored into the chain, by id."""
+    """Add the entries that a release before migration 13 stored to the chain, by id."""
     cursor = connection.cursor()
     last = ""
     while rows := cursor.execute(OLD, (last, BATCH)).fetchall():
@@ -115,7 +115,7 @@ def link_old(connection: Connection) -> None:
 
 
 def _text_of(id: str, body: str) -> str:
-    """An old entry as text of today; one that cannot be read, inside of another as it is."""
+    """An old entry in today's form; one that cannot be read is embedded unchanged."""
     try:
         entry = read_old(value_of(body))
     except Exception:  # whatever is wrong with a record of long ago, it keeps nobody from starting

@@ -1,9 +1,9 @@
 """
-Cells: JSON text, sealed where it is what people and steps put in, and every secret. Decision 86.
+Cells: JSON text, sealed if it comes from people or steps or contains a secret. Decision 86.
 
-A sealed cell is `~`, its key's id, a dot, and what the sealer made of its text. No JSON begins with
-a tilde, so a cell that an older release wrote, or one without a key, is read as it is. What SQL
-looks at stays in clear in columns and bodies of its own: ids, states, instants, names.
+A sealed cell is `~`, its key's id, a dot, and the sealer's output. No JSON begins with a tilde, so
+a cell that an older release wrote, or one without a key, is read as it is. Values that SQL uses
+stay in clear in columns and bodies of their own: ids, states, instants, names.
 """
 
 import json
@@ -17,7 +17,7 @@ from wfcore.ports.system import Sealer
 
 
 def text_of(value: Any) -> str:
-    """JSON text; also of what orjson refuses (integers beyond 64 bits, lone surrogates)."""
+    """JSON text, also of what orjson refuses (integers beyond 64 bits, lone surrogates)."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
@@ -32,7 +32,7 @@ character does where one is not ASCII: measured with `tracemalloc`, rounded up.
 
 
 class Size(NamedTuple):
-    """About how many bytes a record takes up: what each change writes anew, and the rest."""
+    """The approximate bytes of a record: the part that each change replaces, and the rest."""
 
     head: int
     rest: int
@@ -40,8 +40,8 @@ class Size(NamedTuple):
 
 def cost_of(text: str) -> int:
     """
-    About how many bytes the value of a JSON text takes up in memory: hardly ever less. A text of
-    many small objects takes up twenty times its length, a long string no more than its length.
+    The approximate bytes of memory for the value of a JSON text, hardly ever less. A text of many
+    small objects takes twenty times its length, a long string no more than its length.
     """
     width = 1 if text.isascii() else WIDE
     return (
@@ -54,7 +54,7 @@ def cost_of(text: str) -> int:
 
 
 def value_of(text: str) -> Any:
-    """What `text_of` was given."""
+    """The inverse of `text_of`."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -68,7 +68,9 @@ EMPTY = ("{}", "null")
 
 @frozen
 class SealedTable:
-    """Columns that are sealed; the table's primary key; and its part that a cell is bound to."""
+    """
+    The sealed columns of a table, its primary key, and the part of it that a cell is bound to.
+    """
 
     columns: tuple[str, ...] = ("body",)
     key: tuple[str, ...] = ("id",)
@@ -107,9 +109,7 @@ def sealed(sealer: Sealer | None, text: str, table: str, column: str, *key: Any)
 
 @define(eq=False)
 class Cells:
-    """
-    Opens the cells of one row. `cost`: about how many bytes the values take up that were opened.
-    """
+    """Opens the cells of one row. `cost`: the approximate bytes of the opened values."""
 
     sealer: Sealer | None
     table: str

@@ -55,9 +55,9 @@ NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
 @cache
 def _questions(named: bool, narrowed: bool) -> tuple[str, str]:
     """
-    Which accounts wait since when, and which execution of one of them is the next: of all that may
-    be claimed, of *named* ones, of what a worker is able to do (*narrowed*). The first takes one
-    step of the index for each account, however many executions of one account wait.
+    Which accounts have waited since when, and which execution of an account is next: among all that
+    can be claimed, among *named* ones, among what a worker is able to do (*narrowed*). The first
+    takes one index step per account, however many executions of one account wait.
     """
     wanted = f"{CLAIMABLE} AND {DOABLE}" if narrowed else CLAIMABLE
     first, table = (NAMED.format(wanted=wanted), "named") if named else ("", "executions")
@@ -92,7 +92,7 @@ EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETU
 
 @frozen
 class Claim:
-    """A job: take up to *limit* due executions; the rows as stored, with their ids."""
+    """A job: claim up to *limit* due executions; returns the rows as stored, with their ids."""
 
     worker: str
     now: EpochMs
@@ -131,7 +131,7 @@ class Claim:
         return taken
 
     def _served_lately(self, cursor: Cursor) -> set[str]:
-        """Accounts that were given a place lately; where there are several, two of them."""
+        """Accounts that recently got a slot; of several, only two."""
         found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
         return {row[0] for row in found}
 
@@ -157,14 +157,14 @@ SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? 
 
 def set_aside(cursor: Cursor, worker: str, ids: Collection[str]) -> None:
     """
-    Take executions that cannot be read out of the queue. Once they can, they go on like those of a
-    worker that has ended.
+    Remove executions that cannot be read from the queue. Once they can be read, they continue like
+    those of a worker that has ended.
     """
     cursor.executemany(SET_ASIDE, [(UNREADABLE, worker, id) for id in ids])
 
 
 def _read(cursor: Cursor, id: str) -> Row:
-    """A row of executions, texts that are none as bytes."""
+    """A row of executions; text that is not UTF-8 as bytes."""
     try:
         row: Row = cursor.execute(SELECT + "r.id = ?", (id,)).fetchone()
     except DriverError as error:
@@ -178,7 +178,7 @@ def _read(cursor: Cursor, id: str) -> Row:
 def extend(
     cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs
 ) -> Mapping[str, EpochMs | None]:
-    """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+    """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
     found = {id: cursor.execute(EXTEND, (until, worker, id)).fetchone() for id in ids}
     return {id: row[0] for id, row in found.items() if row is not None}
 
@@ -204,7 +204,7 @@ OLD = (
 
 
 def trim(cursor: Cursor, before: Sequence[EpochMs], limit: int) -> int:
-    """Delete up to *limit* old rows; how many went."""
+    """Delete up to *limit* old rows; returns how many."""
     gone = audit.trim(cursor, before[0], limit)
     for sql, at in zip(OLD, before[1:], strict=True):
         gone += cursor.execute(sql, (at, limit - gone)).rowcount

@@ -1,10 +1,9 @@
 """
-Concurrency groups: who is admitted is counted from rows, in the transaction that claims.
+Concurrency groups: admission is counted from rows, in the transaction that claims.
 
 A new execution is queued if its group is full (see `execution_rows`). Whatever may make room (an
-end, another limit) marks the group in the same transaction; the next claim counts the marked groups
-and nothing else, so it costs the same however many executions wait. The tables still call a group
-a lane.
+end, another limit) marks the group in the same transaction; the next claim counts only the marked
+groups, so it costs the same however many executions wait. The tables still call a group a lane.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -49,7 +48,7 @@ class Groups:
 
 
 def admit_waiting(cursor: Cursor) -> None:
-    """In every marked group, admit as many as there is room for, and queue who is too many."""
+    """In every marked group, admit as many as there is room for, and queue the others."""
     for (group,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
         _admit(cursor, group)
         cursor.execute(CHECKED, (group,))

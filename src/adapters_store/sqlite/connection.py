@@ -1,7 +1,7 @@
 """
-The only place that knows the SQLite drivers: opening, pragmas, errors, copies.
+The only module that knows the SQLite drivers: opening, pragmas, errors, copies.
 
-Nothing here reads or closes a database file by hand: closing any descriptor of a file drops the
+Nothing here reads or closes a database file by hand: closing any descriptor of a file releases the
 locks that SQLite holds on it in this process.
 """
 
@@ -57,10 +57,10 @@ def connect(path: Path, mode: str = "rw", busy_s: float = BUSY_S) -> Connection:
 
 def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
     """
-    A connection whose commits survive a power cut; it waits for a lock as long as *busy_s*.
+    A connection whose commits survive a power cut; it waits up to *busy_s* for a lock.
 
-    The log may grow to 16 MB before it is carried over: that flushes twice more, which
-    a busy writer should not do every few batches.
+    The log may grow to 16 MB before a checkpoint, because that takes two more flushes, which a busy
+    writer should not do every few batches.
     """
     return _prepared(
         connect(path, busy_s=busy_s),
@@ -74,9 +74,9 @@ def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
 
 def connect_reader(path: Path) -> Connection:
     """
-    A read-only connection for short reads in the event loop; to be opened outside of it.
+    A read-only connection for short reads in the event loop; opened outside of it.
 
-    Its first read is done here: who opens the log of a process that was killed recovers it, and
+    Its first read is done here, because the first reader of a killed process's log recovers it, and
     others wait for that. Readers wait for nothing else.
     """
     return _prepared(
@@ -89,10 +89,10 @@ def connect_reader(path: Path) -> Connection:
 
 def connect_counters(path: Path) -> Connection:
     """
-    A connection whose commits survive the process, in a power cut all but the last moments.
+    A connection whose commits survive the process, and a power cut except for the last moments.
 
     Small pages: a count changes a few bytes, and each commit writes whole pages. The log may grow
-    to 8 MB before it is carried over, as that flushes the disk while the event loop waits.
+    to 8 MB before a checkpoint, because that flushes the disk while the event loop waits.
     """
     return _prepared(
         connect(path, busy_s=COUNTERS_BUSY_S),
@@ -125,12 +125,12 @@ def _prepared(connection: Connection, *pragmas: str) -> Connection:
 
 
 def is_no_text(error: BaseException) -> bool:
-    """Whether the driver met a text that is not UTF-8: damage to one row, not to the database."""
+    """Whether the driver found text that is not UTF-8: damage to one row, not to the database."""
     return "decode to UTF-8" in str(error)
 
 
 def text_or_bytes(stored: bytes) -> str | bytes:
-    """For a connection that met a text that is none: what is not UTF-8 is given as it is."""
+    """For a connection that found invalid text: what is not UTF-8 is returned as bytes."""
     try:
         return stored.decode()
     except UnicodeDecodeError:
@@ -147,21 +147,21 @@ def unavailable_on_error() -> Iterator[None]:
 
 
 def detail_of(error: BaseException) -> str:
-    """What an operator may want to know of a driver's error; never what is stored."""
+    """What an operator may want to know about a driver error; never what is stored."""
     if is_no_text(error):
         return f"{type(error).__name__}: a text is not UTF-8"
     return f"{type(error).__name__}: {error}"
 
 
 def speaks_of_damage(error: DriverError) -> bool:
-    """Whether the file itself is bad: no database, or one that does not hold together."""
+    """Whether the file itself is bad: not a database, or an inconsistent one."""
     text = detail_of(error)
     signs = ("not a database", "malformed", "corrupt", "unsupported file format")
     return any(sign in text for sign in signs)
 
 
 def never_wait(connection: Connection) -> Connection:
-    """From now on a lock that somebody else holds is an error at once: for the event loop."""
+    """From now on a lock held by somebody else is an error at once: for the event loop."""
     connection.execute(NEVER_WAIT)
     return connection
 
@@ -181,7 +181,7 @@ def close_quietly(connection: Connection) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file that only its owner may read, where there is none."""
+    """Create an empty file that only its owner may read, unless it exists."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:

@@ -1,14 +1,17 @@
 """
-The database as a file among files: is it whole, and still the one that was opened?
+The database as a file among files: is it complete, and still the one that was opened?
 
-SQLite believes its path. Where the file is gone it makes an empty one, where the log (`-wal`) is
-gone it goes on with what had been carried over, and where either is unlinked or replaced while it
-is open it goes on writing to what nobody will ever read. Three looks tell (decision 68):
+SQLite trusts its path. If the file is missing it creates an empty one; if the log (`-wal`) is
+missing it continues with what had been checkpointed; and if either is unlinked or replaced while
+open, it goes on writing to a file that nobody will ever read. Three checks detect this (decision
+68):
 
 - a database that is missing, empty or blank beside other data is refused, and nothing is touched;
+
 - the number of the last commit is noted in a file of its own, after the commit is durable and
-  without a flush: a database that knows less than the note has lost commits;
-- the writer looks once a second whether the path still leads to what it has open.
+without a flush: a database that knows less than the note has lost commits;
+
+- the writer checks once a second whether the path still leads to the open file.
 """
 
 import os
@@ -35,7 +38,7 @@ class DatabaseFile:
     """The file of an open store. `note` and `look` belong to the writer's thread."""
 
     def __init__(self, path: Path) -> None:
-        """*path* must be there. Raises `StoreUnavailable`."""
+        """*path* must exist. Raises `StoreUnavailable`."""
         self.path = path
         self._identity = _identity(path)
         self._log: Identity | None = None
@@ -44,7 +47,7 @@ class DatabaseFile:
         self._note: int | None = None
 
     def require_in_place(self) -> None:
-        """Raises `StoreDisplaced` where the path leads to no file or another one."""
+        """Raises `StoreDisplaced` if the path leads to no file or a different one."""
         if _identity(self.path) != self._identity:
             raise StoreDisplaced(detail=f"{self.path.name} was removed or replaced")
         if self._log is not None and _identity(_beside(self.path, LOG)) != self._log:
@@ -59,7 +62,7 @@ class DatabaseFile:
         self._log = None
 
     def look(self) -> None:
-        """`require_in_place`, once a second; in between what was found last."""
+        """`require_in_place`, once a second; in between the last result."""
         if monotonic() - self._looked_at >= LOOK_EVERY_S:
             self._looked_at = monotonic()
             self._displaced = None
@@ -72,10 +75,10 @@ class DatabaseFile:
 
     def note(self, commit: int) -> None:
         """
-        Note the number of a commit that is durable; the note may lag, it is never ahead.
+        Note the number of a durable commit; the note may lag behind, but is never ahead.
 
-        It is not flushed: after a power cut it may lag by what the system had not written, after
-        a kill by the commit that was being told. A commit stands without its note.
+        It is not flushed: after a power cut it may lag by what the system had not written, after a
+        kill by one commit. A commit is valid without its note.
         """
         with suppress(OSError):
             if self._note is None:
@@ -91,7 +94,7 @@ class DatabaseFile:
 
 
 def require_no_broken_restore(data: Path) -> None:
-    """Raises `StoreRefused` where a restore into *data* did not come to its end."""
+    """Raises `StoreRefused` if a restore into *data* did not finish."""
     if os.path.lexists(data / RESTORING):
         raise StoreRefused(
             f"a restore into {data} was broken off, so it is no service yet: run wfcore restore "
@@ -101,10 +104,10 @@ def require_no_broken_restore(data: Path) -> None:
 
 def require_new(path: Path, data: Path) -> None:
     """
-    Raises `StoreRefused` where *path* holds no database although there was a service.
+    Raises `StoreRefused` if *path* contains no database although there was a service.
 
-    Known by what lies beside *path* and in the folder *data*. Nothing is touched: SQLite would
-    delete the log of a database that is empty.
+    Recognized by what is beside *path* and in the folder *data*. Nothing is touched, since SQLite
+    would delete the log of an empty database.
     """
     found = list(_traces(path, data))
     if found:
@@ -117,9 +120,9 @@ def require_new(path: Path, data: Path) -> None:
 
 def noted_commit(path: Path) -> int:
     """
-    The number that was noted last; 0 where none can be read, or a note was torn.
+    The number that was noted last; 0 if there is no readable note.
 
-    To be read before the database is: another process may commit in between.
+    To be read before the database, because another process may commit in between.
     """
     try:
         number, again = map(int, _beside(path, NOTE).read_bytes()[:42].split())

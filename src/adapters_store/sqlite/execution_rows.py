@@ -1,8 +1,8 @@
 """
-An execution as rows: a head, its variables, one row for each step result.
+An execution as rows: a head, its variables, and one row for each step result.
 
-One transition of a long execution changes the head and one step; only those rows are written.
-What has changed is seen by comparing with the record that was loaded at the same version.
+A transition of a long execution changes the head and one step; only those rows are written. Changes
+are found by comparing with the record that was loaded at the same version.
 """
 
 # ruff: noqa: S608 - only constant text of this package is put together
@@ -111,7 +111,7 @@ def decode(row: Row, cells: Cells) -> Execution:
 
 
 def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
-    """Name and result in the order of their positions."""
+    """Names and results in the order of their positions."""
     for position, body, *apart in sorted(value_of(f"[{steps}]"), key=lambda step: step[0]):
         name = body.pop("name")
         for column, cell in zip(_STEP_APART, apart, strict=False):
@@ -128,7 +128,7 @@ FETCH = Fetch(
 
 
 def bumped(run: Execution) -> Execution:
-    """The record as it is once it is stored."""
+    """The record as it is after it was stored."""
     return evolve(run, version=run.version + 1)
 
 
@@ -136,8 +136,8 @@ def writes(
     run: Execution, base: Execution | None, sealer: Sealer | None
 ) -> tuple[list[Write], Size]:
     """
-    The writes that store *run* over *base* (what is stored at its version, None: unknown), and
-    its size, of which `rest` is how much more that is than the rest of *base*.
+    The writes that store *run* over *base* (what is stored at its version; None: unknown), and its
+    size, where `rest` is the growth of everything but the head.
     """
     body = text_of(write_head(run))
     output = None if run.output is None else text_of(run.output)
@@ -180,7 +180,7 @@ def _head(
 
 
 def _group_writes(run: Execution) -> Iterator[Write]:
-    """A new execution queues up where its group is full; an end may let another one in."""
+    """A new execution is queued if its group is full; an end may admit another one."""
     if run.concurrency_group is None:
         return
     if not run.version and run.fence == 0:
@@ -197,8 +197,8 @@ def _step_writes(
     run: Execution, base: Execution | None, sealer: Sealer | None
 ) -> tuple[list[Write], int]:
     """
-    Write the step results that differ; all anew where the order does not go on. With how many
-    bytes more they take up than those of *base*.
+    Write the changed step results; all of them if their order does not continue. Also returns how
+    many bytes they grew.
     """
     before: Mapping[str, StepResult] = {} if base is None else base.step_results
     known = before
@@ -221,7 +221,7 @@ def _step_writes(
 
 
 def _texts(name: str, result: StepResult) -> tuple[str, ...]:
-    """A step result as body and what is apart."""
+    """A step result as body and separate cells."""
     body = text_of({"name": name, **_write_step(result)})
     return body, *(text_of(getattr(result, column)) for column in _STEP_APART)
 

@@ -1,8 +1,8 @@
 """
-The full check: every page, every row that belongs to another, every record, every artifact.
+The full check: every page, every row that references another, every record, every artifact.
 
-Nothing is written and nobody waits for it. Records are read some at a time, so that the log of a
-running server is carried over meanwhile; only the pages are looked at in one go (decision 65).
+Nothing is written and nobody waits for it. Records are read in batches, so that a running server
+can checkpoint in between; only the pages are checked in one go (decision 65).
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -52,7 +52,7 @@ BELONGS = (
 
 @frozen
 class Finding:
-    """Something that is not as it should be. *harmless*: it only takes up room."""
+    """Something that is wrong. *harmless*: it only takes up room."""
 
     where: str
     what: str
@@ -118,10 +118,10 @@ TABLES = (
 
 def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator[Told]:
     """
-    Check the database *path* and the folder of *artifacts*; what is found, as it is found.
-    *sealer* opens what is sealed.
+    Check the database *path* and the folder of *artifacts*; yields findings as they are found.
+    *sealer* opens sealed cells.
 
-    Raises `StoreRefused` where the file cannot be read as a database of this schema at all,
+    Raises `StoreRefused` if the file cannot be read as a database of this schema at all,
     `StoreUnavailable`.
     """
     inspect(path)
@@ -135,7 +135,7 @@ def check(path: Path, artifacts: Path, sealer: Sealer | None = None) -> Iterator
 
 
 def check_counters(path: Path) -> Iterator[Told]:
-    """Check the file of quota counts, where there is one."""
+    """Check the file of quota counts, if there is one."""
     if path.exists():
         yield Stage("quota counts")
         with closing(_opened(path)) as connection:
@@ -143,14 +143,16 @@ def check_counters(path: Path) -> Iterator[Told]:
 
 
 def _opened(path: Path) -> Connection:
-    """A connection that looks up now and then: else Ctrl-C would wait for the statement's end."""
+    """
+    A connection that is interrupted now and then: otherwise Ctrl-C would wait for the statement.
+    """
     connection = connect(path, "ro")
     connection.set_progress_handler(lambda: 0, STEPS)
     return connection
 
 
 def _guarded(parts: Iterator[Told], where: str = "database") -> Iterator[Told]:
-    """What cannot be read for damage is a finding; the next part may be readable."""
+    """Damage that prevents reading is a finding; the next part may be readable."""
     try:
         yield from parts
     except DriverError as error:
@@ -193,7 +195,7 @@ def _records(connection: Connection, sealer: Sealer | None) -> Iterator[Told]:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Row]:
-    """All rows, some at a time: between them the log may be carried over."""
+    """All rows, in batches: between them the log can be checkpointed."""
     key = ", ".join(table.key)
     after = f"({key}) > ({', '.join('?' * len(table.key))})"
     found = connection.execute(table.sql.format("true"), (BATCH,)).fetchall()

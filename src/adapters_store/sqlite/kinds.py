@@ -1,7 +1,7 @@
 """
-Kinds of records that are one row each: key, columns for look-ups, version, body.
+Kinds of records that are one row each: key, columns for lookups, version, body.
 
-From these few words come the four statements that every kind needs.
+These few words yield the four statements that every kind needs.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -34,11 +34,11 @@ class Fetch(Generic[R]):
     """
     How one record is read by its key.
 
-    `fetch` selects the version first, then what `decode` needs. With `probe` the version is
-    asked alone first, so that a decoded record is used again without reading its body: only
-    for ids that are never used twice, or an old record could be taken for its successor.
-    `watched`: a change of any such record is counted (migration 7), so that only the count is
-    asked for. `immutable`: once read, never asked for again.
+    `fetch` selects the version first, then what `decode` needs. With `probe` the version alone is
+    selected first, so that a decoded record can be reused without reading its body: only for ids
+    that are never reused, otherwise an old record could be taken for its successor. `watched`:
+    changes of any such record are counted (migration 7), so only the count is read. `immutable`:
+    read once only.
     """
 
     table: str
@@ -53,8 +53,8 @@ class Kind(Generic[R]):
     """
     One table of records.
 
-    *columns* are fields of the record that have columns, too; *values* says how to compute those
-    that are no fields. *probed*, *watched* and *immutable*: see `Fetch`.
+    *columns* are fields of the record that have columns as well; *values* says how to compute those
+    that are not fields. *probed*, *watched* and *immutable*: see `Fetch`.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """
-Whose file is it, and is its schema ours: asked before anything is written.
+Whose file it is, and whether its schema is ours: checked before anything is written.
 
 Only the header and the schema are read, so that a start costs the same however much is stored;
-what reads all of it is `wfcore check` (decision 65).
+`wfcore check` reads everything (decision 65).
 
-Migrations are numbered SQL files beside this module; each runs in a transaction of its own
-together with its number (`user_version`), and with what SQL cannot say.
+Migrations are numbered SQL files beside this module; each runs in a transaction of its own together
+with its number (`user_version`), and with what SQL cannot express.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -49,12 +49,12 @@ def migrations() -> list[tuple[int, str]]:
 
 def prepare(path: Path, data: Path | None = None) -> None:
     """
-    Make *path* a database of the newest schema; *data* is the folder of what belongs to it,
-    None: where *path* is.
+    Make *path* a database of the newest schema; *data* is the folder of what belongs to it, None:
+    the folder of *path*.
 
-    Raises `StoreRefused` (nothing was changed) where the file is foreign, damaged or newer, has
-    lost commits, or is missing where there was a service; `StoreUnavailable` where it cannot be
-    written now.
+    Raises `StoreRefused` (nothing was changed) if the file is foreign, damaged or newer, has lost
+    commits, or is missing although there was a service; `StoreUnavailable` if it cannot be written
+    now.
     """
     data = data or path.parent
     require_no_broken_restore(data)
@@ -76,12 +76,12 @@ def prepare(path: Path, data: Path | None = None) -> None:
 
 
 def inspect(path: Path) -> None:
-    """Raises `StoreRefused` where *path* is foreign, damaged or newer; `StoreUnavailable`."""
+    """Raises `StoreRefused` if *path* is foreign, damaged or newer; `StoreUnavailable`."""
     _refuse(path, _refusal)
 
 
 def require_whole(path: Path) -> None:
-    """Read all of *path*. Raises `StoreRefused` where it is damaged, `StoreUnavailable`."""
+    """Read all of *path*. Raises `StoreRefused` if it is damaged, `StoreUnavailable`."""
     _refuse(path, _damage)
 
 
@@ -98,7 +98,7 @@ def _refuse(path: Path, reason: Callable[[Connection], str | None]) -> None:
 
 
 def _loss(connection: Connection, path: Path, data: Path, noted: int) -> str | None:
-    """What tells of lost commits. Raises `StoreRefused` where *path* is blank beside other data."""
+    """Evidence of lost commits. Raises `StoreRefused` if *path* is blank beside other data."""
     if not _pragma(connection, "user_version"):
         require_new(path, data)
         return None

@@ -1,4 +1,4 @@
-"""Lists and look-ups as data: text, values, and the tables they look at."""
+"""Lists and lookups as data: text, values, and the tables that they read."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ class Query:
     tables: frozenset[str]
 
     def part(self, limit: int, offset: int) -> "Query":
-        """Its rows from *offset* on, at most *limit*."""
+        """Its rows from *offset*, at most *limit*."""
         values = (*self.values, limit, offset)
         return Query(f"{self.sql} LIMIT ? OFFSET ?", values, self.tables)
 
 
 def query(sql: str, *values: Any, tables: str) -> Query:
-    """A query over *tables* (names, separated by blanks)."""
+    """A query over *tables* (names separated by blanks)."""
     return Query(sql, values, frozenset(tables.split()))
 
 
 @define
 class Where:
-    """Conditions that hold together, with their values."""
+    """Conditions that must all hold, with their values."""
 
     conditions: list[str] = field(factory=list)
     values: list[Any] = field(factory=list)
@@ -43,12 +43,12 @@ class Where:
         self.values += values
 
     def equal(self, column: str, value: object) -> None:
-        """The column has that value; None: whatever it has."""
+        """The column has that value; None: any value."""
         if value is not None:
             self.add(f"{column} = ?", value)
 
     def among(self, column: str, members: Sequence[StrEnum]) -> None:
-        """The column has one of these values; none: whatever it has."""
+        """The column has one of these values; none given: any value."""
         if members:
             marks = ", ".join("?" for _ in members)
             self.add(f"{column} IN ({marks})", *(member.value for member in members))
@@ -69,12 +69,12 @@ class Where:
 @frozen
 class Listing:
     """
-    A list that is shown by pages. *table* has the alias `r`; *order* names columns of it;
-    *computed* gives the expressions of the columns that are none of it.
+    A list that is shown in pages. *table* has the alias `r`; *order* names columns of it;
+    *computed* gives the expressions of columns that are not in it.
 
-    Each row of a page starts with the exact total (NULL after a cursor) and where it stands in
-    the order; of an empty page the total is all there is. A row more than wanted tells that
-    there are more behind them.
+    Each row of a page starts with the exact total (NULL after a cursor) and its position in the
+    order; an empty page consists of the total alone. One row more than requested shows that more
+    follow.
     """
 
     table: str

@@ -69,10 +69,10 @@ ENTRY_BYTES = 1_400
 @define(eq=False)
 class Known:
     """
-    A decoded record, its row where that is what is compared, and about how many bytes both are.
+    A decoded record, its row if that is what is compared, and the approximate bytes of both.
 
-    `seen`: the state of the database (see `Reads.state`) in which it was last found to hold.
-    `head`: what of `size` the next change replaces; 0 where it was read, and nobody knows.
+    `seen`: the state of the database (see `Reads.state`) in which it was last found current.
+    `head`: the part of `size` that the next change replaces; 0 if it was read and that is unknown.
     """
 
     version: int
@@ -86,10 +86,10 @@ class Known:
 @define(eq=False)
 class Cache:
     """
-    Decoded records by table and key, bounded by about how many bytes they take up.
+    Decoded records by table and key, limited by their approximate size in bytes.
 
-    A record of more than half of `limit` is not remembered: each change then writes all its
-    steps again.
+    A record of more than half of `limit` is not stored: each change then writes all its steps
+    again.
     """
 
     limit: int
@@ -97,11 +97,11 @@ class Cache:
     filled: int = 0
 
     def get(self, table: str, key: Key) -> Known | None:
-        """What is known under that key; the caller compares versions."""
+        """The record known under that key; the caller compares versions."""
         return self.entries.get((table, key))
 
     def keep(self, table: str, key: Key, known: Known) -> None:
-        """Remember; the oldest entries make room."""
+        """Store it; the oldest entries make room."""
         self.forget(table, key)
         if known.size > self.limit // 2:
             return
@@ -111,7 +111,7 @@ class Cache:
             self.forget(*next(iter(self.entries)))
 
     def forget(self, table: str, key: Key) -> None:
-        """Remember no more."""
+        """Remove it."""
         old = self.entries.pop((table, key), None)
         if old is not None:
             self.filled -= old.size
@@ -146,13 +146,13 @@ class Reads:
         return await self._here(lambda: self._row(sql, values))
 
     async def few(self, query: Query) -> list[Row]:
-        """Rows of a query that finds hardly any. Raises `StoreUnavailable`."""
+        """Rows of a query that finds only a few. Raises `StoreUnavailable`."""
         return await self._here(lambda: self._few(query))
 
     async def _here(self, look: Callable[[], R]) -> R:
         """
-        *look* in the event loop. What it cannot read for a lock (a log that somebody recovers) or
-        for a text that is none is read again over a connection that a thread opens.
+        *look* in the event loop. What cannot be read because of a lock (a log that somebody
+        recovers) or invalid text is read again over a connection that a thread opens.
         """
         if self._inline is None:
             await self.reach()
@@ -166,8 +166,8 @@ class Reads:
 
     async def reach(self) -> None:
         """
-        Have a connection that the event loop can read with: opened by a thread, which waits for
-        locks where the loop must not. Raises `StoreUnavailable`.
+        Get a connection that the event loop can read with: opened by a thread, which waits for
+        locks as the loop must not. Raises `StoreUnavailable`.
         """
         self._check_open()
         if self._inline is None:
@@ -211,9 +211,9 @@ class Reads:
         self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
     ) -> R:
         """
-        The record in *row*. Raises `Unreadable`, and names it in the log: the first time, and
-        anew where somebody asks for just this one (with *cells* of his own). What is stored there
-        is never told.
+        The record in *row*. Raises `Unreadable`, and names the record in the log: the first time,
+        and again if somebody asks for just this one (with *cells* of their own). Its content is
+        never logged.
         """
         try:
             return decode(row, cells or Cells(self.sealer, table, key))
@@ -227,8 +227,8 @@ class Reads:
 
     def state(self) -> tuple[int, int]:
         """
-        Two numbers: one that is another after every commit that the cache does not follow, and
-        one that is after every change of what is watched. Asked once in a turn of the event loop.
+        Two numbers: one that changes with every commit that the cache does not follow, and one that
+        changes with every change of what is watched. Read once per turn of the event loop.
 
         Raises `StoreUnavailable`.
         """
@@ -244,8 +244,8 @@ class Reads:
 
     def committed(self, beat: int, units: Sequence[Writes] | None) -> None:
         """
-        Follow a commit of this process, right behind the last one that is known: the cache holds
-        what *units* have put. Any other is found by its number; None: it changed more than that.
+        Follow a commit of this process that directly follows the last known one: the cache contains
+        what *units* put. Any other commit is found by its number; None: it changed more than that.
         """
         self._next_turn()
         if units is None or beat != self._beat + 1:
@@ -284,7 +284,7 @@ class Reads:
         return self._inline
 
     def _lost(self, error: DriverError) -> StoreUnavailable:
-        """After an error the next read has a connection of its own, which numbers states anew."""
+        """After an error the next read gets a new connection, which numbers states anew."""
         if self._inline is not None:
             close_quietly(self._inline)
             self._inline, self._in_turn, self._beat = None, False, -1
@@ -321,8 +321,8 @@ class Reads:
 
     def _met_no_text(self, error: BaseException | None) -> bool:
         """
-        Whether it is worth another try: a text was none, and is given as bytes from now on. On
-        another connection, as the statement that failed keeps its look at the database.
+        Whether to try again: text was invalid, and is returned as bytes from now on. On another
+        connection, because the failed statement keeps its snapshot.
         """
         if error is None or not is_no_text(error):
             return False
@@ -331,7 +331,7 @@ class Reads:
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[AsyncConnection]:
-        """A connection of one's own; opened by a task, so that no cancellation can lose it."""
+        """A connection for one caller; opened by a task, so that no cancellation can lose it."""
         self._check_open()
         opening = await self._idle.get()
         try:
@@ -359,7 +359,7 @@ class Reads:
             raise StoreClosed()
 
     async def close(self) -> None:
-        """Close every connection, lent ones as soon as they come back."""
+        """Close every connection, lent ones as soon as they are returned."""
         if self._closed:
             return
         self._closed = True

@@ -125,8 +125,8 @@ def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
 
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     """
-    Only what the account sees, or may decide. Where an index leaves few rows, each of them is
-    asked; else the account's approvals are looked up.
+    Only what the account sees, or may decide. If an index leaves few rows, each is checked;
+    otherwise the account's approvals are looked up.
     """
     deciding = (me.lower(), email, me, me)
     if where.waiting:
@@ -203,7 +203,7 @@ def _event(row: Row, cells: Cells) -> Event:
 
 @define(eq=False)
 class Events:
-    """Events, or output lines, which look the same."""
+    """Events, or output lines, which have the same form."""
 
     unit: UnitOfWork
     table: str = "events"

@@ -1,4 +1,4 @@
-"""The keys that cells are sealed with: which ones a start needs, and sealing anew. Decision 86."""
+"""The keys that cells are sealed with: which ones a start needs, and resealing. Decision 86."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ BATCH = 200
 
 
 def key_ids(connection: Connection) -> list[str]:
-    """Ids of the keys that something may be sealed with, the newest first."""
+    """Ids of the keys that something may be sealed with, newest first."""
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal_keys'").fetchone():
         return []
     found = connection.execute("SELECT id FROM seal_keys ORDER BY number DESC").fetchall()
@@ -26,15 +26,15 @@ def key_ids(connection: Connection) -> list[str]:
 
 
 def keys_of(path: Path) -> list[str]:
-    """The same of the database *path*. Raises `StoreUnavailable`."""
+    """The same for the database *path*. Raises `StoreUnavailable`."""
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         return key_ids(connection)
 
 
 def require_keys(path: Path, sealer: Sealer | None) -> None:
     """
-    Let *sealer* seal from now on: it makes a key where it has none, and the key is noted. Raises
-    `StoreRefused` where it lacks a key that something may be sealed with, `StoreUnavailable`.
+    Let *sealer* seal from now on: it makes a key if it has none, and the key is recorded. Raises
+    `StoreRefused` if it lacks a key that something may be sealed with, `StoreUnavailable`.
     """
     with unavailable_on_error(), closing(connect(path)) as connection:
         known = key_ids(connection)
@@ -48,7 +48,7 @@ def require_keys(path: Path, sealer: Sealer | None) -> None:
 
 
 def note_key(cursor: Cursor, sealer: Sealer) -> None:
-    """From now on a start asks for the key that *sealer* seals with."""
+    """From now on a start requires the key that *sealer* seals with."""
     id = sealer.keys[0]
     if not cursor.execute("SELECT 1 FROM seal_keys WHERE id = ?", (id,)).fetchone():
         cursor.execute("INSERT INTO seal_keys (id) VALUES (?)", (id,))
@@ -68,8 +68,8 @@ def _lacking(path: Path, missing: Sequence[str], sealer: Sealer | None) -> str:
 @define(eq=False)
 class Resealing:
     """
-    Jobs for the writer that seal with the first key what is in clear or sealed with another one.
-    `count`: cells that were sealed anew.
+    Jobs for the writer that seal with the first key what is in clear or sealed with another key.
+    `count`: cells that were resealed.
     """
 
     sealer: Sealer
@@ -78,7 +78,9 @@ class Resealing:
     def batch(
         self, cursor: Cursor, table: str, after: Sequence[Any] | None
     ) -> Sequence[Any] | None:
-        """Go on behind the key *after*; the last key that was looked at, None: there was none."""
+        """
+        Continue behind the key *after*; returns the last key examined, None if there was none.
+        """
         about = SEALED[table]
         keys, columns = ", ".join(about.key), ", ".join(about.columns)
         where = f"WHERE ({keys}) > ({', '.join('?' * len(about.key))})" if after else ""
@@ -105,7 +107,7 @@ class Resealing:
 
 
 def counts(cursor: Cursor) -> Mapping[str | None, int]:
-    """By the id of the key (None: in clear) how many cells there are."""
+    """How many cells there are, by the id of the key (None: in clear)."""
     found: dict[str | None, int] = {}
     for table, about in SEALED.items():
         for column in about.columns:
@@ -118,7 +120,7 @@ def counts(cursor: Cursor) -> Mapping[str | None, int]:
 
 
 def forget_unused(cursor: Cursor, ids: Sequence[str]) -> Sequence[str]:
-    """Those of *ids* that nothing is sealed with; a start asks for them no more."""
+    """Those of *ids* that nothing is sealed with; a start no longer requires them."""
     used = counts(cursor)
     gone = [id for id in ids if id not in used]
     cursor.executemany("DELETE FROM seal_keys WHERE id = ?", [(id,) for id in gone])

@@ -1,9 +1,9 @@
 """
 Statements that write one row or many, and how the writes of many units become few of them.
 
-Every statement gives the interpreter's lock away and has to win it back, so that a batch of many
-small ones costs more in waiting than in work. `OR FAIL` keeps SQLite from noting how to undo half
-of a statement of many rows: a transaction in which one failed is rolled back anyway.
+Every statement releases the interpreter's lock and has to win it back, so that a batch of many
+small ones costs more in waiting than in work. `OR FAIL` keeps SQLite from recording how to undo
+half of a statement of many rows: a transaction in which one failed is rolled back anyway.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
@@ -35,8 +35,8 @@ MOST = 64
 @frozen
 class Rows:
     """
-    A statement over rows: *row* as often as there are, between the others. *one*: what says the
-    same of one row more cheaply. *fill*: what completes the values, in the order of the rows.
+    A statement over rows: *row* repeated between the other parts. *one*: the cheaper form for a
+    single row. *fill*: completes the values, in the order of the rows.
     """
 
     head: str
@@ -52,7 +52,7 @@ class Rows:
         return self.head + ", ".join([self.row] * count) + self.tail
 
     def chunks(self, rows: Sequence[Values]) -> Iterator[tuple[str, Values]]:
-        """Statements with their values, as few as there may be for *rows*."""
+        """Statements with their values, as few as possible for *rows*."""
         start = 0
         while left := len(rows) - start:
             count = min(MOST, 1 << (left.bit_length() - 1))
@@ -106,7 +106,7 @@ def _known(rows: Rows) -> str:
 
 
 def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
-    """Do every write in order. Raises `Stale` at the first that missed its row."""
+    """Do every write in order. Raises `Stale` at the first that matched no row."""
     for sql, values, stale in writes:
         cursor.execute(sql, _filled(cursor, sql, [values])[0])
         asks = cursor.description is not None
@@ -118,7 +118,7 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
 class Writes:
     """
     A job for the writer: what one unit writes, in order. `pending`: its records by table and key
-    (None: deleted), each with its size where it is worth remembering.
+    (None: deleted), each with its size if it is worth caching.
     """
 
     writes: Sequence[Write]
@@ -130,11 +130,11 @@ class Writes:
 
 def perform_together(cursor: Cursor, units: Sequence[Writes]) -> bool:
     """
-    Do what *units* write, rows that are written alike with one statement.
+    Perform the writes of *units*, with one statement for rows that are written alike.
 
-    Only statements made by `insert` and `update` change places with others: they meet others'
-    rows only by being stale. Whether all were such, so that nothing but records was written.
-    Raises `Stale` where some unit is, not saying which.
+    Only statements made by `insert` and `update` change places with others: they affect others'
+    rows only by being stale. Returns whether all were such, so that nothing but records was
+    written. Raises `Stale` if some unit is, without saying which.
     """
     alike: dict[str, list[Write]] = {}
     records_only = True

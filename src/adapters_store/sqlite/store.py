@@ -1,8 +1,8 @@
 """
 The embedded store: SQLite with group commit, for any number of processes on one machine.
 
-Writes go to one thread that commits many units with one flush of the disk; point reads happen
-in the event loop; lists in threads of their own. A reader never waits for the writer.
+Writes go to one thread that commits many units with one flush; point reads run in the event loop,
+lists in threads of their own. A reader never waits for the writer.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 class SqliteStore:
-    """Satisfies `wfcore.ports.store.Store` on one file. Make it with `SqliteStore.open`."""
+    """Implements `wfcore.ports.store.Store` on one file. Created by `SqliteStore.open`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SqliteStore:
         return store
 
     def now(self) -> EpochMs:
-        """The time of the process: all who share the file are on one machine."""
+        """The time of the process: all processes that share the file are on one machine."""
         return self._now()
 
     def unit(self) -> SqliteUnit:
@@ -109,7 +109,7 @@ class SqliteStore:
         ids: Collection[str] | None = None,
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
-        """Take due executions for *worker*, fairly between accounts."""
+        """Claim due executions for *worker*, fairly between accounts."""
         now = self._now()
         claim = claims.Claim(worker, now, later(now, lease_ms), slots, limit, ids, able)
         taken = await self._writer.submit(claim)
@@ -131,7 +131,7 @@ class SqliteStore:
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
-        """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
         until = later(self._now(), lease_ms)
         extend = partial(claims.extend, worker=worker, ids=ids, until=until)
         return await self._writer.submit(extend)
@@ -148,7 +148,7 @@ class SqliteStore:
         deliveries_before: EpochMs,
         limit: int,
     ) -> int:
-        """Delete up to *limit* old records, the oldest first; how many went."""
+        """Delete up to *limit* old records, oldest first; returns how many."""
         before = (
             audit_before,
             replays_before,
@@ -161,8 +161,8 @@ class SqliteStore:
 
     async def release(self, limit: int) -> int:
         """
-        Give about *limit* unused bytes back to the file system; how many went. After the last of
-        them the log is carried over, as the file shrinks only then.
+        Return about *limit* unused bytes to the file system; returns how many. After the last of
+        them the log is checkpointed, because the file shrinks only then.
         """
         gone, size = await self._writer.submit(partial(vacuum.release, limit=limit))
         if not gone:
@@ -171,8 +171,8 @@ class SqliteStore:
 
     async def reseal(self, sealer: Sealer) -> int:
         """
-        Seal with the first key of *sealer* what is in clear or sealed with another one, some rows
-        at a time, until a look at all of it finds nothing; how many cells that were.
+        Seal with the first key of *sealer* what is in clear or sealed with another key, in batches,
+        until a pass over everything finds nothing; returns the number of cells.
         """
         work = Resealing(sealer)
         await self._writer.submit(partial(note_key, sealer=sealer))
@@ -188,23 +188,23 @@ class SqliteStore:
         return work.count
 
     async def sealed(self) -> Mapping[str | None, int]:
-        """By the id of the key (None: in clear) how many cells there are."""
+        """How many cells there are, by the id of the key (None: in clear)."""
         return await self._writer.submit(counts)
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
-        """Those of *ids* that nothing is sealed with; a start asks for them no more."""
+        """Those of *ids* that nothing is sealed with; a start no longer requires them."""
         return await self._writer.submit(partial(forget_unused, ids=ids))
 
     async def backup(self, path: str) -> None:
-        """Write a consistent copy to *path* while everything goes on."""
+        """Write a consistent copy to *path* while everything continues."""
         self._file.require_in_place()
         await asyncio.to_thread(copy_database, self.path, Path(path))
 
     async def close(self) -> None:
         """
-        Finish what was handed in, then release everything. Safe to call twice.
+        Finish what was submitted, then release everything. Safe to call twice.
 
-        The writer goes last: only who may write can carry the log over and remove it.
+        The writer is closed last, because only a writer can checkpoint and remove the log.
         """
         await self._reads.close()
         await self._writer.close()

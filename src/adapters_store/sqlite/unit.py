@@ -83,7 +83,7 @@ write_delivery = writer_of(Delivery, [])
 
 
 class SqliteUnit:
-    """One unit of work; also serves as a view when nobody commits it."""
+    """One unit of work; also serves as a view if nobody commits it."""
 
     __slots__ = ("_unit",)
 
@@ -94,7 +94,7 @@ class SqliteUnit:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What was not committed was only collected: nothing to undo."""
+        """Uncommitted writes were only collected: there is nothing to undo."""
 
     accounts = queries(records.Accounts)
     keys = queries(records.Keys)
@@ -145,7 +145,7 @@ class SqliteUnit:
             unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))
 
     def discard(self, kind: type[Any], *key: str) -> None:
-        """Delete whatever is there."""
+        """Delete it if it exists."""
         unit = self._unit
         table = KINDS[kind]
         unit.delete(table, key, (table.delete, key, None))
@@ -161,7 +161,7 @@ class SqliteUnit:
             _append_event(unit, "events", entry)
 
     def log(self, line: Event) -> None:
-        """Add output lines, which look like an event, to their own log."""
+        """Add output lines, which have the form of an event, to their own log."""
         _append_event(self._unit, "logs", line)
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
@@ -220,8 +220,7 @@ def _put_execution(unit: UnitOfWork, record: Execution) -> None:
 
 def _base(unit: UnitOfWork, record: Execution) -> tuple[Execution | None, int]:
     """
-    What is stored at the record's version, where that is known; and about how many bytes all
-    but its head takes up.
+    What is stored at the record's version, if known, and the approximate bytes of all but its head.
     """
     key = (record.id,)
     base, size = unit.pending.get(("executions", key), (None, None))

@@ -1,8 +1,8 @@
 """
 Where a unit reads and collects its writes, before one job carries them all to the writer.
 
-A record that the unit has put is read from here. A list over tables that the unit has changed
-is read by the writer behind the unit's own writes, which are then taken back.
+A record that the unit has put is read from here. A list over tables that the unit has changed is
+read by the writer behind the unit's own writes, which are then rolled back.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -34,12 +34,12 @@ _PLACED = 3
 
 
 def _key_of(row: Row) -> Key:
-    """The key: what follows version and body, or, of an execution, its last column."""
+    """The key: what follows version and body; for an execution the last column."""
     return tuple(row[2:] if len(row) <= _NARROW else row[-1:])
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
-    """The rows of *query* as they would be after *writes*; nothing is kept."""
+    """The rows of *query* as they would be after *writes*; nothing is stored."""
     cursor.execute("SAVEPOINT peek")
     perform(cursor, writes)
     rows = cursor.execute(query.sql, query.values).fetchall()
@@ -51,8 +51,8 @@ def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:
 @define(eq=False)
 class UnitOfWork:
     """
-    One unit's view of the database. `pending` hold what it put (None: deleted), and about how large
-    that is where it is worth remembering.
+    One unit's view of the database. `pending` contains what it put (None: deleted), and the
+    approximate size if it is worth caching.
     """
 
     reads: Reads
@@ -82,11 +82,11 @@ class UnitOfWork:
         return await self.writer.submit(lambda cursor: peek(cursor, writes, query))
 
     async def few(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query that finds hardly any."""
+        """The records of a query that finds only a few."""
         return self.readable(kind.table, kind.decode, await self.few_rows(query))
 
     async def few_rows(self, query: Query) -> list[Row]:
-        """All rows of a query that finds hardly any, without a thread where that can be."""
+        """All rows of a query that finds only a few, without a thread if possible."""
         if self.changed.isdisjoint(query.tables):
             return await self.reads.few(query)
         return await self.rows(query)
@@ -101,7 +101,7 @@ class UnitOfWork:
         return next(iter(await self.records(kind, query)), None)
 
     async def records(self, kind: Kind[R], query: Query) -> list[R]:
-        """The records of a query for version, body and key, but those that cannot be read."""
+        """The records of a query for version, body and key, except those that cannot be read."""
         return self.readable(kind.table, kind.decode, await self.rows(query))
 
     def readable(self, table: str, decode: Decode[R], rows: Sequence[Row]) -> list[R]:
@@ -114,7 +114,7 @@ class UnitOfWork:
 
     async def among(self, kind: Kind[R], ids: Collection[str]) -> list[R]:
         """
-        Those of *ids* that are there, by id. One alone is the point read that polls repeat, which
+        Those of *ids* that exist, by id. A single one is the point read that polls repeat, which
         the cache answers.
         """
         if len(ids) <= 1:
@@ -129,8 +129,8 @@ class UnitOfWork:
 
     async def some(self, table: str, decode: Decode[R], query: Query, limit: int) -> list[R]:
         """
-        Up to *limit* records of a query without its limit. Where all of so many cannot be read,
-        those behind them: what nobody can work on keeps nobody from the rest.
+        Up to *limit* records of a query without a limit. If all of these cannot be read, those
+        behind them: records that nobody can work on must not block the rest.
         """
         offset = 0
         while True:
@@ -141,7 +141,7 @@ class UnitOfWork:
             offset += limit
 
     async def page(self, table: str, decode: Decode[R], query: Query, page: PageRequest) -> Page[R]:
-        """One page of a `Listing`; what cannot be read counts, and is left out."""
+        """One page of a `Listing`; records that cannot be read count, and are left out."""
         rows = await self.rows(query)
         total = rows[0][0] if rows else None
         shown = [row for row in rows if row[_PLACED] is not None][: page.size]
@@ -156,7 +156,7 @@ class UnitOfWork:
         self.changed.add(table)
 
     def pend(self, table: str, key: Key, record: Any, size: Size | None = None) -> None:
-        """What a read of *key* shows from now on. With a *size*: worth remembering after commit."""
+        """What a read of *key* shows from now on. With a *size*: worth caching after the commit."""
         self.pending[table, key] = record, size
 
     def put(self, kind: Kind[R], record: R) -> None:
@@ -170,7 +170,7 @@ class UnitOfWork:
         self.pend(kind.table, key, None)
 
     async def commit(self) -> None:
-        """Hand everything in and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
+        """Submit everything and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""
         if not self.writes:
             return
         await self.writer.submit(Writes(self.writes, self.pending))

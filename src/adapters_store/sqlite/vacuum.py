@@ -1,8 +1,8 @@
 """
-Giving room back: the file of a database does not shrink by itself when rows go.
+Returning room: a database file does not shrink by itself when rows are deleted.
 
-Files made today keep account of unused pages, so that some at a time can be cut off beside the
-load. Older ones do not; they are written anew once, which keeps writers waiting (decision 67).
+New files keep a list of unused pages, so that these can be cut off in batches beside the load.
+Older ones do not; they are rewritten once, which makes writers wait (decision 67).
 """
 
 from contextlib import closing
@@ -27,11 +27,11 @@ STEPS = 1_000
 
 def release(cursor: Cursor, limit: int) -> tuple[int, int]:
     """
-    A job for the writer: cut *limit* bytes of unused pages off the end of the file, where there
-    are as many beyond the reserve; how many bytes went, and how many the database has now. None
-    go where the file keeps no account of them.
+    A job for the writer: cut *limit* bytes of unused pages off the end of the file, if there are
+    that many beyond the reserve; returns how many bytes were cut, and the database's size now. None
+    are cut if the file keeps no list of them.
 
-    Less than *limit* stays: a file that is used would give it back and take it again all the time.
+    Less than *limit* remains: a file in use would return it and take it again all the time.
     """
     size, before = _number(cursor, "page_size"), _number(cursor, "page_count")
     pages, unused = limit // size, _number(cursor, "freelist_count")
@@ -49,7 +49,7 @@ def keeps_account(path: Path) -> bool:
 
 
 def used(path: Path) -> int:
-    """How many bytes of *path* hold something. Raises `StoreUnavailable`."""
+    """How many bytes of *path* are in use. Raises `StoreUnavailable`."""
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         cursor = connection.cursor()
         pages = _number(cursor, "page_count") - _number(cursor, "freelist_count")
@@ -58,9 +58,9 @@ def used(path: Path) -> int:
 
 def write_anew(path: Path, within_s: float | None = None) -> bool:
     """
-    Write *path* anew without unused pages, so that it keeps account of them from now on. Writers
-    wait meanwhile; a copy that takes longer than *within_s* is given up and leaves no trace: False.
-    Writing the copy back is not bounded.
+    Rewrite *path* without unused pages, so that it keeps a list of them from now on. Writers wait
+    meanwhile; a copy that takes longer than *within_s* is given up and leaves no trace: False.
+    Writing the copy back is not limited.
 
     Raises `StoreUnavailable`.
     """
@@ -80,8 +80,8 @@ def write_anew(path: Path, within_s: float | None = None) -> bool:
 
 def shrink(path: Path, size: int) -> None:
     """
-    Carry the log over where the file is larger than *size*, that of its database. Beside writers
-    that may not shrink it; a log of 16 MB is carried over by itself, or the next try does it.
+    Checkpoint the log if the file is larger than *size*, that of its database. Beside writers it
+    may not shrink; a log of 16 MB is checkpointed by itself, or the next try does it.
 
     Raises `StoreUnavailable`.
     """
@@ -90,7 +90,7 @@ def shrink(path: Path, size: int) -> None:
 
 
 def carry_over(path: Path) -> None:
-    """Bring the log into the file, as far as nobody still reads it: only then the file shrinks."""
+    """Checkpoint the log as far as nobody still reads it: only then the file shrinks."""
     with unavailable_on_error(), closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -1,7 +1,7 @@
 """
-Which workers live: each holds a lock on a file that the operating system gives back at its end.
+Which workers are alive: each locks a file, and the operating system releases the lock at its end.
 
-A worker whose file is missing, or can be locked by somebody else, has ended.
+A worker whose file is missing, or can be locked by another process, has ended.
 """
 
 import fcntl
@@ -25,10 +25,10 @@ class Workers:
 
     def enlist(self, worker: str) -> None:
         """
-        Hold the lock of *worker* until `release`; the files of those that have ended go.
+        Hold the lock of *worker* until `release`; the files of ended workers are removed.
 
-        One process at a time: a file that another one has made and not yet locked looks like that
-        of a worker that has ended. Raises `StoreUnavailable`.
+        One process at a time: a file that another one has created and not yet locked looks like
+        that of an ended worker. Raises `StoreUnavailable`.
         """
         if worker in self.held:
             return
@@ -42,14 +42,14 @@ class Workers:
         self.held[worker] = lock
 
     def _remove_ended(self) -> None:
-        """Most workers that were killed are named by no execution, so nobody asks for them."""
+        """Most killed workers are named by no execution, so nobody asks for them."""
         mine = {self._path(worker) for worker in self.held}
         for path in self.folder.glob("*.lock"):
             if path not in mine:
                 _remove_if_ended(path)
 
     def _locked(self, worker: str) -> int | None:
-        """The locked file, or None where somebody removed it between opening and locking."""
+        """The locked file, or None if somebody removed it between opening and locking."""
         path = self._path(worker)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -71,7 +71,7 @@ class Workers:
         ]
 
     def release(self) -> None:
-        """Give every lock back and remove its file."""
+        """Release every lock and remove its file."""
         while self.held:
             worker, descriptor = self.held.popitem()
             self._path(worker).unlink(missing_ok=True)
@@ -82,7 +82,7 @@ class Workers:
 
 
 def _remove_if_ended(path: Path) -> bool:
-    """Remove the file of a worker whose process has ended. Whether it has."""
+    """Remove the file of a worker whose process has ended; whether it has."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -89,11 +89,11 @@ LONGEST_S = 0.01
 @define(eq=False)
 class Batcher(Generic[T]):
     """
-    Collects what the turns of an event loop bring, so that much of it is done at once: a batch of a
-    database costs much for itself and little for what is in it.
+    Collects what the turns of an event loop bring, so that much of it is done at once: a batch for
+    a database costs much for itself and little for each item.
 
-    Delivers once *quiet_turns* in a row brought nothing more, at the latest when `MOST` items are
-    there or the first one has waited for `LONGEST_S`. An idle turn takes some microseconds.
+    Delivers once *quiet_turns* in a row brought nothing more, at the latest when there are `MOST`
+    items or the first one has waited `LONGEST_S`. An idle turn takes some microseconds.
     """
 
     deliver: Callable[[list[T]], None]
@@ -122,14 +122,14 @@ class Batcher(Generic[T]):
             self.flush()
 
     def flush(self) -> None:
-        """Deliver what is there, now."""
+        """Deliver what was collected, now."""
         if self._items:
             items, self._items = self._items, []
             self.deliver(items)
 
 
 class Failed(Exception):
-    """A job failed among others: run each of them apart."""
+    """A job failed among others: run each of them separately."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -155,7 +155,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: Job[T]) -> asyncio.Future[T]:
-        """Hand in *job*; the future resolves when its effect is durable."""
+        """Submit *job*; the future resolves when its effect is durable."""
         future: asyncio.Future[T] = self._loop.create_future()
         if self._closed:
             future.set_exception(StoreClosed())
@@ -164,7 +164,7 @@ class Writer:
         return future
 
     async def close(self) -> None:
-        """Do what was handed in, then end the thread."""
+        """Do what was submitted, then end the thread."""
         if not self._closed:
             self._closed = True
             self._gathering.flush()
@@ -184,7 +184,7 @@ class Writer:
         self._file.close()
 
     def _next_batch(self) -> tuple[list[Waiting], bool]:
-        """All jobs that wait, and whether more may come."""
+        """All waiting jobs, and whether more may come."""
         batch: list[Waiting] = []
         while True:
             jobs = self._queue.get()
@@ -213,7 +213,7 @@ class Writer:
                     future.set_exception(error)
 
     def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
-        """One transaction; after an error of the database nothing of it is there."""
+        """One transaction; after an error of the database, nothing of it is stored."""
         began = monotonic()
         try:
             self._file.look()
@@ -250,8 +250,8 @@ class Writer:
 
     def _patience_s(self) -> float:
         """
-        What waits for a lock waits `BUSY_S` in all: jobs that came while others waited, and the
-        next commits of one request, wait only for what is left of it.
+        The total wait for a lock is `BUSY_S`: jobs that arrived while others waited, and the next
+        commits of one request, wait only for the remainder.
         """
         if self._locked_since is None:
             return BUSY_S
@@ -275,7 +275,7 @@ class Done:
 
 
 def _commit(cursor: Cursor, changes: int) -> int | None:
-    """The number of the commit; None where nothing has changed, and nothing is flushed."""
+    """The number of the commit; None if nothing has changed and nothing is flushed."""
     beat: int | None = None
     if cursor.connection.total_changes != changes:
         beat = cursor.execute(BEAT).fetchone()[0]
@@ -284,7 +284,7 @@ def _commit(cursor: Cursor, changes: int) -> int | None:
 
 
 def _together(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
-    """The usual case: nobody fails, so nobody needs a savepoint."""
+    """The usual case: no job fails, so no savepoints are needed."""
     changes = cursor.connection.total_changes
     cursor.execute("BEGIN IMMEDIATE")
     ends: list[End] = []
@@ -307,7 +307,7 @@ def _is_unit(waiting: Waiting) -> bool:
 
 
 def _apart(cursor: Cursor, batch: Sequence[Waiting]) -> Done:
-    """Somebody fails: each job in a savepoint, so that only its own work is taken back."""
+    """Some job fails: each gets a savepoint, so that only its own work is undone."""
     changes = cursor.connection.total_changes
     cursor.execute("BEGIN IMMEDIATE")
     ends = [_apart_from_others(cursor, waiting) for waiting in batch]
@@ -329,7 +329,7 @@ def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Tell what is wrong with a job (`Failed`) from what is wrong with the database."""
+    """Distinguishes what is wrong with a job (`Failed`) from what is wrong with the database."""
     try:
         yield
     except UniqueTaken as error:

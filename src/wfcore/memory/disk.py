@@ -1,7 +1,7 @@
 """
 What all units in memory read and change, the gate on the way there, and files.
 
-Like a disk it may lose what was not synced; at the gate others may run, and things go wrong.
+Like a disk it may lose what was not synced; at the gate other tasks may run, and faults may occur.
 """
 
 from collections import defaultdict
@@ -42,11 +42,11 @@ class Disk:
         self._write(changes)
 
     def sync(self) -> None:
-        """Everything so far outlives a power cut."""
+        """Everything so far survives a power cut."""
         self._unsafe.clear()
 
     def power_cut(self) -> None:
-        """What was not synced is gone, the last first."""
+        """What was not synced is lost, the latest first."""
         while self._unsafe:
             self._write(self._unsafe.pop())
 
@@ -67,7 +67,7 @@ class Disk:
 
 
 class MemoryFiles:
-    """Satisfies `wfcore.ports.files.ArtifactFiles` over a dict."""
+    """Implements `wfcore.ports.files.ArtifactFiles` over a dict."""
 
     def __init__(self) -> None:
         self._content: dict[str, bytes] = {}
@@ -93,7 +93,7 @@ class MemoryFiles:
 
 
 class Gate(Protocol):
-    """Lets one thing through after the other."""
+    """Lets one operation through after the other."""
 
     async def __call__(
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False

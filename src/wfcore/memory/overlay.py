@@ -28,13 +28,13 @@ V = TypeVar("V", bound=Versioned)
 
 @frozen
 class Table(Generic[R]):
-    """The name of a table and, through its type, what it holds."""
+    """The name of a table and, through its type, what it contains."""
 
     name: str
 
 
 class Overlay:
-    """Changes on top of a disk. Nothing reaches it before `Disk.settle`."""
+    """Changes on top of a disk. Nothing reaches the disk before `Disk.settle`."""
 
     __slots__ = ("_strict", "_tables", "changes")
 
@@ -44,7 +44,7 @@ class Overlay:
         self.changes: Changes = {}
 
     def get(self, kind: Table[R], key: Hashable) -> R | None:
-        """The record under *key*, the changed one where there is one."""
+        """The record under *key*, including changes."""
         changed = self.changes.get(kind.name)
         if changed is not None and key in changed:
             return cast("R | None", changed[key])
@@ -81,7 +81,7 @@ class Overlay:
         self.set(kind, key, None)
 
     def expect(self, kind: Table[Any], key: Hashable, holds: bool) -> None:
-        """Raise `Stale` where this overlay is strict and *holds* is false."""
+        """Raise `Stale` if this overlay is strict and *holds* is false."""
         if self._strict and not holds:
             raise Stale(kind=kind.name, id=str(key))
 

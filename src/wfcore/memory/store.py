@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 class MemoryUnit:
-    """One unit of work; also serves as a view when nobody commits it."""
+    """One unit of work; also serves as a view if nobody commits it."""
 
     __slots__ = ("_unit",)
 
@@ -120,10 +120,10 @@ class MemoryUnit:
 
 class MemoryStore:
     """
-    Satisfies `wfcore.ports.store.Store` over a disk of its own or one that it shares.
+    Implements `wfcore.ports.store.Store` over a disk of its own or a shared one.
 
-    *now* tells its time: `Clock.service_now` of the process. `ended`: workers of which is known
-    that their process has died; handles on one disk may share the set.
+    *now* tells its time: `Clock.service_now` of the process. `ended`: workers whose process is
+    known to have died; handles on one disk may share the set.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class MemoryStore:
         return self.unit()
 
     async def enlist(self, worker: str) -> None:
-        """Nothing to do: a worker that lives here dies with the store, or is in `ended`."""
+        """Nothing to do: a worker here dies with the store, or is in `ended`."""
 
     async def claim(
         self,
@@ -160,8 +160,8 @@ class MemoryStore:
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """
-        Take due executions for *worker*, fairly between accounts. The time is that of the call: a
-        lease does not grow by what the call waits for its turn.
+        Claim due executions for *worker*, fairly between accounts. The lease begins with the call,
+        not when the call gets its turn.
         """
         now = self._now()
 
@@ -208,7 +208,7 @@ class MemoryStore:
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
-        """Extend the leases that *worker* holds of *ids*; those, each with its `due_at`."""
+        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
         until = later(self._now(), lease_ms)
 
         def extend() -> Mapping[str, EpochMs | None]:
@@ -232,7 +232,7 @@ class MemoryStore:
         deliveries_before: EpochMs,
         limit: int,
     ) -> int:
-        """Delete up to *limit* old records; how many went."""
+        """Delete up to *limit* old records; returns how many."""
         ages = (
             (REPLAYS.name, "created_at", replays_before),
             (SESSIONS.name, "created_at", sessions_before),
