@@ -331,7 +331,11 @@ AUTHENTICATORS: list[Case] = [
         Forbidden("This needs the permission EDIT on the workflow"),
     ),
     (
-        lambda: verdict(windows(Plan.FREE, EpochMs(1)), Taken(("minute",), (60, 60)), EpochMs(1)),
+        lambda: verdict(
+            asked=windows(Plan.FREE, EpochMs(1)),
+            taken=Taken(("minute",), (60, 60)),
+            now=EpochMs(1),
+        ),
         RateLimited("minute", 60, 60),
     ),
 ]
