@@ -1,9 +1,6 @@
 """The client's shapes beside the server's: made from them, and as tolerant as they must be."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import attrs
 import pytest
@@ -17,15 +14,7 @@ from wfcore_client.calls import start
 from wfcore_client.errors import NotFound, RateLimited, ServerTrouble
 from wfcore_client.shapes import ExecutionStatus, StartView
 
-ROOT = Path(__file__).parents[2]
 SHARED = [view for view in VIEWS.values() if hasattr(shapes, type(view).__name__)]
-
-
-def test_what_is_made_is_current() -> None:
-    """`shapes`, `backoff` and `synchronous` are what client/generate.py makes now."""
-    words = [sys.executable, ROOT / "client" / "generate.py", "--check"]
-    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert (run.stdout, run.returncode) == ("", 0), run.stderr
 
 
 @pytest.mark.parametrize("view", SHARED, ids=lambda view: type(view).__name__)

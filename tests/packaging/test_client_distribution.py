@@ -99,3 +99,10 @@ async def test_it_decides_an_approval_from_a_fresh_environment(
         run = await asyncio.create_subprocess_exec(*command, stdout=-1, stderr=-1)
         out, err = await run.communicate()
     assert out.decode().splitlines() == ["APPROVED RUNNING", "nothing else"], err.decode()
+
+
+def test_what_is_made_is_current() -> None:
+    """`shapes`, `backoff` and `synchronous` are what client/generate.py makes now."""
+    words = [sys.executable, ROOT / "client" / "generate.py", "--check"]
+    run = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert (run.stdout, run.returncode) == ("", 0), run.stderr

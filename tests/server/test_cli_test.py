@@ -133,6 +133,13 @@ def test_scenarios_are_tests_of_pytest(folder: Path) -> None:
     assert "bad <&>" in said.stdout
 
 
+def test_scenarios_in_a_folder_that_pytest_passes_over(folder: Path) -> None:
+    """A path that was asked for is collected though other tests are not looked for there."""
+    (folder / "flows").rename(folder / "build")
+    said = pytest_there(folder, "--wfcore", "build/deep")
+    assert "1 failed, 1 passed" in said.stdout
+
+
 def test_without_the_option_nothing_is_collected(folder: Path) -> None:
     """A project that has wfcore installed sees nothing of the plugin."""
     said = pytest_there(folder)

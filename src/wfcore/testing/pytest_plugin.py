@@ -33,8 +33,14 @@ def pytest_configure(config: pytest.Config) -> None:
         whole = str(_absolute(config, path))
         if not Path(whole).exists():
             raise pytest.UsageError(f"--wfcore: there is no {path}")
-        if whole not in config.args:
-            config.args.append(whole)
+        if not any(Path(whole).is_relative_to(_absolute(config, arg)) for arg in config.args):
+            config.args.append(whole)  # not beside a folder around it: pytest 8 mixes these up
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What leads to one of the paths is not passed over, whatever `norecursedirs` says."""
+    named = (_absolute(config, path) for path in config.getoption("--wfcore"))
+    return False if any(path.is_relative_to(collection_path) for path in named) else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
