@@ -346,6 +346,7 @@ class Reads:
             self._idle.put_nowait(opening)
 
     async def _open_lent(self) -> AsyncConnection:
+        self._file.require_in_place()  # the thread of a failed opening would outlive it a little
         connection = await connect_async_reader(self._file.path)
         try:
             self._file.require_in_place()
