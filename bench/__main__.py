@@ -1,20 +1,20 @@
 """
-`python -m bench [SECONDS [all]]`: one table of ratios, all measured in this run on this machine.
+`python -m bench [--seconds S] [--long] [PART …]`: ratios, all measured in this run on this machine.
 
 Absolute figures depend on the machine and are printed for orientation; the ratios are what
-this project promises. A row that misses its promise is marked, and the exit status is 1. With
-`all` retention deletes as many executions as it promises to, instead of a part of them.
+this project promises. A row is printed as soon as it is measured; one that misses its promise is
+marked, and the exit status is 1. With `--long` retention deletes as many executions as it promises
+to, instead of a part of them.
 """
 
+import argparse
 import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from attrs import define, field
-from rich.console import Console
-from rich.table import Table
+from attrs import define
 
 from bench import http, kit, largest, readers, retention, scenarios, spawn, writer
 from bench.load import request
@@ -28,38 +28,34 @@ STEPS = 9
 
 @define
 class Report:
-    """Rows as they come, and whether all promises were kept."""
+    """Prints rows as they come; `kept`: whether all promises so far were kept."""
 
-    table: Table = field(factory=lambda: Table("what", "measured", "against", "ratio", "wanted"))
     kept: bool = True
 
     def ratio(self, what: str, got: float, against: float, unit: str, wanted: float) -> None:
         """*got* in relation to *against*: at least *wanted*."""
-        self._row(what, f"{got:,.0f} {unit}", f"{against:,.0f} {unit}", got / against, wanted)
-
-    def _row(self, what: str, got: str, against: str, ratio: float, wanted: float) -> None:
+        ratio = got / against
         good = ratio >= wanted
-        self.kept &= good
-        mark = "" if good else "  ✗"
-        self.table.add_row(what, got, against, f"{ratio:.2f}", f"≥ {wanted}{mark}")
+        self._row(
+            what, f"{got:,.0f} {unit}", f"{against:,.0f} {unit}", f"{ratio:.2f} ≥ {wanted}", good
+        )
 
     def at_most(self, what: str, got: str, against: str, ratio: float, wanted: float) -> None:
         """*ratio* must not be over *wanted*."""
-        good = ratio <= wanted
-        self.kept &= good
-        mark = "" if good else "  ✗"
-        self.table.add_row(what, got, against, f"{ratio:.2f}", f"≤ {wanted}{mark}")
+        self._row(what, got, against, f"{ratio:.2f} ≤ {wanted}", ratio <= wanted)
 
     def most(self, what: str, got: float, unit: str, wanted: float, against: str = "") -> None:
         """*got* must not be over *wanted*."""
-        good = got <= wanted
-        self.kept &= good
-        mark = "" if good else "  ✗"
-        self.table.add_row(what, f"{got:,.2f} {unit}", against, "", f"≤ {wanted} {unit}{mark}")
+        self._row(what, f"{got:,.2f} {unit}", against, f"≤ {wanted} {unit}", got <= wanted)
 
     def plain(self, what: str, got: str, against: str = "") -> None:
         """A figure without a promise."""
-        self.table.add_row(what, got, against, "", "")
+        self._row(what, got, against, "", good=True)
+
+    def _row(self, what: str, got: str, against: str, wanted: str, good: bool) -> None:
+        self.kept &= good
+        mark = "" if good else "  ✗"
+        print(f"{what:<62} {got:>13}  {against:<32} {wanted}{mark}".rstrip(), flush=True)
 
 
 def http_rows(report: Report, seconds: float, folder: Path) -> None:
@@ -134,10 +130,9 @@ def kit_rows(report: Report) -> None:
     report.ratio("scenarios of definitions", scenarios.per_second(1), SCENARIOS, "/s", 1)
 
 
-def engine_rows(
-    report: Report, seconds: float, folder: Path, starts: Mapping[Language, spawn.Start]
-) -> None:
-    """*starts*: what a step takes without an engine around it."""
+def engine_rows(report: Report, seconds: float, folder: Path) -> None:
+    """Steps by themselves, then executions of such steps."""
+    starts = spawn_rows(report)
     seeded = http.seed(folder)
     report.most("time to readiness", http.readiness_s(folder), "s", 1)
     with http.whole(folder) as server:
@@ -164,8 +159,9 @@ def engine_rows(
         report.most(what, readers.slow_readers_mb(server, seeded), "MB", 63)
 
 
-def store_rows(report: Report, seconds: float, folder: Path, wanted: int) -> None:
+def store_rows(report: Report, seconds: float, folder: Path, long: bool) -> None:
     """What much stored costs a start, and how it goes once it is old."""
+    wanted = retention.LONG if long else retention.SHORT
     seeded = http.seed(folder)
     none = http.readiness_s(folder)
     retention.fill(folder, seeded, wanted)
@@ -200,21 +196,36 @@ def engine_ms(server: Server, seeded: http.Seeded, seconds: float) -> tuple[floa
     return sorted(turn() for _ in range(TURNS))[TURNS // 2]
 
 
+def largest_rows(report: Report, folder: Path) -> None:
+    what = "10,000 edited rows approved: longest turn of the event loop"
+    report.most(what, largest.held_ms(folder), "ms", 100)
+
+
 def main() -> int:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
-    wanted = retention.LONG if sys.argv[2:] == ["all"] else retention.SHORT
-    report, console = Report(), Console()
-    with tempfile.TemporaryDirectory() as folder, console.status("measuring"):
-        http_rows(report, seconds, Path(folder, "http"))
-        writer_rows(report, seconds)
-        starts = spawn_rows(report)
-        kit_rows(report)
-        engine_rows(report, seconds, Path(folder, "engine"), starts)
-        store_rows(report, seconds, Path(folder, "store"), wanted)
-        what = "10,000 edited rows approved: longest turn of the event loop"
-        report.most(what, largest.held_ms(Path(folder, "largest")), "ms", 100)
-    console.print(report.table)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all of them"
+    )
+    parser.add_argument("--seconds", type=float, default=3.0, help="for a rate")
+    parser.add_argument("--long", action="store_true", help=f"{retention.LONG:,} old executions")
+    asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in asked.parts or PARTS:
+            PARTS[name](report, asked, Path(folder, name))
     return 0 if report.kept else 1
+
+
+PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
+    "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
+    "writer": lambda report, asked, folder: writer_rows(report, asked.seconds),
+    "kit": lambda report, asked, folder: kit_rows(report),
+    "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
+    "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
+    "largest": lambda report, asked, folder: largest_rows(report, folder),
+}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,16 @@ from typing import Any
 from adapters_http.app import create_app
 from wfcore.model.access import Plan, Principal, Scope
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import ApprovalStep, Column, ColumnType, Definition, GroupSpec
+from wfcore.model.workflow import (
+    ApprovalStep,
+    CodeStep,
+    Column,
+    ColumnType,
+    Definition,
+    GroupSpec,
+    Language,
+)
+from wfcore.ports.runtime import StepEnd
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.approvals import approvals
@@ -58,13 +67,18 @@ async def _asked(system: System) -> tuple[str, str]:
     numbers = {"id": ColumnType.NUMBER, "amount": ColumnType.NUMBER, "ok": ColumnType.BOOLEAN}
     kinds = {**numbers, **dict.fromkeys(WORDS, ColumnType.STRING)}
     columns = tuple(Column(name, name, kind, name != "id") for name, kind in kinds.items())
-    group = GroupSpec("rows", "Rows", rows(), columns, row_key="id")
-    definition = Definition("rows", (ApprovalStep("review", "Look", groups=(group,)),), ())
+    group = GroupSpec("rows", "Rows", "{{ steps.collect.output }}", columns, row_key="id")
+    steps = (
+        CodeStep("collect", Language.BASH, "true"),
+        ApprovalStep("review", "Look", groups=(group,)),
+    )
+    definition = Definition("rows", steps, ())
     workflow = await workflows.apply_workflow(services, account.id, definition)
     who = Principal(account)
     started = await starting.start_execution(services, who, workflow.id, {})
     (lease,) = await worker.claim(services, "bench", 1)
     await worker.begin(services, lease)
+    await worker.complete_step(services, lease, "collect", StepEnd(output=rows()))
     (approval,) = await approvals.approvals_of(services, who, started.execution_id)
     return key.text, approval.id
 

@@ -1,12 +1,18 @@
-"""What `python -m bench` measures of the store still runs: a column more must not end it."""
+"""Rows of `python -m bench` that reach into the code still run: a column more must not end them."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
-from bench import writer
+from bench import largest, writer
 
 
 @pytest.mark.parametrize("row", [writer.bare_group_commit, writer.transitions])
 async def test_a_row_is_measured(row: Callable[[float, int], Awaitable[float]]) -> None:
     """Each side of the row about transitions commits what it says."""
     assert await row(0.01, 2) > 0
+
+
+def test_the_largest_decision_is_measured(tmp_path: Path) -> None:
+    """All rows that an approval may have are proposed by a step, edited and approved."""
+    assert largest.held_ms(tmp_path) > 0
