@@ -157,6 +157,15 @@ async def _to_page(request: Request, route: Route, receive: Receive) -> None:
     await _read_and_understand(request, route, receive)
 
 
+async def _by_personal_link(request: Request, route: Route, receive: Receive) -> None:
+    """The link names the approval and the person; cookies and keys are not looked at. PL-1."""
+    refuse_cross_site(request)
+    refuse_silent_browser(request)
+    request.guest = await authenticate.admit_guest(request.services, request.params["token"])
+    request.params["id"] = request.guest.approval_id
+    await _read_and_understand(request, route, receive)
+
+
 async def _to_download(request: Request, route: Route, receive: Receive) -> None:
     """Only requests without a signature; the handler checks signatures."""
     if request.query("signature") is None:
@@ -246,13 +255,13 @@ def refuse_cross_site(request: Request) -> None:
     """
     if request.method in _SAFE:
         return
-    if "cross-site" in [
-        value.strip().lower() for value in request.header_values(b"sec-fetch-site")
-    ]:
+    sites = [value.strip().lower() for value in request.header_values(b"sec-fetch-site")]
+    if "cross-site" in sites:
         raise Forbidden("Cross-site requests are refused")
     own = {(request.header(b"host") or "").lower(), urlsplit(request.base_url).netloc.lower()}
     for origin in request.header_values(b"origin"):
-        if _host(origin) not in own:
+        withheld = origin.strip() == "null" and sites == ["same-origin"]  # by `no-referrer`
+        if _host(origin) not in own and not withheld:
             raise Forbidden("Cross-site requests are refused")
 
 
@@ -320,6 +329,7 @@ AUTHENTICATORS: Mapping[Auth, Authenticator] = {
     Auth.TRIGGER: _by_webhook,
     Auth.SESSION: _by_session,
     Auth.PAGE: _to_page,
+    Auth.PERSONAL: _by_personal_link,
     Auth.LOGIN: _to_login,
     Auth.DOWNLOAD: _to_download,
 }

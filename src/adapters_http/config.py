@@ -40,6 +40,8 @@ class HttpConfig:
     `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
     `console`: whether there are pages for people; without them their paths are 404.
+    `frame_ancestors`: origins whose pages may frame the pages, `https://example.org`; none by
+    default.
     `login`: asked where a request carries none of our keys; None: keys and sessions only.
     """
 
@@ -52,6 +54,7 @@ class HttpConfig:
     allowed_hosts: Collection[str] | None = None
     login: Login | None = None
     console: bool = False
+    frame_ancestors: Sequence[str] = ()
     stage: Callable[[], Stage] = lambda: Stage.SERVING
 
     @property

@@ -310,9 +310,11 @@ async def _page(request: Request, route: Route | None, refused: Refusal, send: S
         html, nonce = pages.error_page(refused.status, refused.says)
         said = pages.PAGE_HEADERS(nonce)
     else:
-        from adapters_http.console.rendering import CONSOLE_HEADERS, error_page
+        from adapters_http.console.rendering import error_page, page_headers
 
-        html, said = error_page(request, refused.status, refused.says), CONSOLE_HEADERS
+        personal = route is not None and route.auth is Auth.PERSONAL
+        html = error_page(request, refused.status, refused.says, personal)
+        said = page_headers(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in said.items()]
     headers += [
         (b"content-type", b"text/html; charset=utf-8"),

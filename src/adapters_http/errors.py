@@ -42,6 +42,7 @@ STATUS: Mapping[type[Exception], int] = {
     BodyTimeout:              408,
     errors.Conflict:          409,
     errors.LinkOver:          410,
+    errors.PersonalLinkOver:  410,
     errors.TooLarge:          413,
     errors.RateLimited:       429,
     errors.TooManyAttempts:   429,

@@ -17,7 +17,7 @@ from adapters_http.body import Answers, Pace
 from adapters_http.config import HttpConfig, Stage
 from adapters_http.metrics import Metrics
 from wfcore.errors import InvalidInput, NotReady
-from wfcore.model.access import Principal
+from wfcore.model.access import Caller, Guest, Principal
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
@@ -59,6 +59,8 @@ class Request:
 
     who: Principal
     """Set before the handler runs, on every route that asks for somebody."""
+    guest: Guest | None = None
+    """Who came by a personal link; there is no `who` then."""
     quota: Quota | None = None
     webhook: Webhook | None = None
     authenticated: bool = False
@@ -83,10 +85,21 @@ class Request:
         return method
 
     @property
+    def caller(self) -> Caller:
+        """Who decides, on the pages of approvals."""
+        return self.guest or self.who
+
+    @property
     def origin(self) -> Origin:
-        """Where it came from, for the audit log. Never contains the query string."""
+        """
+        Where it came from, for the audit log. Contains neither the query string nor the token of a
+        link, which is a credential.
+        """
         client = self.scope.get("client")
-        return Origin(self.scope["path"], client[0] if client else None, self.request_id)
+        path: str = self.scope["path"]
+        if "token" in self.params:
+            path = path.partition(f"/{self.params['token']}")[0]
+        return Origin(path, client[0] if client else None, self.request_id)
 
     def header_values(self, name: bytes) -> list[str]:
         """Every value of one header; *name* in lower case."""

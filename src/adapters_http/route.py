@@ -33,13 +33,17 @@ class Auth(StrEnum):
     """A console session; changes only from the console's own pages."""
     PAGE = "page"
     """A page of the console for people: a session, or a visitor that holds the row's scope."""
+    PERSONAL = "personal"
+    """A page of one approval, by the signed link that one of its approvers was sent."""
     LOGIN = "login"
     """The door to a session: nobody yet, but no cross-site request."""
     DOWNLOAD = "download"
     """A signed link, else a key, else a session. No rate."""
 
 
-_TOLERANT = frozenset({Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD, Auth.PAGE})
+_TOLERANT = frozenset(
+    {Auth.OPEN, Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.DOWNLOAD, Auth.PAGE, Auth.PERSONAL}
+)
 _WITH_KEY = frozenset({Auth.KEY, Auth.KEY_AFTER_BODY, Auth.TRIGGER, Auth.DOWNLOAD})
 
 

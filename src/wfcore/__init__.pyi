@@ -22,6 +22,7 @@ from wfcore.machine import Row as Row
 from wfcore.model.access import Account as Account
 from wfcore.model.access import AccountStatus as AccountStatus
 from wfcore.model.access import ApiKey as ApiKey
+from wfcore.model.access import Guest as Guest
 from wfcore.model.access import Login as Login
 from wfcore.model.access import LoginLink as LoginLink
 from wfcore.model.access import NamedSecret as NamedSecret
@@ -107,6 +108,7 @@ from wfcore.model.workflow import DefinitionSnapshot as DefinitionSnapshot
 from wfcore.model.workflow import DelayStep as DelayStep
 from wfcore.model.workflow import GroupSpec as GroupSpec
 from wfcore.model.workflow import Language as Language
+from wfcore.model.workflow import Links as Links
 from wfcore.model.workflow import LoopStep as LoopStep
 from wfcore.model.workflow import Needs as Needs
 from wfcore.model.workflow import ParallelStep as ParallelStep

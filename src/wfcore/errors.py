@@ -192,6 +192,24 @@ class LinkOver(WfError):
 
 
 @define
+class PersonalLinkOver(WfError):
+    """A personal link that this server did not sign, or whose approval is past its time. PL-1."""
+
+    says: ClassVar[str] = "This link was never valid here, or the server's key was changed"
+    expired: bool = False
+
+    def __str__(self) -> str:
+        return "The time to decide is over" if self.expired else self.says
+
+
+@define
+class SignInFirst(Forbidden):
+    """An approval whose personal links lead to signing in, and do no more. PL-5."""
+
+    message: str = "This approval wants you to sign in"
+
+
+@define
 class TooManyAttempts(WfError):
     """Too many failed logins; this login is locked for a while."""
 

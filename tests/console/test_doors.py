@@ -55,7 +55,7 @@ async def test_a_link_signs_in_once(world: World):
     for _ in range(10):
         seen = await world.http.get(link, headers=HTML)
         assert (seen.status_code, "ann@example.org" in seen.text) == (200, True)
-        assert seen.headers["referrer-policy"] == "same-origin"
+        assert seen.headers["referrer-policy"] == "no-referrer"
         assert "set-cookie" not in seen.headers
     entered = await world.http.post(link, headers=_ours(world))
     assert (entered.status_code, entered.headers["location"]) == (303, "/inbox")
@@ -141,6 +141,10 @@ def test_next_is_a_path_of_ours(next: str):
         ({}, 403),
         ({"Origin": "https://evil.example"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "null", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"}, 403),
+        ({"Origin": "null", "Sec-Fetch-Site": "same-origin"}, 303),
         ({"Sec-Fetch-Site": "same-origin"}, 303),
     ],
 )
@@ -225,6 +229,9 @@ def test_pages_are_rows_of_the_table():
         *((method, path) for method in ("GET", "POST") for path in ("/sign-in", "/in/{token}")),
         ("POST", "/settings"),
         ("GET", "/static/{hash}/{name}"),
+        *((method, "/a/{token}") for method in ("GET", "POST")),
+        *(("GET", f"/a/{{token}}/{part}") for part in ("rows", "state")),
+        *(("POST", f"/a/{{token}}/{deed}") for deed in ("approve", "reject")),
     }
     assert "/inbox" not in document(HttpConfig(console=True))["paths"]
 

@@ -3,22 +3,35 @@
 from itertools import product
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.errors import AccountBlocked, AuthReason, Forbidden, NotFound, Unauthenticated
-from wfcore.model.access import AccountStatus, Permission, Principal, Scope
+from wfcore.errors import (
+    AccountBlocked,
+    AuthReason,
+    Forbidden,
+    NotFound,
+    SignInFirst,
+    Unauthenticated,
+)
+from wfcore.model.access import AccountStatus, Guest, Permission, Principal, Scope
+from wfcore.model.approval import ApprovalStatus, Group, HistoryEntry
+from wfcore.model.workflow import Links
 from wfcore.rules.auth.access import (
     includes,
     is_approver,
     permission_on,
     require_active,
+    require_links_open,
     require_permission,
     require_scope,
     sees_approval,
     sees_execution,
+    shown_to,
 )
 from wfcore.testing import builders
+from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.values import ACCOUNT_IDS, accounts, api_keys, shares
 
 RISING = [Permission.VIEW, Permission.EXECUTE, Permission.EDIT]
@@ -116,7 +129,7 @@ def case(approvers, owner, workflow_owner, held):
         approvers=approvers, owner_id=owner, workflow_owner_id=workflow_owner
     )
     share = held and builders.share("wf_1", "acc_1", permission=held)
-    return approval, builders.account("acc_1"), share
+    return approval, Principal(builders.account("acc_1")), share
 
 
 @pytest.mark.parametrize(("approvers", "owner", "workflow_owner", "held"), CASES)
@@ -127,6 +140,42 @@ def test_the_approver_rule(approvers, owner, workflow_owner, held):
     else:
         wanted = "acc_1" in (owner, workflow_owner) or held is Permission.EDIT
     assert is_approver(*case(approvers, owner, workflow_owner, held)) is wanted
+
+
+@pytest.mark.parametrize("has_account", [True, False])
+@pytest.mark.parametrize(("approvers", "owner", "workflow_owner", "held"), CASES)
+def test_a_guest_is_an_approver_of_one_approval(
+    approvers, owner, workflow_owner, held, has_account
+):
+    """PL-2: by the same rule as the account with that email, and of no other approval."""
+    approval, who, share = case(approvers, owner, workflow_owner, held)
+    guest = Guest(who.email.upper(), approval.id, who.account_id if has_account else None)
+    share = share if has_account else None
+    wanted = is_approver(approval, who, share) if has_account else approvers == NAMED[2]
+    assert is_approver(approval, guest, share) is wanted
+    assert sees_approval(approval, guest, share) is wanted, "owners see theirs, guests do not"
+    assert not sees_approval(evolve(approval, id="appr_2"), guest, share)
+
+
+def test_a_guest_sees_the_outcome_and_no_rows_of_a_closed_approval():
+    """PL-4: until then all of it; an account sees all of it for good."""
+    group = Group("rows", "Rows", (), ({"id": 1},))
+    approval = builders.approval(groups=(group,), history=(HistoryEntry(NOW, "created"),))
+    who, guest = Principal(builders.account()), Guest("acc_1@example.org", "appr_1")
+    for status in ApprovalStatus:
+        now_is = evolve(approval, status=status)
+        shut = evolve(now_is, groups=(), history=())
+        assert shown_to(now_is, who) is shown_to(now_is, None) is now_is
+        assert shown_to(now_is, guest) == (now_is if status is ApprovalStatus.PENDING else shut)
+
+
+def test_links_of_a_step_that_wants_a_sign_in_open_nothing():
+    """PL-5: guests are sent to sign in; who is signed in may."""
+    approval = builders.approval(links=Links.SIGN_IN)
+    require_links_open(approval, Principal(builders.account()))
+    require_links_open(builders.approval(), Guest("acc_1@example.org", "appr_1"))
+    with pytest.raises(SignInFirst, match="sign in"):
+        require_links_open(approval, Guest("acc_1@example.org", "appr_1"))
 
 
 @pytest.mark.parametrize(("approvers", "owner", "workflow_owner", "held"), CASES)

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged
+from wfcore.model.access import Guest, Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource, Group
 from wfcore.model.workflow import ApprovalStep, Column
 from wfcore.rules.approval.edited_items import standing_rows
@@ -92,7 +93,7 @@ def test_the_same_yes_twice_is_refused_and_changes_nothing(required, who):
     for again in (Approve(), Approve({"rows": [dict(row) for row in ROWS]})):
         with pytest.raises(AlreadyDecided, match="already"):
             decide(approval, again, decider(who), NOW)
-    assert has_assented(approval, who)
+    assert has_assented(approval, Principal(make.account(who)))
 
 
 @given(st.integers(2, 4), st.integers(0, 3), st.sampled_from(PEOPLE))
@@ -146,6 +147,25 @@ def test_a_read_only_column_stays_as_it_was_asked_about():
         decide(approval, Approve({"rows": [{"id": "b", "amount": "1"}]}), decider("acc_2"), NOW)
 
 
+@given(st.sampled_from(("acc_1", "mailto:acc_1@example.org")), st.booleans(), st.booleans())
+def test_an_account_and_its_email_are_one_voice(first, is_guest, edits):
+    """A yes with the account and one by personal link count once, in either order. PL-3."""
+    ann, bob = decider("acc_1"), decider("acc_2")
+    by_link = evolve(ann, account="mailto:acc_1@example.org")
+    one, other = (ann, by_link) if first == "acc_1" else (by_link, ann)
+    edited = Approve({"rows": [ROWS[0]]}) if edits else Approve()
+    approval = decide(asked(2), edited, one, NOW).record
+    with pytest.raises(AlreadyDecided, match="already"):
+        decide(approval, Approve(), other, NOW)
+    account = make.account("acc_1")
+    who = Guest(account.email.upper(), approval.id) if is_guest else Principal(account)
+    assert has_assented(approval, who)
+    assert not has_assented(approval, Guest("acc_2@example.org", approval.id))
+    approval = decide(approval, Approve({"rows": [ROWS[1]]}), other, NOW).record
+    assert (approval.status, len(approval.assents)) == (S.PENDING, 1)
+    assert decide(approval, Approve(), bob, NOW).record.status is S.APPROVED
+
+
 def test_alone_is_enough():
     """The operator's word alone approves, also where his yes counts already. AP-15."""
     approval = decide(asked(4), Approve(), decider("operator"), NOW).record
@@ -161,9 +181,9 @@ def test_who_started_it_may_not_approve_where_the_step_says_so(approval, owner, 
     for id in ("acc_1", "acc_2"):
         if id == owner and not allowed:
             with pytest.raises(Forbidden):
-                require_other_eyes(approval, make.account(id))
+                require_other_eyes(approval, Principal(make.account(id)))
         else:
-            require_other_eyes(approval, make.account(id))
+            require_other_eyes(approval, Principal(make.account(id)))
 
 
 @given(json_values(), json_values())

@@ -93,7 +93,7 @@ APPROVALS: list[Case] = [
         AlreadyDecided("You have approved this already; it needs 2 more", "appr_1"),
     ),
     (
-        lambda: require_other_eyes(THEIRS, make.account("acc_1")),
+        lambda: require_other_eyes(THEIRS, Principal(make.account("acc_1"))),
         Forbidden("Who started the execution may not approve it; another approver must"),
     ),
     (

@@ -1,18 +1,25 @@
 """HMAC signatures of webhook bodies and of download links. Spec: legacy signature mode."""
 
+import re
+import string
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.errors import AuthReason, PersonalLinkOver, Unauthenticated
 from wfcore.model.webhook import Scheme
 from wfcore.rules.auth.signature import (
+    PersonalLink,
     download_fits,
+    personal_path,
+    read_personal_token,
     sign,
     sign_download,
     signature_fits,
 )
 from wfcore.rules.webhooks.scheme import require_signed
+from wfcore.testing import builders as make
 from wfcore.testing.strategies.values import instants, texts
 from wfcore.time import EpochMs
 
@@ -105,6 +112,37 @@ def test_a_download_link_opens_one_artifact_until_one_instant(key, artifact_id, 
     assert not download_fits(key, artifact_id, EpochMs(expires + by), signature, now)
     assert not download_fits(key + b"x", artifact_id, expires, signature, now)
     assert not download_fits(key, artifact_id, expires, signature[:-1], now)
+
+
+def link_of(key, expires, email="Ann@Example.org "):
+    path = personal_path(key, make.approval(expires_at=expires), email)
+    assert re.fullmatch(r"/a/[A-Za-z0-9_.-]+", path)
+    return path.removeprefix("/a/")
+
+
+@given(st.binary(min_size=1, max_size=64), instants(1), instants())
+def test_a_personal_link_says_whose_and_which_until_the_approval_expires(key, expires, now):
+    """PL-1: the approval, the email in lower case, and the approval's own expiry."""
+    token = link_of(key, expires)
+    said = PersonalLink("appr_1", "ann@example.org", expires)
+    assert read_personal_token(key, token, EpochMs(expires - 1)) == said
+    for instant in (now, expires):
+        if instant >= expires:
+            with pytest.raises(PersonalLinkOver, match="time to decide is over"):
+                read_personal_token(key, token, instant)
+
+
+@given(st.binary(min_size=1, max_size=60), st.text(), st.data())
+def test_nobody_else_makes_a_personal_link(key, junk, data):
+    """PL-1: another key, another byte, another way to write the same, text of any kind."""
+    expires = EpochMs(2_000_000_000_000)
+    token = link_of(key, expires)
+    place = data.draw(st.integers(0, len(token) - 1))
+    letter = data.draw(st.sampled_from(sorted(set(string.ascii_letters + "-_.=") - {token[place]})))
+    forged = token[:place] + letter + token[place + 1 :]
+    for bad, by in ((forged, key), (token + "=", key), (junk, key), (token, key + b"x")):
+        with pytest.raises(PersonalLinkOver, match="never valid"):
+            read_personal_token(by, bad, EpochMs(0))
 
 
 @given(st.text() | st.text("0123456789abcdef", min_size=64, max_size=64))

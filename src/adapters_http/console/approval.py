@@ -3,6 +3,8 @@ One approval: the page, its rows as JSON for the editor, and decisions. AP-2 to 
 
 Without scripts a form decides the rows as they stand. The editor sends the same bodies that the
 API takes; both are decisions of the source `console`, and bound to the rows that were seen.
+
+The same page opens by a personal link, for a guest: decisions have the source `link` then. PL-1.
 """
 
 from http import HTTPStatus
@@ -16,7 +18,7 @@ from adapters_http.console.rendering import page, see_other
 from adapters_http.console.words import _
 from adapters_http.pages import columns_of
 from adapters_http.request import Request
-from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged
+from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged, SignInFirst
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.machine import Approve, Reject, command, has_assented, items_hash
@@ -31,9 +33,20 @@ ROWS_IN_PAGE = 100
 
 
 async def show(request: Request) -> Response:
-    """The page."""
-    found = await review_for(request.services, request.who, request.params["id"])
-    return await _page(request, found)
+    """The page; a personal link ends with the approval, or only leads to signing in. PL-4, PL-5."""
+    try:
+        found = await review_for(request.services, request.caller, request.params["id"])
+    except SignInFirst:
+        return see_other(request, f"/approvals/{request.params['id']}")
+    over = request.guest is not None and found.approval.status is not ApprovalStatus.PENDING
+    return await _page(request, found, status=HTTPStatus.GONE if over else HTTPStatus.OK)
+
+
+def _path(request: Request) -> str:
+    """Where the page is: by a personal link it stays there."""
+    if request.guest is not None:
+        return f"/a/{request.params['token']}"
+    return f"/approvals/{request.params['id']}"
 
 
 async def _page(
@@ -46,6 +59,9 @@ async def _page(
         "approval.html",
         status,
         approval=approval,
+        path=_path(request),
+        person=request.caller.identity,
+        guest=request.guest,
         open=approval.status is ApprovalStatus.PENDING,
         workflow=found.workflow_name or approval.workflow_id,
         groups=groups,
@@ -61,7 +77,7 @@ async def _page(
 
 def _barred(request: Request, found: Review) -> str | None:
     """Why the reader cannot approve; a yes that was given counts once. AP-16."""
-    if found.barred is None and has_assented(found.approval, request.who.account.id):
+    if found.barred is None and has_assented(found.approval, request.caller):
         return _(
             "You have agreed to these rows. Others must agree, too; changing rows starts anew."
         )
@@ -78,7 +94,7 @@ def _first_rows(approval: Approval, group: Group) -> list[ReviewRow]:
 
 async def rows(request: Request) -> bytes:
     """What the editor works on: every row as proposed and as it stands."""
-    found = await review_for(request.services, request.who, request.params["id"])
+    found = await review_for(request.services, request.caller, request.params["id"])
     if has_many_rows(found.approval):
         return await request.services.offload(lambda: _rows(found))
     return _rows(found)
@@ -109,7 +125,7 @@ def _row(row: ReviewRow) -> list[Any]:
 
 async def state(request: Request) -> bytes:
     """Whether there is something new, for pages that are open."""
-    found = await review_for(request.services, request.who, request.params["id"])
+    found = await review_for(request.services, request.caller, request.params["id"])
     return dump_json(_state(found.approval))
 
 
@@ -140,8 +156,9 @@ async def reject(request: Request) -> bytes:
 async def _decided(
     request: Request, decision: Approve | Reject, comment: str | None, seen: str | None
 ) -> bytes:
-    asked = Decide(request.params["id"], decision, DecisionSource.CONSOLE, comment or None, seen)
-    approval = await decide_approval(request.services, request.who, asked, request.origin)
+    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
+    asked = Decide(request.params["id"], decision, source, comment or None, seen)
+    approval = await decide_approval(request.services, request.caller, asked, request.origin)
     return dump_json(_state(approval))
 
 
@@ -160,10 +177,10 @@ async def decide_as_shown(request: Request) -> Response:
         )
     except AlreadyDecided:
         return await _again(request, _("Somebody was faster, or you have agreed already."))
-    return see_other(request, f"/approvals/{request.params['id']}")
+    return see_other(request, _path(request))
 
 
 async def _again(request: Request, notice: str) -> Response:
-    found = await review_for(request.services, request.who, request.params["id"])
+    found = await review_for(request.services, request.caller, request.params["id"])
     comment = request.body.comment or ""
     return await _page(request, found, notice, comment, HTTPStatus.CONFLICT)

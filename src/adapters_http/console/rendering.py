@@ -20,27 +20,23 @@ from adapters_http.auth import cookie
 from adapters_http.console.static_files import files
 from adapters_http.console.words import CATALOGUE, _, iso, relative, utc
 from adapters_http.request import Request
+from adapters_http.transport.heads import is_loopback
 from wfcore.time import EpochMs
 
-CONSOLE_HEADERS = {
-    "Content-Security-Policy": "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self'",
-            "connect-src 'self'",
-            "form-action 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-            "require-trusted-types-for 'script'",
-            "trusted-types wfcore",
-        )
-    ),
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types wfcore",
+)
+_HEADERS = {
     "Cache-Control": "no-store",
-    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
 }
@@ -51,7 +47,32 @@ _THEMES = ("light", "dark")
 
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
     """A page as a response."""
-    return Response(render(request, template, **facts), status, CONSOLE_HEADERS, "text/html")
+    html = render(request, template, **facts)
+    return Response(html, status, page_headers(request), "text/html")
+
+
+def page_headers(request: Request) -> dict[str, str]:
+    """The headers of a page: who may frame it, and what is told of its address elsewhere."""
+    framers = " ".join(request.context.config.frame_ancestors)
+    policy = "; ".join((*_POLICY, f"frame-ancestors {framers or NONE}"))
+    headers = {**_HEADERS, "Content-Security-Policy": policy, "Referrer-Policy": _referrer(request)}
+    return headers if framers else {**headers, "X-Frame-Options": "DENY"}
+
+
+NONE = "'none'"
+
+
+def _referrer(request: Request) -> str:
+    """
+    The address of a page with a token is told to nobody. Under `no-referrer` a form is sent with
+    `Origin: null`, and then `Sec-Fetch-Site` must say where it comes from; over plain http browsers
+    send that to loopback only, so elsewhere the origin is told, and never the path. Decision 141.
+    """
+    if "token" not in request.params:
+        return "same-origin"
+    url = urlsplit(request.base_url)
+    trusted = url.scheme == "https" or is_loopback(url.hostname or "")
+    return "no-referrer" if trusted else "strict-origin"
 
 
 def render(request: Request, template: str, **facts: Any) -> str:
@@ -86,7 +107,7 @@ def _time(at: EpochMs, now: EpochMs) -> Markup:
 def see_other(request: Request, path: str) -> Response:
     """To another page of ours."""
     location = quote(request.base_path + path, safe="/?&=%+:~,;@!$'()*")
-    return Response(None, 303, {**CONSOLE_HEADERS, "Location": location})
+    return Response(None, 303, {**page_headers(request), "Location": location})
 
 
 def path_here(request: Request) -> str:
@@ -107,13 +128,15 @@ def own_path(text: str) -> str:
     return "/inbox" if path == "/" or path.startswith(("/sign-", "/in/", "/static/")) else text
 
 
-def error_page(request: Request, status: int, says: str) -> str:
+def error_page(request: Request, status: int, says: str, personal: bool = False) -> str:
     """
-    An error as a page that says what to do: of a 401 the way in, which leads back here.
+    An error as a page that says what to do: of a 401 the way in, which leads back here. *personal*:
+    at a personal link.
     """
     if status == HTTPStatus.UNAUTHORIZED:
         return render(request, "sign_in.html", problem=None, email="", next=path_here(request))
-    title, advice = _ADVICE.get(status, (HTTPStatus(status).phrase, ""))
+    advices = _ADVICE_AT_A_LINK if personal else _ADVICE
+    title, advice = advices.get(status, (HTTPStatus(status).phrase, ""))
     return render(request, "error.html", status=status, title=title, says=says, advice=advice)
 
 
@@ -131,6 +154,15 @@ _ADVICE = {
     503: (
         _("Not available"),
         _("Nothing was changed. The page works again in a moment: reload it."),
+    ),
+}
+_ADVICE_AT_A_LINK = {
+    **_ADVICE,
+    403: (_("Not permitted"), _("Sign in to decide, or ask the owner of the workflow.")),
+    404: (_("Not found"), _("The approval is gone, or no longer yours to decide.")),
+    410: (
+        _("This link is over"),
+        _("A personal link is good until its approval is decided or its time is over."),
     ),
 }
 

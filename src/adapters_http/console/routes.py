@@ -35,6 +35,25 @@ def _page(method: str, path: str, handler: tuple[str, str], summary: str, **more
     return Route(method, path, handler=_lazily(*handler), summary=summary, **fields)
 
 
+def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
+    """An approval and what can be done with it, below one address."""
+    json = {"media": "application/json", **more}
+    edited = {"body": requests.ApproveBody, "body_limit": EDITED_ROWS_BODY, "keys_once": True}
+    # fmt: off
+    return (
+        _page("GET", at, ("approval", "show"), "An approval", **more),
+        _page("POST", at, ("approval", "decide_as_shown"), "Decide as shown",
+              body=DecisionForm, **more),
+        _page("GET", f"{at}/rows", ("approval", "rows"), "The rows of an approval", **json),
+        _page("GET", f"{at}/state", ("approval", "state"), "Whether it changed", **json),
+        _page("POST", f"{at}/approve", ("approval", "approve"), "Approve, with edited rows",
+              **edited, **json),
+        _page("POST", f"{at}/reject", ("approval", "reject"), "Reject",
+              body=requests.RejectBody, keys_once=True, **json),
+    )
+    # fmt: on
+
+
 # fmt: off
 PAGES: tuple[Route, ...] = (
     # The way in and out
@@ -54,19 +73,7 @@ PAGES: tuple[Route, ...] = (
     # Approvals
     _page("GET", "/inbox", ("inbox", "show"), "What waits for a decision",
           scope=Scope.APPROVAL_RESPOND),
-    _page("GET", "/approvals/{id}", ("approval", "show"), "An approval",
-          scope=Scope.APPROVAL_RESPOND),
-    _page("POST", "/approvals/{id}", ("approval", "decide_as_shown"), "Decide as shown",
-          scope=Scope.APPROVAL_RESPOND, body=DecisionForm),
-    _page("GET", "/approvals/{id}/rows", ("approval", "rows"), "The rows of an approval",
-          scope=Scope.APPROVAL_RESPOND, media="application/json"),
-    _page("GET", "/approvals/{id}/state", ("approval", "state"), "Whether it changed",
-          scope=Scope.APPROVAL_RESPOND, media="application/json"),
-    _page("POST", "/approvals/{id}/approve", ("approval", "approve"), "Approve, with edited rows",
-          scope=Scope.APPROVAL_RESPOND, media="application/json", body=requests.ApproveBody,
-          body_limit=EDITED_ROWS_BODY, keys_once=True),
-    _page("POST", "/approvals/{id}/reject", ("approval", "reject"), "Reject",
-          scope=Scope.APPROVAL_RESPOND, media="application/json", body=requests.RejectBody,
-          keys_once=True),
+    *_approval_pages("/approvals/{id}", scope=Scope.APPROVAL_RESPOND),
+    *_approval_pages("/a/{token}", auth=Auth.PERSONAL),
 )
 # fmt: on

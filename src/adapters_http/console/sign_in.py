@@ -2,7 +2,6 @@
 
 from http import HTTPStatus
 
-from attrs import evolve
 from starlette.responses import Response
 
 from adapters_http.auth import session_cookie, session_token
@@ -17,7 +16,6 @@ from adapters_http.console.words import _
 from adapters_http.request import Request
 from wfcore.errors import AccountBlocked, TooManyAttempts, Unauthenticated
 from wfcore.usecases.accounts import sessions
-from wfcore.usecases.audit.auditing import Origin
 
 _YEAR_S = 31_536_000
 
@@ -70,15 +68,10 @@ async def use_link(request: Request) -> Response:
     """Sign in by a link, which is over then."""
     token = request.params["token"]
     begun = await sessions.sign_in_by_link(
-        request.services, token, _without_token(request), session_token(request)
+        request.services, token, request.origin, session_token(request)
     )
     request.headers.append(session_cookie(request, begun.token))
     return see_other(request, "/inbox")
-
-
-def _without_token(request: Request) -> Origin:
-    """The origin for the audit log: what opens an account must not stand in it."""
-    return evolve(request.origin, path="/in")
 
 
 async def leave(request: Request) -> Response:

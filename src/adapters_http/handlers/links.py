@@ -39,7 +39,7 @@ def _is_answered(request: Request, question: Question, verdict: Verdict) -> bool
     approval = question.approval
     if approval.status is not ApprovalStatus.PENDING:
         return True
-    return verdict is Verdict.APPROVE and has_assented(approval, request.who.account.id)
+    return verdict is Verdict.APPROVE and has_assented(approval, request.who)
 
 
 async def _decide(request: Request, verdict: Verdict, comment: str | None) -> Response:

@@ -146,6 +146,14 @@ def host_name(host: str) -> str:
     return bare.removesuffix(".")
 
 
+def is_loopback(host: str) -> bool:
+    """Whether browsers take that host for this very machine: a loopback address or `localhost`."""
+    address = _address(host.strip("[]"))
+    if address is not None:
+        return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
 class HeadFirst:
     """
     The transport of one answer: its head waits for the first part of its body, so that both are one

@@ -38,7 +38,7 @@ MAY_DECIDE = """CASE WHEN r.named
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
-ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value = ?)"
+ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
 UNDECIDED = f"""(r.allow_self_approval OR r.owner_id <> ?)
     AND NOT {ASSENTED}"""
 
@@ -113,7 +113,7 @@ def approval_page(where: ApprovalFilter, page: PageRequest) -> Query:
     if where.waiting or where.agreed:
         wanted.add("r.status = 'PENDING'")
     if where.agreed:
-        wanted.add(ASSENTED, where.account_id)
+        wanted.add(ASSENTED, *where.identities)
     if where.account_id is not None:
         _seen_by(wanted, where.account_id, (where.email or "").lower(), where)
     tables = "approvals approval_approvers shares"
@@ -131,7 +131,7 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     deciding = (me.lower(), email, me, me)
     if where.waiting:
         wanted.add(f"({MAY_DECIDE})", *deciding)
-        wanted.add(UNDECIDED, me, me)
+        wanted.add(UNDECIDED, me, *where.identities)
     elif where.execution_id is not None or where.workflow_id is not None:
         owners = "? IN (r.owner_id, r.workflow_owner_id)"
         wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)

@@ -179,14 +179,14 @@ def waits_for(approval: Approval, where: ApprovalFilter, editable: set[str]) -> 
     """Whether a decision on *approval* is awaited from the account of the filter."""
     me = where.account_id
     barred = me == approval.owner_id and not approval.allow_self_approval
-    done = barred or any(one.account == me for one in approval.assents)
+    done = barred or any(one.account in where.identities for one in approval.assents)
     mine = me is None or (not done and _may_decide(approval, where, editable))
     return mine and approval.status is ApprovalStatus.PENDING
 
 
 def has_agreed(approval: Approval, where: ApprovalFilter) -> bool:
     """Whether the account of the filter has approved *approval*, and others have yet to."""
-    agreed = any(one.account == where.account_id for one in approval.assents)
+    agreed = any(one.account in where.identities for one in approval.assents)
     return agreed and approval.status is ApprovalStatus.PENDING
 
 

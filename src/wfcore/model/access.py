@@ -1,6 +1,7 @@
 """Accounts, shares, API keys, console sessions, windows of quotas. Contract §1 and §7."""
 
 from enum import StrEnum
+from typing import TypeAlias
 
 from attrs import field, frozen
 
@@ -169,6 +170,47 @@ class Principal:
     account: Account
     key: ApiKey | None = None
     scopes: frozenset[Scope] = frozenset()
+
+    @property
+    def email(self) -> str:
+        return self.account.email
+
+    @property
+    def account_id(self) -> str:
+        return self.account.id
+
+    @property
+    def identity(self) -> str:
+        """What the person is recorded under: the account's id."""
+        return self.account.id
+
+
+@frozen
+class Guest:
+    """
+    Who came by a personal link: an approver of *approval_id*, and nobody anywhere else. PL-2.
+
+    `account_id`: the account with that email, if there is one. It grants nothing; it is there for
+    what that person may not do.
+    """
+
+    email: str
+    approval_id: str
+    account_id: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """What the person is recorded under: `mailto:` and the email."""
+        return by_email(self.email)
+
+
+Caller: TypeAlias = Principal | Guest
+"""Whoever may decide an approval."""
+
+
+def by_email(email: str) -> str:
+    """The identity of a person without regard to an account: `mailto:ann@example.org`. PL-3."""
+    return f"mailto:{email.strip().lower()}"
 
 
 @frozen

@@ -6,7 +6,7 @@ from enum import StrEnum
 from attrs import frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import Column
+from wfcore.model.workflow import Column, Links
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -109,6 +109,7 @@ class Approval:
     reminders: tuple[EpochMs, ...] = ()
     reminded: int = 0
     purpose: Purpose = Purpose.STEP
+    links: Links = Links.DECIDE
     version: int = 0
 
     @property

@@ -170,6 +170,13 @@ class AiStep:
         return self.model.partition(":")[0]
 
 
+class Links(StrEnum):
+    """What personal links to an approval do: open it for a decision, or lead to signing in."""
+
+    DECIDE = "decide"
+    SIGN_IN = "sign_in"
+
+
 @frozen
 class ApprovalStep:
     """
@@ -186,6 +193,7 @@ class ApprovalStep:
     required_approvals: int = 1
     allow_self_approval: bool = True
     reminders: tuple[DurationMs, ...] = ()
+    links: Links = Links.DECIDE
     when: str | None = None
     continue_on_error: bool = False
 

@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share, by_email
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
 from wfcore.model.execution import (
@@ -190,6 +190,8 @@ class ApprovalFilter:
     about `created_at`. `waiting`: only PENDING ones that the account may approve and has not
     approved yet. `agreed`: only PENDING ones that the account has approved. `soonest`: by
     `expires_at`, the first to expire first, whatever `oldest_first` says.
+
+    The account has approved where an assent carries one of its `identities`. PL-3.
     """
 
     account_id: str | None = None
@@ -203,6 +205,11 @@ class ApprovalFilter:
     oldest_first: bool = False
     agreed: bool = False
     soonest: bool = False
+
+    @property
+    def identities(self) -> tuple[str, str]:
+        """What an assent of this person may be recorded under: the account, and its email."""
+        return self.account_id or "", by_email(self.email or "")
 
 
 class ApprovalQueries(Protocol):

@@ -38,14 +38,19 @@ from wfcore.effects import (
     WithdrawApprovals,
 )
 from wfcore.errors import IllegalMove, NotFound, Stale, StoreUnavailable
-from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.access import Caller, Guest, Permission, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.dispatch import Wakeup
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.machine import BY_END, Withdraw, decide
-from wfcore.rules.auth.access import require_permission, sees_approval, sees_execution
+from wfcore.rules.auth.access import (
+    require_links_open,
+    require_permission,
+    sees_approval,
+    sees_execution,
+)
 from wfcore.rules.execution.children import child_end, waits_for
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import EXECUTION, ParentEnded
@@ -72,26 +77,33 @@ async def workflow_for(
     return require_permission(workflow, who.account.id, share, wanted)
 
 
-async def execution_for(view: View | Unit, who: Principal | None, execution_id: str) -> Execution:
-    """The execution. Raises `NotFound`."""
-    run = await view.get(Execution, execution_id)
-    if run is None or not (who is None or sees_execution(run, who.account.id)):
+async def execution_for(view: View | Unit, who: Caller | None, execution_id: str) -> Execution:
+    """The execution. Raises `NotFound`, to guests always. PL-2."""
+    run = None if isinstance(who, Guest) else await view.get(Execution, execution_id)
+    if run is None or not (who is None or sees_execution(run, who.identity)):
         raise NotFound("Execution")
     return run
 
 
 async def approval_for(
-    view: View | Unit, who: Principal | None, approval_id: str
+    view: View | Unit, who: Caller | None, approval_id: str
 ) -> tuple[Approval, Share | None]:
-    """The approval, and the caller's share on its workflow. Raises `NotFound`."""
+    """
+    The approval, and the caller's share on its workflow.
+
+    Raises `NotFound`; `SignInFirst` for a guest whom the step wants signed in.
+    """
     approval = await view.get(Approval, approval_id)
     if approval is None:
         raise NotFound("Approval")
     if who is None:
         return approval, None
-    share = await view.get(Share, approval.workflow_id, who.account.id)
-    if not sees_approval(approval, who.account, share):
+    share = None
+    if who.account_id is not None:
+        share = await view.get(Share, approval.workflow_id, who.account_id)
+    if not sees_approval(approval, who, share):
         raise NotFound("Approval")
+    require_links_open(approval, who)
     return approval, share
 
 

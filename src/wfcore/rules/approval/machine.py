@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
 from wfcore.machine import Machine, Row
-from wfcore.model.access import Account
+from wfcore.model.access import Caller, by_email
 from wfcore.model.approval import (
     Approval,
     Assent,
@@ -195,24 +195,35 @@ def with_assent(
     """
     if changed:
         return (assent,)
-    if has_assented(approval, assent.account) and not alone:
+    if any(one_person(one, assent) for one in approval.assents) and not alone:
         left = approval.required_approvals - len(approval.assents)
         raise AlreadyDecided(f"You have approved this already; it needs {left} more", approval.id)
-    others = (one for one in approval.assents if one.account != assent.account)
+    others = (one for one in approval.assents if not one_person(one, assent))
     return (*others, assent)
 
 
-def has_assented(approval: Approval, account: str) -> bool:
-    """Whether that account already counts as an approver. AP-16."""
-    return any(one.account == account for one in approval.assents)
-
-
-def require_other_eyes(approval: Approval, account: Account) -> None:
+def one_person(one: Assent, other: Assent) -> bool:
     """
-    Raises `Forbidden` if *account* started the execution and the step forbids self-approval.
+    Whether both were given by the same person: an account, and whoever came with its email, are one
+    voice. PL-3.
+    """
+    if one.account == other.account:
+        return True
+    return one.account == by_email(other.by) or other.account == by_email(one.by)
+
+
+def has_assented(approval: Approval, who: Caller) -> bool:
+    """Whether that person already counts as an approver. AP-16, PL-3."""
+    mine = Assent(who.email, who.identity, approval.created_at)
+    return any(one_person(one, mine) for one in approval.assents)
+
+
+def require_other_eyes(approval: Approval, who: Caller) -> None:
+    """
+    Raises `Forbidden` if *who* started the execution and the step forbids self-approval.
     Rejecting is always allowed. AP-18.
     """
-    if not approval.allow_self_approval and account.id == approval.owner_id:
+    if not approval.allow_self_approval and who.account_id == approval.owner_id:
         raise Forbidden("Who started the execution may not approve it; another approver must")
 
 

@@ -5,18 +5,29 @@ Contract §1. What callers cannot see does not exist for them (404); what they s
 forbidden (403).
 """
 
-from wfcore.errors import AccountBlocked, AuthReason, Forbidden, NotFound, Unauthenticated
+from attrs import evolve
+
+from wfcore.errors import (
+    AccountBlocked,
+    AuthReason,
+    Forbidden,
+    NotFound,
+    SignInFirst,
+    Unauthenticated,
+)
 from wfcore.model.access import (
     Account,
     AccountStatus,
+    Caller,
+    Guest,
     Permission,
     Principal,
     Scope,
     Share,
 )
-from wfcore.model.approval import Approval
+from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
-from wfcore.model.workflow import Workflow
+from wfcore.model.workflow import Links, Workflow
 
 _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
 
@@ -71,24 +82,41 @@ def sees_execution(run: Execution, account_id: str) -> bool:
     return account_id in (run.owner_id, run.workflow_owner_id)
 
 
-def is_approver(approval: Approval, account: Account, share: Share | None) -> bool:
+def is_approver(approval: Approval, who: Caller, share: Share | None) -> bool:
     """
     Who may decide: the approvers that the step names; if it names none, the workflow's owner, the
-    execution's owner and everybody with EDIT. *share*: the account's share of the workflow. AP-10.
+    execution's owner and everybody with EDIT. AP-10. A guest is asked the same, about the approval
+    of the link alone. PL-2. *share*: the person's share of the workflow.
     """
+    if isinstance(who, Guest) and who.approval_id != approval.id:
+        return False
     if approval.approvers:
-        return _named(approval, account)
-    if account.id in (approval.workflow_owner_id, approval.owner_id):
+        return _named(approval, who)
+    if who.account_id in (approval.workflow_owner_id, approval.owner_id):
         return True
     return share is not None and includes(share.permission, Permission.EDIT)
 
 
-def sees_approval(approval: Approval, account: Account, share: Share | None) -> bool:
+def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
     """Whoever sees the execution, and the approvers. AC-5."""
     owners = (approval.owner_id, approval.workflow_owner_id)
-    return account.id in owners or is_approver(approval, account, share)
+    owns = isinstance(who, Principal) and who.account_id in owners
+    return owns or is_approver(approval, who, share)
 
 
-def _named(approval: Approval, account: Account) -> bool:
+def require_links_open(approval: Approval, who: Caller) -> None:
+    """Raises `SignInFirst` for a guest if the step wants its approvers signed in. PL-5."""
+    if isinstance(who, Guest) and approval.links is Links.SIGN_IN:
+        raise SignInFirst
+
+
+def _named(approval: Approval, who: Caller) -> bool:
     names = {name.strip().lower() for name in approval.approvers}
-    return account.id.lower() in names or account.email.lower() in names
+    return not names.isdisjoint({who.email.lower(), (who.account_id or who.email).lower()})
+
+
+def shown_to(approval: Approval, who: Caller | None) -> Approval:
+    """*approval* as *who* sees it: once it is closed, guests see the outcome and no rows. PL-4."""
+    if not isinstance(who, Guest) or approval.status is ApprovalStatus.PENDING:
+        return approval
+    return evolve(approval, groups=(), history=())

@@ -1,10 +1,18 @@
-"""HMAC signatures: webhook triggers and download links. Spec: legacy signature mode."""
+"""
+HMAC signatures: webhook triggers, download links, personal approval links. Spec: legacy signature
+mode; contract §11.
+"""
 
 import hmac
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import sha256
 from hmac import compare_digest
 
+from attrs import frozen
+
+from wfcore.errors import PersonalLinkOver
+from wfcore.model.approval import Approval
 from wfcore.time import EpochMs
 
 _HEX_DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
@@ -45,3 +53,56 @@ def download_fits(
         return False
     wanted = sign_download(key, artifact_id, expires)
     return compare_digest(wanted.encode(), signature.lower().encode())
+
+
+@frozen
+class PersonalLink:
+    """What a personal link says: which approval, to whom, and until when it is good."""
+
+    approval_id: str
+    email: str
+    expires: EpochMs
+
+
+def personal_path(key: bytes, approval: Approval, email: str) -> str:
+    """
+    The path, below the server's public URL, on which *email* decides *approval* without signing in:
+    `/a/<token>`. Nothing is stored: it ends with the approval, or with *key*. PL-1.
+    """
+    text = f"{approval.expires_at}:{approval.id}:{email.strip().lower()}".encode()
+    return f"/a/{_text(text)}.{_text(_personal(key, text))}"
+
+
+def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
+    """
+    What a token of `personal_path` says. PL-1.
+
+    Raises `PersonalLinkOver` if *key* did not sign it, or its time is over.
+    """
+    said, _, signature = token.partition(".")
+    try:
+        text, given = _bytes(said), _bytes(signature)
+    except ValueError:
+        raise PersonalLinkOver from None
+    if not compare_digest(_personal(key, text), given):
+        raise PersonalLinkOver
+    expires, approval_id, email = text.decode().split(":", 2)
+    if now >= int(expires):
+        raise PersonalLinkOver(expired=True)
+    return PersonalLink(approval_id, email, EpochMs(int(expires)))
+
+
+def _personal(key: bytes, text: bytes) -> bytes:
+    return hmac.new(key, b"approval:" + text, sha256).digest()
+
+
+def _text(value: bytes) -> str:
+    return urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    """The inverse of `_text`. Raises `ValueError` for any other way to write the same bytes."""
+    value = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    if _text(value) != text:
+        raise ValueError("not canonical")
+    return value

@@ -53,6 +53,7 @@ def open_approval(
         required_approvals=step.required_approvals,
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
+        links=step.links,
     )
 
 

@@ -44,6 +44,7 @@ def _bare(run: Execution) -> Any:
 
 def shown(state: State, where: ApprovalFilter) -> list[Approval]:
     me, email = where.account_id, (where.email or "").lower()
+    voices = {me, f"mailto:{email}"}
     editable = {
         share.workflow_id
         for share in state.all(Share)
@@ -60,12 +61,12 @@ def shown(state: State, where: ApprovalFilter) -> list[Approval]:
 
     def waits(one: Approval) -> bool:
         barred = me == one.owner_id and not one.allow_self_approval
-        done = barred or me in [assent.account for assent in one.assents]
+        done = barred or any(assent.account in voices for assent in one.assents)
         mine = me is None or (decides(one) and not done)
         return not where.waiting or (mine and one.status is ApprovalStatus.PENDING)
 
     def agrees(one: Approval) -> bool:
-        mine = me in [assent.account for assent in one.assents]
+        mine = any(assent.account in voices for assent in one.assents)
         return not where.agreed or (mine and one.status is ApprovalStatus.PENDING)
 
     approvals = [

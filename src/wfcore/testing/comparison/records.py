@@ -66,6 +66,9 @@ def _executions() -> st.SearchStrategy[Execution]:
     )
 
 
+_VOICES = ("acc_1", "mailto:acc_1@example.org")
+
+
 def _approvals() -> st.SearchStrategy[Approval]:
     return st.builds(
         make.approval,
@@ -79,7 +82,7 @@ def _approvals() -> st.SearchStrategy[Approval]:
         expires_at=moments,
         approvers=st.sampled_from(((), ("acc_2",), (" Acc_1@example.org",))),
         allow_self_approval=st.booleans(),
-        assents=st.sampled_from(((), (Assent("x", "acc_1", NOW),))),
+        assents=st.sampled_from(((), *((Assent("x", one, NOW),) for one in _VOICES))),
     )
 
 

@@ -240,6 +240,7 @@ class ListContract:
         barred = {"allow_self_approval": False, "required_approvals": 2}
         elsewhere = {"owner_id": "acc_2", "workflow_id": "wf_2"}
         said = {"assents": (Assent("ann", "acc_1", NOW),), "required_approvals": 2}
+        by_link = {**said, "assents": (Assent("ann", "mailto:ann@example.org", NOW),)}
         await keep(
             store,
             make.approval("a1", created_at=at(1)),
@@ -249,6 +250,7 @@ class ListContract:
             make.approval("a5", created_at=at(5), owner_id="acc_2", approvers=("ANN@example.org",)),
             make.approval("a6", created_at=at(6), approvers=("acc_2",)),
             make.approval("a7", created_at=at(7), expires_at=at(8), **elsewhere, **barred),
+            make.approval("a8", created_at=at(8), **by_link),
         )
         mine = ApprovalFilter("acc_1", "ann@example.org", waiting=True)
         async with store.view() as view:
@@ -257,7 +259,7 @@ class ListContract:
                 (evolve(mine, oldest_first=True), ["a1", "a5", "a7"]),
                 (evolve(mine, workflow_id="wf_2"), ["a7"]),
                 (evolve(mine, soonest=True), ["a7", "a1", "a5"]),
-                (evolve(mine, waiting=False, agreed=True), ["a3"]),
+                (evolve(mine, waiting=False, agreed=True), ["a8", "a3"]),
                 (evolve(mine, since=at(2), until=at(7)), ["a5"]),
                 (evolve(mine, waiting=False, workflow_id="wf_2"), ["a7"]),
                 (ApprovalFilter("acc_2", execution_id="exec_1"), ["a7", "a6", "a5"]),

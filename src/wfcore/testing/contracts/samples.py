@@ -36,6 +36,7 @@ from wfcore.model.workflow import (
     DelayStep,
     GroupSpec,
     Language,
+    Links,
     LoopStep,
     OnExceeded,
     OnInterrupt,
@@ -109,6 +110,7 @@ SNAPSHOT = make.snapshot(
             required_approvals=2,
             allow_self_approval=False,
             reminders=(DurationMs(4), DurationMs(1)),
+            links=Links.SIGN_IN,
         ),
         AiStep(
             "ask",
@@ -221,10 +223,14 @@ APPROVAL = make.approval(
     ),
     required_approvals=2,
     allow_self_approval=False,
-    assents=(Assent("ann@example.org", "acc_8", NOW), Assent("", "acc_9", EpochMs(NOW + 1))),
+    assents=(
+        Assent("ann@example.org", "mailto:ann@example.org", NOW),
+        Assent("", "acc_9", EpochMs(NOW + 1)),
+    ),
     reminders=(EpochMs(NOW + 1), EpochMs(NOW + 2)),
     reminded=1,
     purpose=Purpose.BUDGET,
+    links=Links.SIGN_IN,
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
 CALLBACK = make.callback(

@@ -22,6 +22,7 @@ from wfcore.model.workflow import (
     DelayStep,
     GroupSpec,
     Language,
+    Links,
     LoopStep,
     OnInterrupt,
     ParallelStep,
@@ -213,6 +214,7 @@ def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
         required_approvals=draw(st.integers(1, len(set(approvers)) or 5)),
         allow_self_approval=draw(st.booleans()),
         reminders=tuple(draw(reminders) if timeout > 1 else ()),
+        links=draw(st.sampled_from(Links)),
         when=draw(scene.conditions()),
         continue_on_error=draw(st.booleans()),
     )

@@ -161,6 +161,7 @@ def _approval(step: ApprovalStep) -> dict[str, Json]:
         "requiredApprovals": step.required_approvals,
         "allowSelfApproval": step.allow_self_approval,
         "reminders": [*step.reminders],
+        "links": step.links.value,
     }
 
 

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
-from wfcore.model.access import Account, ApiKey, Principal, Scope, Visitor
+from wfcore.model.access import Account, ApiKey, Guest, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
 from wfcore.rules.auth.access import require_active, require_scope
 from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.rules.auth.rate_limit import Quota, verdict, windows
+from wfcore.rules.auth.signature import read_personal_token
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
 from wfcore.usecases.audit.auditing import Origin, note_denial
@@ -114,6 +115,20 @@ async def admit_visitor(
         await note_denial(services, "api.request", refusal, origin)
         raise
     return Admitted(who, await take(services, f"account:{who.account.id}", who.account))
+
+
+async def admit_guest(services: Services, token: str) -> Guest:
+    """
+    Who came by a personal link. Nothing is counted or stored. PL-1, PL-2.
+
+    Raises `PersonalLinkOver`; `AccountBlocked` if the account with that email is.
+    """
+    said = read_personal_token(services.signing_key, token, services.clock.deadline_now())
+    async with services.store.view() as view:
+        account = await view.accounts.by_email(said.email)
+    if account is not None:
+        require_active(account)
+    return Guest(said.email, said.approval_id, account.id if account else None)
 
 
 async def take(services: Services, subject: str, account: Account) -> Quota:

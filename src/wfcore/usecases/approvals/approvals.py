@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
 from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound, StoreUnavailable
-from wfcore.model.access import Principal, Share
+from wfcore.model.access import Caller, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purpose
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
@@ -26,7 +26,7 @@ from wfcore.rules.approval.machine import (
     require_seen,
     step_output,
 )
-from wfcore.rules.auth.access import is_approver, sees_approval
+from wfcore.rules.auth.access import is_approver, sees_approval, shown_to
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected
 from wfcore.time import EpochMs
@@ -70,14 +70,14 @@ async def list_approvals(
         return await view.approvals.list(where, page)
 
 
-async def read_approval(services: Services, who: Principal | None, approval_id: str) -> Approval:
-    """One approval as it is now. Raises `NotFound`."""
+async def read_approval(services: Services, who: Caller | None, approval_id: str) -> Approval:
+    """One approval as it is now, as far as *who* is shown it. Raises `NotFound`. PL-4."""
     async with services.store.view() as view:
         approval, _ = await approval_for(view, who, approval_id)
     if await expire_if_due(services, approval):
         async with services.store.view() as view:
             approval, _ = await approval_for(view, who, approval_id)
-    return approval
+    return shown_to(approval, who)
 
 
 @frozen
@@ -106,13 +106,13 @@ async def question_for(
 
 
 def require_may(
-    approval: Approval, who: Principal, share: Share | None, decision: Approve | Reject
+    approval: Approval, who: Caller, share: Share | None, decision: Approve | Reject
 ) -> None:
     """Raises `Forbidden` where *who* may not decide so. AP-10, AP-18."""
-    if not is_approver(approval, who.account, share):
+    if not is_approver(approval, who, share):
         raise Forbidden("You are not an approver of this approval")
     if isinstance(decision, Approve):
-        require_other_eyes(approval, who.account)
+        require_other_eyes(approval, who)
 
 
 async def approvals_of(
@@ -137,7 +137,7 @@ async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
     if who is None:
         return True
     share = await view.get(Share, approval.workflow_id, who.account.id)
-    return sees_approval(approval, who.account, share)
+    return sees_approval(approval, who, share)
 
 
 @frozen
@@ -160,7 +160,7 @@ class Decide:
 
 
 async def decide_approval(
-    services: Services, who: Principal | None, asked: Decide, origin: Origin = UNKNOWN
+    services: Services, who: Caller | None, asked: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
     Record one decision: its execution continues or stops, or waits for further approvers. AP-2,
@@ -186,7 +186,7 @@ async def decide_approval(
 
 @retried
 async def _decide(
-    services: Services, who: Principal | None, asked: Decide, origin: Origin
+    services: Services, who: Caller | None, asked: Decide, origin: Origin
 ) -> Approval:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
@@ -232,8 +232,8 @@ def _weighed(approval: Approval, asked: Decide, decider: Decider, now: EpochMs) 
     return decided(asked.verb, approval, decide(approval, asked.decision, decider, now).record)
 
 
-def _decider(who: Principal | None, asked: Decide) -> Decider:
-    by, account = (who.account.email, who.account.id) if who else (OPERATOR, OPERATOR)
+def _decider(who: Caller | None, asked: Decide) -> Decider:
+    by, account = (who.email, who.identity) if who else (OPERATOR, OPERATOR)
     return Decider(by, asked.source, asked.comment, account, asked.alone and who is None)
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from attrs import evolve, frozen
 
 from wfcore.errors import Forbidden
-from wfcore.model.access import Principal
+from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
@@ -73,8 +73,12 @@ class Review:
     rejects: bool
 
 
-async def review_for(services: Services, who: Principal, approval_id: str) -> Review:
-    """One approval, open or not, and what *who* may do with it. Raises `NotFound`. AP-10, AP-18."""
+async def review_for(services: Services, who: Caller, approval_id: str) -> Review:
+    """
+    One approval, open or not, and what *who* may do with it. AP-10, AP-18, PL-4.
+
+    Raises `NotFound`, `SignInFirst`.
+    """
     approval = await read_approval(services, who, approval_id)
     async with services.store.view() as view:
         _, share = await approval_for(view, who, approval_id)

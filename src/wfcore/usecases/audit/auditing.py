@@ -16,7 +16,7 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Principal
+from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import Execution
@@ -60,7 +60,7 @@ def note(
     services: Services,
     unit: Unit,
     event: str,
-    who: Principal | None,
+    who: Caller | None,
     target: str | None,
     origin: Origin,
     details: JsonObject | None = None,
@@ -74,8 +74,8 @@ def note(
     """
     entry = evolve(
         _entry(services, event, origin, target),
-        account_id=who.account.id if who else None,
-        key_id=who.key.id if who and who.key else None,
+        account_id=who.identity if who else None,
+        key_id=_key_id(who),
         details=details,
         execution_id=execution_id,
         record_hash=record.hash if record is not None else None,
@@ -113,7 +113,7 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
 def note_decision(
     services: Services,
     unit: Unit,
-    who: Principal | None,
+    who: Caller | None,
     made: Decided,
     run: Execution,
     comment: str | None,
@@ -143,7 +143,7 @@ def note_decision(
 async def note_refusal(
     services: Services,
     event: str,
-    who: Principal | None,
+    who: Caller | None,
     target: str,
     error: NotFound | Forbidden | Conflict,
     origin: Origin,
@@ -156,8 +156,8 @@ async def note_refusal(
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
         _entry(services, event, origin, without_keys(target)[:_TARGET_SHOWN], reason),
-        account_id=who.account.id if who else None,
-        key_id=who.key.id if who and who.key else None,
+        account_id=who.identity if who else None,
+        key_id=_key_id(who),
     )
     with suppress(StoreUnavailable):
         async with services.store.unit() as unit:
@@ -223,6 +223,10 @@ def _entry(
         ip=origin.ip,
         request_id=origin.request_id,
     )
+
+
+def _key_id(who: Caller | None) -> str | None:
+    return who.key.id if isinstance(who, Principal) and who.key else None
 
 
 async def read_audit(
