@@ -65,11 +65,13 @@ def read_key(data: Path) -> str | None:
 
 
 async def _account(services: Services) -> Account:
-    """The oldest account, or a new one that may use webhooks."""
+    """The oldest account, or a new one that may use webhooks and operates the server. AC-7."""
     total = (await list_accounts(services, PageRequest(1, 1))).total
     if total:
         return (await list_accounts(services, PageRequest(total, 1))).rows[0]
-    return await create_account(services, EMAIL, Plan.PRO, origin=AT_THE_COMMAND_LINE)
+    return await create_account(
+        services, EMAIL, Plan.PRO, origin=AT_THE_COMMAND_LINE, operator=True
+    )
 
 
 async def _fits(services: Services, text: str | None) -> bool:

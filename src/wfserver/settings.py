@@ -154,6 +154,7 @@ def settings_from(
         private_callbacks=switch(env, "WFCORE_ALLOW_PRIVATE_CALLBACKS", False),
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
+        operators=_emails(env, "WFCORE_OPERATORS"),
     )
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     settings = Settings(
@@ -229,6 +230,15 @@ def _missed(env: Mapping[str, str], name: str, default: Missed) -> Missed:
         return Missed(text)
     except ValueError:
         raise InvalidInput(name, f"must be one of {', '.join(Missed)}") from None
+
+
+def _emails(env: Mapping[str, str], name: str) -> frozenset[str]:
+    """Emails in lower case, separated by commas or spaces."""
+    found = frozenset(env.get(name, "").replace(",", " ").lower().split())
+    for one in sorted(found):
+        if not all(one.partition("@")):
+            raise InvalidInput(name, f"{one} is no email; write ann@example.org,bob@example.org")
+    return found
 
 
 def _networks(env: Mapping[str, str], name: str) -> tuple[Network, ...]:

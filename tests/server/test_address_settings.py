@@ -21,6 +21,16 @@ def test_proxies_are_addresses_and_networks():
     assert list(given.trusted_proxies) == networks
 
 
+def test_operators_are_emails():
+    """In lower case, separated by commas or spaces; anything else is said at the start. AC-7."""
+    given = settings_from({"WFCORE_OPERATORS": "Ann@example.org, bob@example.org cy@x"})
+    assert given.policy.operators == {"ann@example.org", "bob@example.org", "cy@x"}
+    assert settings_from({}).policy.operators == frozenset()
+    for wrong in ("ann", "ann@", "@x", "ann@x,bob"):
+        with pytest.raises(InvalidInput, match="WFCORE_OPERATORS: .* is no email"):
+            settings_from({"WFCORE_OPERATORS": wrong})
+
+
 def test_a_public_url_names_the_host():
     """Its host and this machine's own names are answered to, and what the setting adds."""
     of_url = {"WFCORE_PUBLIC_URL": "https://WF.example.org:8443/flows"}

@@ -13,11 +13,20 @@ def test_an_account_is_made_and_found_by_id_or_email(wfcore: Call) -> None:
     """`create` answers id, email, plan and status; `set` takes the id or the email."""
     made = wfcore("account", "create", "Bob@Example.org", "--json").json
     assert made == {**made, "email": "bob@example.org", "plan": "FREE", "status": "ACTIVE"}
-    assert set(made) == {"id", "email", "plan", "status"}
+    assert set(made) == {"id", "email", "plan", "status", "operator"}
     by_id = wfcore("account", "set", made["id"], "--plan", "TEAM", "--json").json
     assert by_id == {**made, "plan": "TEAM"}
     by_email = wfcore("account", "set", "BOB@example.org", "--status", "locked", "--json").json
     assert by_email == {**by_id, "status": "LOCKED"}
+
+
+def test_an_account_is_made_an_operator(wfcore: Call) -> None:
+    """With `--operator` when it is made or later, and no more with `--no-operator`. AC-7."""
+    made = wfcore("account", "create", "bob@example.org", "--operator", "--json").json
+    assert made["operator"] is True
+    for option, operates in (("--no-operator", False), ("--operator", True)):
+        assert wfcore("account", "set", made["id"], option, "--json").json["operator"] is operates
+    assert wfcore("account", "set", made["id"], "--plan", "PRO", "--json").json["operator"] is True
 
 
 def test_accounts_are_listed_newest_first(wfcore: Call) -> None:

@@ -10,12 +10,14 @@ from wfcore.errors import (
     AccountBlocked,
     AuthReason,
     Conflict,
+    NotFound,
     RateLimited,
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import AccountStatus, Plan, Scope
+from wfcore.model.access import Account, AccountStatus, Guest, Plan, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
+from wfcore.rules.auth.access import require_operator
 from wfcore.rules.auth.signature import sign
 from wfcore.time import DAY, HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import accounts, authenticate, keys, sessions
@@ -40,6 +42,42 @@ async def last_reason(world: World) -> str | None:
     async with world.services.store.view() as view:
         entries = await view.audit.list(EpochMs(0), None, 1_000)
     return entries[-1].reason
+
+
+async def test_operators_are_marked_or_named_and_never_keys(world: World) -> None:
+    """At a page from the next request on, by session or visitor; 404 for everybody else. AC-7."""
+    named = evolve(world.services.policy, operators=frozenset({"bob@example.org"}))
+    services = evolve(world.services, policy=named)
+    ann, bob, cyd = [
+        await accounts.create_account(services, f"{name}@example.org", password="x" * 8)
+        for name in ("ann", "bob", "cyd")
+    ]
+    await accounts.set_account(services, ann.id, operator=True)
+
+    async def is_operator(account: Account) -> bool:
+        begun = await sessions.sign_in(services, account.email, "x" * 8, HERE)
+        visitor = Visitor(account.email, frozenset())
+        for who in (
+            await sessions.session_of(services, begun.token),
+            await authenticate.recognise(services, visitor, None),
+        ):
+            if not who.operator:
+                with pytest.raises(NotFound, match="Page not found"):
+                    require_operator(who)
+                return False
+            require_operator(who)
+        return True
+
+    assert [await is_operator(one) for one in (ann, bob, cyd)] == [True, True, False]
+    await accounts.set_account(services, ann.id, plan=Plan.PRO)
+    assert await is_operator(ann)
+    await accounts.set_account(services, ann.id, operator=False)
+    assert not await is_operator(ann)
+    key = await world.key(bob)
+    by_key = await authenticate.authenticate(services, bearer(key), Scope.WORKFLOW_READ)
+    for stranger in (by_key, Guest(bob.email, "appr_1", bob.id)):
+        with pytest.raises(NotFound):
+            require_operator(stranger)
 
 
 async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None:

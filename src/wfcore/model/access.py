@@ -53,7 +53,7 @@ class Account:
     """
     Somebody who owns workflows and keys. `email` is unique and lower case. `session_epoch` counts
     how often all sessions were ended: sessions of an earlier epoch are over. SE-4. `secrets`: by
-    name.
+    name. `operator`: whether it may see everything, at the pages for operators. AC-7.
     """
 
     id: str
@@ -64,6 +64,7 @@ class Account:
     password_hash: str | None = None
     session_epoch: int = 0
     secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
+    operator: bool = False
     version: int = 0
 
 
@@ -165,11 +166,13 @@ class Principal:
     Who makes a request: an account, and the key it came with.
 
     Without a key it is a console session, which has no scopes, or a visitor with `scopes`.
+    `operator`: a person who operates the server, at a page; never a key. AC-7.
     """
 
     account: Account
     key: ApiKey | None = None
     scopes: frozenset[Scope] = frozenset()
+    operator: bool = False
 
     @property
     def email(self) -> str:

@@ -26,7 +26,8 @@ class Policy:
 
     `poll_ms`: how long a worker may leave unseen what another process stored. `heartbeat_ms`: how
     often it extends its leases of `lease_ms`, which must be longer. `sweep_ms`: how often the
-    scheduler looks for what it was not told of.
+    scheduler looks for what it was not told of. `operators`: emails in lower case of accounts that
+    operate the server, beside those that are marked so. AC-7.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -40,6 +41,7 @@ class Policy:
     poll_ms: DurationMs = DurationMs(250)
     heartbeat_ms: DurationMs = DurationMs(SECOND)
     sweep_ms: DurationMs = DurationMs(SECOND)
+    operators: frozenset[str] = frozenset()
 
     def __attrs_post_init__(self) -> None:
         """Raises `InvalidInput`: work that is well alive would be taken for lost."""

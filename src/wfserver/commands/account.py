@@ -14,6 +14,8 @@ from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
 from wfserver.terminal.options import Group, Member, limit, pass_session, password, read_line
 from wfserver.terminal.output import instant, put_fields, put_json, put_list, put_table
 
+_OPERATOR = "It sees the pages for operators, with what belongs to everybody."
+
 
 @click.group("account", cls=Group)
 def account_command() -> None:
@@ -23,15 +25,16 @@ def account_command() -> None:
 @account_command.command("create")
 @click.argument("email")
 @click.option("--plan", type=Member(Plan), default="FREE", show_default=True)
+@click.option("--operator", is_flag=True, help=_OPERATOR)
 @password
 @pass_session
-def create(session: Session, email: str, plan: Plan, password_stdin: bool) -> None:
+def create(session: Session, email: str, plan: Plan, operator: bool, password_stdin: bool) -> None:
     """A new active account. With a password it may use the console."""
     password = read_line(password_stdin)
 
     async def job(services: Services) -> Account:
         return await accounts.create_account(
-            services, email, plan, password, origin=AT_THE_COMMAND_LINE
+            services, email, plan, password, origin=AT_THE_COMMAND_LINE, operator=operator
         )
 
     _show(session, session.work(job, fresh=True))
@@ -41,6 +44,7 @@ def create(session: Session, email: str, plan: Plan, password_stdin: bool) -> No
 @click.argument("account", metavar="ID-or-EMAIL")
 @click.option("--plan", type=Member(Plan), help="A downgrade disables webhooks over its number.")
 @click.option("--status", type=Member(AccountStatus), help="Only ACTIVE may use its keys.")
+@click.option("--operator/--no-operator", default=None, help=_OPERATOR)
 @password
 @pass_session
 def set_(
@@ -48,11 +52,13 @@ def set_(
     account: str,
     plan: Plan | None,
     status: AccountStatus | None,
+    operator: bool | None,
     password_stdin: bool,
 ) -> None:
-    """Change plan, status or password."""
-    if plan is None and status is None and not password_stdin:
-        raise click.UsageError("Nothing to change: give --plan, --status or --password-stdin")
+    """Change plan, status or password, or make it an operator."""
+    if plan is status is operator is None and not password_stdin:
+        options = "--plan, --status, --operator or --password-stdin"
+        raise click.UsageError(f"Nothing to change: give {options}")
     password = read_line(password_stdin)
 
     async def job(services: Services) -> Account:
@@ -63,6 +69,7 @@ def set_(
             plan=plan,
             status=status,
             password=password,
+            operator=operator,
             origin=AT_THE_COMMAND_LINE,
         )
 
@@ -85,7 +92,7 @@ def list_(session: Session, limit: int) -> None:
 
 
 def _show(session: Session, account: Account) -> None:
-    document = plain(account_view(account))
+    document = {**plain(account_view(account)), "operator": account.operator}
     if session.json:
         put_json(document)
     else:

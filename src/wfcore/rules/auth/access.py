@@ -5,6 +5,8 @@ Contract §1. What callers cannot see does not exist for them (404); what they s
 forbidden (403).
 """
 
+from collections.abc import Collection
+
 from attrs import evolve
 
 from wfcore.errors import (
@@ -36,6 +38,21 @@ def require_active(account: Account, key_id: str | None = None) -> None:
     """Raises `AccountBlocked` if the account is disabled or locked. AC-1."""
     if account.status is not AccountStatus.ACTIVE:
         raise AccountBlocked(account.id, key_id)
+
+
+def person(account: Account, scopes: frozenset[Scope], named: Collection[str]) -> Principal:
+    """
+    Somebody at a page. An operator is an account that is marked as one, or whose email the settings
+    of the server name (*named*, in lower case). AC-7.
+    """
+    operates = account.operator or account.email.lower() in named
+    return Principal(account, scopes=scopes, operator=operates)
+
+
+def require_operator(who: Caller) -> None:
+    """Raises `NotFound` for all but operators: their pages do not exist for others. AC-7."""
+    if not (isinstance(who, Principal) and who.operator):
+        raise NotFound("Page")
 
 
 def require_scope(who: Principal, scope: Scope) -> None:

@@ -69,6 +69,7 @@ ACCOUNT = make.account(
     plan=Plan.ENTERPRISE,
     status=AccountStatus.LOCKED,
     password_hash="$argon2id$v=19$x",  # noqa: S106 - a sample, no password
+    operator=True,
 )
 KEY = make.key(
     scopes=frozenset({Scope.APPROVAL_RESPOND, Scope.WORKFLOW_READ}),

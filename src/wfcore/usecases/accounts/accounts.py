@@ -31,6 +31,8 @@ async def create_account(
     plan: Plan = Plan.FREE,
     password: str | None = None,
     origin: Origin = UNKNOWN,
+    *,
+    operator: bool = False,
 ) -> Account:
     """A new active account. Raises `InvalidInput`; `AccountExists` if the email is taken."""
     now = services.clock.now()
@@ -39,9 +41,8 @@ async def create_account(
     async with services.store.unit() as unit:
         if await unit.accounts.by_email(email) is not None:
             raise AccountExists(f"An account with the email {email} exists already", email)
-        account = Account(
-            services.ids.new("acc", now), email, plan, AccountStatus.ACTIVE, now, hashed
-        )
+        id = services.ids.new("acc", now)
+        account = Account(id, email, plan, AccountStatus.ACTIVE, now, hashed, operator=operator)
         unit.put(account)
         note(services, unit, "account.create", None, account.id, origin)
         await unit.commit()
@@ -56,12 +57,13 @@ async def set_account(
     plan: Plan | None = None,
     status: AccountStatus | None = None,
     password: str | None = None,
+    operator: bool | None = None,
     origin: Origin = UNKNOWN,
 ) -> Account:
     """
-    Change plan, status or password. A downgrade disables the newest webhooks above the new limit,
-    an upgrade enables them again. WH-5, WH-16. A new password, or a status other than ACTIVE, ends
-    every session. SE-4. Raises `NotFound`, `InvalidInput`.
+    Change plan, status or password, or whether it is an operator (AC-7). A downgrade disables the
+    newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A new password,
+    or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`, `InvalidInput`.
     """
     now = services.clock.now()
     hashed = await _hashed(services, password)
@@ -74,6 +76,7 @@ async def set_account(
             plan=plan or old.plan,
             status=status or old.status,
             password_hash=hashed or old.password_hash,
+            operator=old.operator if operator is None else operator,
         )
         if hashed is not None or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)

@@ -12,7 +12,7 @@ from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
 from wfcore.model.access import Account, ApiKey, Guest, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
-from wfcore.rules.auth.access import require_active, require_scope
+from wfcore.rules.auth.access import person, require_active, require_scope
 from wfcore.rules.auth.api_key import bears_key, presented_key
 from wfcore.rules.auth.rate_limit import Quota, verdict, windows
 from wfcore.rules.auth.signature import read_personal_token
@@ -94,7 +94,7 @@ async def recognise(services: Services, visitor: Visitor, scope: Scope | None) -
         account = account or await view.accounts.by_email(visitor.account.strip().lower())
     if account is None:
         raise Unauthenticated(AuthReason.SESSION_INVALID)
-    who = Principal(account, scopes=visitor.scopes)
+    who = person(account, visitor.scopes, services.policy.operators)
     require_active(account)
     if scope is not None:
         require_scope(who, scope)

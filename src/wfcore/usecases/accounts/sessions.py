@@ -16,7 +16,7 @@ from wfcore.errors import (
 from wfcore.model.access import Account, Login, LoginLink, Principal, Session
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
-from wfcore.rules.auth.access import require_active
+from wfcore.rules.auth.access import person, require_active
 from wfcore.rules.auth.session import (
     failed,
     is_current,
@@ -216,7 +216,7 @@ async def session_of(services: Services, token: str | None) -> Principal:
         if seen is not None:
             unit.put(seen)
             await unit.commit()
-    return Principal(account)
+    return person(account, frozenset(), services.policy.operators)
 
 
 async def sign_out(services: Services, token: str, origin: Origin) -> None:
