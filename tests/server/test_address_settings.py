@@ -27,7 +27,7 @@ def test_operators_are_emails():
     assert given.policy.operators == {"ann@example.org", "bob@example.org", "cy@x"}
     assert settings_from({}).policy.operators == frozenset()
     for wrong in ("ann", "ann@", "@x", "ann@x,bob"):
-        with pytest.raises(InvalidInput, match="WFCORE_OPERATORS: .* is no email"):
+        with pytest.raises(InvalidInput, match=r"WFCORE_OPERATORS: .* is no email"):
             settings_from({"WFCORE_OPERATORS": wrong})
 
 

@@ -56,7 +56,7 @@ def set_(
     password_stdin: bool,
 ) -> None:
     """Change plan, status or password, or make it an operator."""
-    if plan is status is operator is None and not password_stdin:
+    if plan is None and status is None and operator is None and not password_stdin:
         options = "--plan, --status, --operator or --password-stdin"
         raise click.UsageError(f"Nothing to change: give {options}")
     password = read_line(password_stdin)
