@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from adapters_store.sealing import AeadSealer, id_of, new_key
-from adapters_store.sqlite.cells import SEALED
+from adapters_store.sqlite.kinds import SEALED
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
 from wfcore.model.access import Account, ApiKey, NamedSecret

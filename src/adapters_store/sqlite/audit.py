@@ -13,9 +13,8 @@ from typing import Any
 
 from attrs import define
 
-from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.connection import Connection, Cursor
-from adapters_store.sqlite.kinds import Row
+from adapters_store.sqlite.kinds import Cells, Row, value_of
 from adapters_store.sqlite.queries import query
 from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork

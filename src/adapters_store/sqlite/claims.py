@@ -33,11 +33,10 @@ from functools import cache
 from attrs import frozen
 
 from adapters_store.sqlite import audit
-from adapters_store.sqlite.cells import text_of
 from adapters_store.sqlite.concurrency import admit_waiting
 from adapters_store.sqlite.connection import Cursor, DriverError, is_no_text, text_or_bytes
 from adapters_store.sqlite.execution_rows import SELECT
-from adapters_store.sqlite.kinds import Row
+from adapters_store.sqlite.kinds import Row, text_of
 from adapters_store.sqlite.runs import CLAIMABLE
 from wfcore.ports.store import Slots
 from wfcore.time import EpochMs

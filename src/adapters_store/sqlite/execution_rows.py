@@ -12,9 +12,17 @@ from itertools import chain
 from operator import attrgetter, eq
 from typing import Any
 
-from adapters_store.sqlite.cells import SEALED, Cells, Size, cost_of, sealed, text_of, value_of
-from adapters_store.sqlite.kinds import Fetch, Row
-from adapters_store.sqlite.statements import Write, insert, update
+from adapters_store.sqlite.kinds import (
+    SEALED,
+    Cells,
+    Fetch,
+    Row,
+    cost_of,
+    sealed,
+    text_of,
+    value_of,
+)
+from adapters_store.sqlite.statements import Size, Write, insert, update
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.ports.system import Sealer
 from wfcore.wire.records import reader_of, writer_of

@@ -17,10 +17,9 @@ from typing import Any
 from attrs import frozen
 
 from adapters_store.sqlite import audit, kinds
-from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.connection import Connection, DriverError, connect
 from adapters_store.sqlite.execution_rows import SELECT, decode
-from adapters_store.sqlite.kinds import ARTIFACTS, Decode, Kind, Row
+from adapters_store.sqlite.kinds import ARTIFACTS, Cells, Decode, Kind, Row, value_of
 from adapters_store.sqlite.migrate import inspect, migrations
 from wfcore.errors import StoreRefused
 from wfcore.model.event import EventKind

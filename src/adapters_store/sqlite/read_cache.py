@@ -36,7 +36,6 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sqlite.cells import Cells, cost_of
 from adapters_store.sqlite.connection import (
     AsyncConnection,
     Connection,
@@ -51,7 +50,7 @@ from adapters_store.sqlite.connection import (
     unavailable_on_error,
 )
 from adapters_store.sqlite.database_file import DatabaseFile
-from adapters_store.sqlite.kinds import Decode, Fetch, Key, Row
+from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
 from adapters_store.sqlite.queries import Query
 from adapters_store.sqlite.statements import Writes
 from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from attrs import define
 
-from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.kinds import (
     ACCOUNTS,
     DEFINITIONS,
@@ -17,7 +16,9 @@ from adapters_store.sqlite.kinds import (
     TRIGGERS,
     WEBHOOKS,
     WORKFLOWS,
+    Cells,
     Row,
+    value_of,
 )
 from adapters_store.sqlite.queries import Listing, query
 from adapters_store.sqlite.unit_of_work import UnitOfWork

@@ -6,9 +6,8 @@ from typing import Any
 
 from attrs import define, evolve
 
-from adapters_store.sqlite.cells import Cells, value_of
 from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
-from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Row
+from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Cells, Row, value_of
 from adapters_store.sqlite.queries import Listing, Query, Where, query
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval

@@ -8,8 +8,8 @@ from typing import Any
 
 from attrs import define
 
-from adapters_store.sqlite.cells import EMPTY, MARK, SEALED, Cells, sealed
 from adapters_store.sqlite.connection import Connection, Cursor, connect, unavailable_on_error
+from adapters_store.sqlite.kinds import EMPTY, MARK, SEALED, Cells, sealed
 from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
 

@@ -10,11 +10,10 @@ half of a statement of many rows: a transaction in which one failed is rolled ba
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrs import define, field, frozen
 
-from adapters_store.sqlite.cells import Size
 from adapters_store.sqlite.connection import Cursor
 from wfcore.errors import Stale
 
@@ -112,6 +111,13 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
         asks = cursor.description is not None
         if stale is not None and not (cursor.fetchone() if asks else cursor.rowcount == 1):
             raise Stale(*stale)
+
+
+class Size(NamedTuple):
+    """The approximate bytes of a record: the part that each change replaces, and the rest."""
+
+    head: int
+    rest: int
 
 
 @define(eq=False)

@@ -14,10 +14,10 @@ from typing import TypeVar
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.sqlite import claims, vacuum
-from adapters_store.sqlite.cells import SEALED
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
+from adapters_store.sqlite.kinds import SEALED
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (

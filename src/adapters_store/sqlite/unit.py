@@ -10,12 +10,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from adapters_store.sqlite import audit, concurrency, execution_rows, records, runs
-from adapters_store.sqlite.cells import Size, sealed, text_of
 from adapters_store.sqlite.concurrency import COUNT
 from adapters_store.sqlite.execution_rows import FETCH, bumped
-from adapters_store.sqlite.kinds import KINDS, REPLAYS, TABLE_OF, Fetch
+from adapters_store.sqlite.kinds import KINDS, REPLAYS, TABLE_OF, Fetch, sealed, text_of
 from adapters_store.sqlite.read_cache import ENTRY_BYTES
-from adapters_store.sqlite.statements import insert
+from adapters_store.sqlite.statements import Size, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event

@@ -12,12 +12,11 @@ from typing import Any, TypeVar, cast
 
 from attrs import define, field
 
-from adapters_store.sqlite.cells import Size, text_of
 from adapters_store.sqlite.connection import Cursor
-from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row
+from adapters_store.sqlite.kinds import Decode, Fetch, Key, Kind, Row, text_of
 from adapters_store.sqlite.queries import Query, query
 from adapters_store.sqlite.read_cache import Reads
-from adapters_store.sqlite.statements import Write, Writes, perform
+from adapters_store.sqlite.statements import Size, Write, Writes, perform
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import Unreadable
 from wfcore.model.page import Page, PageCursor, PageRequest
