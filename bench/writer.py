@@ -16,9 +16,8 @@ from pathlib import Path
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import PUT_STEP, STAY, write_head
 from adapters_store.sqlite.kinds import text_of
+from adapters_store.sqlite.runs import ADD_EVENT, SqliteStore
 from adapters_store.sqlite.statements import perform
-from adapters_store.sqlite.store import SqliteStore
-from adapters_store.sqlite.unit import ADD_EVENT
 from adapters_store.sqlite.writer import Writer
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus, evolve

@@ -50,6 +50,10 @@ NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
     WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
 """The sign keeps it to the index of ids: it looks at as many rows as there are ids."""
 
+REQUIRE_ABANDONED = """SELECT 1 FROM executions
+    WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
+"""Finds the row exactly where the lease is over, or the worker is known to have ended."""
+
 
 @cache
 def _questions(named: bool, narrowed: bool) -> tuple[str, str]:

@@ -31,6 +31,15 @@ TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ?"
 MARKED = "SELECT lane FROM lane_checks ORDER BY number LIMIT ?"
 CHECKED = "DELETE FROM lane_checks WHERE lane = ?"
 
+SET_LIMIT = """INSERT INTO lane_limits (workflow_id, at_once) VALUES (?, ?)
+    ON CONFLICT (workflow_id) DO UPDATE SET at_once = excluded.at_once"""
+NO_LIMIT = "DELETE FROM lane_limits WHERE workflow_id = ?"
+MARK_ALL = """INSERT INTO lane_checks (lane) SELECT DISTINCT lane FROM executions
+    WHERE workflow_id = ? AND lane IS NOT NULL
+    AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED') ON CONFLICT (lane) DO NOTHING"""
+HAS_ROOM = f"SELECT 1 WHERE ({COUNT}) < ?"
+"""Finds a row exactly where there is room."""
+
 
 @define(eq=False)
 class Groups:

@@ -22,7 +22,9 @@ from adapters_store.sqlite.kinds import (
     text_of,
     value_of,
 )
+from adapters_store.sqlite.read_cache import ENTRY_BYTES
 from adapters_store.sqlite.statements import Size, Write, insert, update
+from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolve
 from wfcore.ports.system import Sealer
 from wfcore.wire.records import reader_of, writer_of
@@ -135,9 +137,29 @@ FETCH = Fetch(
 )
 
 
-def bumped(run: Execution) -> Execution:
-    """The record as it is after it was stored."""
-    return evolve(run, version=run.version + 1)
+def put(unit: UnitOfWork, record: Execution) -> None:
+    """Collect the compare-and-set of an execution: the rows that change."""
+    base, rest = _known(unit, record)
+    found, size = writes(record, base, unit.sealer)
+    unit.write("executions", *found)
+    if len(found) > 1:
+        unit.changed.add("step_results")
+    stored = evolve(record, version=record.version + 1)
+    unit.pend("executions", (record.id,), stored, Size(size.head, size.rest + rest))
+
+
+def _known(unit: UnitOfWork, record: Execution) -> tuple[Execution | None, int]:
+    """
+    What is stored at the record's version, if known, and the approximate bytes of all but its head.
+    """
+    key = (record.id,)
+    base, size = unit.pending.get(("executions", key), (None, None))
+    rest = size.rest if size is not None else 0
+    if base is None and (known := unit.reads.cache.get("executions", key)):
+        base, rest = known.record, known.size - known.head
+    if base is None or base.version != record.version:
+        return None, ENTRY_BYTES
+    return base, rest
 
 
 def writes(

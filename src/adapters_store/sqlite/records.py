@@ -21,14 +21,15 @@ from adapters_store.sqlite.kinds import (
     value_of,
 )
 from adapters_store.sqlite.queries import Listing, query
+from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.access import Account, ApiKey, Session, Share
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.time import EpochMs
-from wfcore.wire.records import reader_of
+from wfcore.time import DAY, EpochMs
+from wfcore.wire.records import reader_of, writer_of
 
 R = TypeVar("R")
 
@@ -51,6 +52,24 @@ SELECT version, body, workflow_id, revision
 """Costs what has not ended (`executions_unfinished`), not what is stored."""
 
 read_delivery = reader_of(Delivery)
+
+REPLACE_REPLAY = insert(
+    "replays",
+    ("scope", "key", "created_at", "version", "body"),
+    """ ON CONFLICT (scope, key) DO UPDATE
+    SET created_at = excluded.created_at, version = excluded.version, body = excluded.body
+    WHERE replays.created_at <= excluded.created_at - """
+    + str(DAY),
+)
+ADD_TALLY = insert(
+    "webhook_tallies",
+    ("webhook_id", "date", "status", "count", "last_at"),
+    """ ON CONFLICT (webhook_id, date, status)
+    DO UPDATE SET count = count + 1, last_at = max(last_at, excluded.last_at)""",
+)
+ADD_DELIVERY = insert("webhook_deliveries", ("webhook_id", "authenticated", "id", "at", "body"))
+"""A trigger keeps their number bounded (migration 10), so that units that add some are batched."""
+write_delivery = writer_of(Delivery, [])
 
 
 @define(eq=False)

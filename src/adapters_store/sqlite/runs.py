@@ -9,6 +9,7 @@ from attrs import define, evolve
 from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
 from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Cells, Row, value_of
 from adapters_store.sqlite.queries import Listing, Query, Where, query
+from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event, EventKind
@@ -54,6 +55,27 @@ def execution_page(where: ExecutionFilter, page: PageRequest) -> Query:
     wanted.within("r.accepted_at", where.since, where.until)
     pages = evolve(EXECUTION_PAGES, descending=not where.oldest_first)
     return pages.page(wanted.text, tuple(wanted.values), page, RUN_TABLES)
+
+
+_PURGED = "(SELECT value FROM json_each(?))"
+PURGE = (
+    f"""DELETE FROM approval_approvers
+        WHERE approval_id IN (SELECT id FROM approvals WHERE execution_id IN {_PURGED})""",
+    f"DELETE FROM approvals WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM callbacks WHERE id IN {_PURGED}",
+    f"DELETE FROM events WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM logs WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM execution_variables WHERE execution_id IN {_PURGED}",
+    f"DELETE FROM executions WHERE id IN {_PURGED}",
+)
+"""Each for any number of executions, so that a batch of them costs no more statements than one."""
+
+FORGET_APPROVERS = "DELETE FROM approval_approvers WHERE approval_id = ?"
+ADD_APPROVER = "INSERT INTO approval_approvers (approver, approval_id) VALUES (?, ?)"
+_EVENT = ("execution_id", "number", "at", "kind", "data")
+ADD_EVENT = {table: insert(table, _EVENT) for table in ("events", "logs")}
 
 
 @define(eq=False)

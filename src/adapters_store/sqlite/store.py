@@ -2,22 +2,24 @@
 The embedded store: SQLite with group commit, for any number of processes on one machine.
 
 Writes go to one thread that commits many units with one flush; point reads run in the event loop,
-lists in threads of their own. A reader never waits for the writer.
+lists in threads of their own. A reader never waits for the writer. A unit of work writes nothing
+itself: each of its methods adds statements to what it hands over when it commits.
 """
+# ruff: noqa: S608 - only constant text of this package is put together
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
-from adapters_store.sqlite import claims, vacuum
+from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
-from adapters_store.sqlite.kinds import SEALED
+from adapters_store.sqlite.kinds import KINDS, REPLAYS, SEALED, TABLE_OF, Fetch, sealed, text_of
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
@@ -27,17 +29,161 @@ from adapters_store.sqlite.sealing_keys import (
     note_key,
     require_keys,
 )
-from adapters_store.sqlite.unit import SqliteUnit
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
 from adapters_store.sqlite.writer import Writer
 from wfcore.errors import StoreUnavailable, Unreadable
-from wfcore.model.execution import Execution
-from wfcore.ports.store import Slots
+from wfcore.model.approval import Approval
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, Replay
+from wfcore.model.webhook import Delivery
+from wfcore.ports.records import KIND_OF
+from wfcore.ports.store import Slots, queries
 from wfcore.ports.system import Sealer
+from wfcore.rules.audit.chain import entry_text
 from wfcore.time import DurationMs, EpochMs, Now, later
 
 R = TypeVar("R")
+
+
+class SqliteUnit:
+    """One unit of work; also serves as a view if nobody commits it."""
+
+    __slots__ = ("_unit",)
+
+    def __init__(self, unit: UnitOfWork) -> None:
+        self._unit = unit
+
+    async def __aenter__(self) -> "SqliteUnit":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Uncommitted writes were only collected: there is nothing to undo."""
+
+    accounts = queries(records.Accounts)
+    keys = queries(records.Keys)
+    sessions = queries(records.Sessions)
+    workflows = queries(records.Workflows)
+    definitions = queries(records.Definitions)
+    shares = queries(records.Shares)
+    executions = queries(runs.Executions)
+    approvals = queries(runs.Approvals)
+    artifacts = queries(runs.Artifacts)
+    callbacks = queries(runs.Callbacks)
+    webhooks = queries(records.Webhooks)
+    groups = queries(concurrency.Groups)
+    triggers = queries(records.Triggers)
+    timers = queries(records.Timers)
+    events = queries(runs.Events)
+    logs = queries(partial(runs.Events, table="logs"))
+    audit = queries(audit.Audit)
+
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        fetch = FETCH if kind is Execution else KINDS[kind].one
+        return await self._unit.one(cast("Fetch[R]", fetch), key)
+
+    async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
+        return await self._unit.among(KINDS[kind], ids)
+
+    def put(self, record: Any) -> None:
+        """Compare the version and set."""
+        unit = self._unit
+        if isinstance(record, Execution):
+            execution_rows.put(unit, record)
+            return
+        kind = KINDS[type(record)]
+        unit.put(kind, record)
+        if isinstance(record, Approval):
+            _name_approvers(unit, record)
+        if isinstance(record, Replay) and not record.version:
+            _, values, stale = REPLAYS.put(record, unit.sealer)
+            unit.writes[-1] = (records.REPLACE_REPLAY, values, stale)
+
+    def delete(self, record: Any) -> None:
+        """Compare the version and delete, with what it owns."""
+        unit = self._unit
+        kind = KINDS[type(record)]
+        unit.delete(kind, kind.key_of(record), kind.drop(record))
+        for owned, owner in KIND_OF[type(record)].owns:
+            table = TABLE_OF[owned]
+            unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))
+
+    def discard(self, kind: type[Any], *key: str) -> None:
+        """Delete it if it exists."""
+        unit = self._unit
+        table = KINDS[kind]
+        unit.delete(table, key, (table.delete, key, None))
+
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        """Add an entry to its log."""
+        unit = self._unit
+        if isinstance(entry, AuditEntry):
+            if record is not None:
+                record = sealed(unit.sealer, record, "audit", "record", entry.id)
+            unit.write("audit", (audit.ADD, (entry_text(entry), record), None))
+        else:
+            _append_event(unit, "events", entry)
+
+    def log(self, line: Event) -> None:
+        """Add output lines, which have the form of an event, to their own log."""
+        _append_event(self._unit, "logs", line)
+
+    def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
+        unit = self._unit
+        unit.write("webhook_tallies", (records.ADD_TALLY, (webhook_id, date, status, 1, at), None))
+
+    def deliver(self, record: Delivery) -> None:
+        unit = self._unit
+        body = text_of(records.write_delivery(record))
+        body = sealed(unit.sealer, body, "webhook_deliveries", "body", record.id)
+        values = (record.webhook_id, int(record.authenticated), record.id, record.at, body)
+        unit.write("webhook_deliveries", (records.ADD_DELIVERY, values, None))
+
+    def purge(self, *ids: str) -> None:
+        unit = self._unit
+        for sql in runs.PURGE:
+            unit.write("executions", (sql, (text_of(ids),), None))
+        unit.changed.update(
+            ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
+        )
+        for id in ids:
+            unit.pend("executions", (id,), None)
+
+    def require_abandoned(self, record: Execution) -> None:
+        unit = self._unit
+        ended = bool(record.worker and unit.ended((record.worker,)))
+        values = (record.id, record.worker, unit.now(), ended)
+        unit.write("executions", (claims.REQUIRE_ABANDONED, values, ("executions", record.id)))
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        unit = self._unit
+        if at_once is None:
+            unit.write("lane_limits", (concurrency.NO_LIMIT, (workflow_id,), None))
+        else:
+            unit.write("lane_limits", (concurrency.SET_LIMIT, (workflow_id, at_once), None))
+        unit.write("lane_checks", (concurrency.MARK_ALL, (workflow_id,), None))
+
+    def require_room(self, group: str, at_once: int) -> None:
+        unit = self._unit
+        unit.write("pulse", (concurrency.HAS_ROOM, (group, at_once), ("concurrency group", group)))
+
+    async def commit(self) -> None:
+        """Store what was collected. Raises `Stale`, `StoreUnavailable`."""
+        await self._unit.commit()
+
+
+def _name_approvers(unit: UnitOfWork, record: Approval) -> None:
+    if record.version:
+        unit.write("approval_approvers", (runs.FORGET_APPROVERS, (record.id,), None))
+    for name in {name.strip().lower() for name in record.approvers if name.strip()}:
+        unit.write("approval_approvers", (runs.ADD_APPROVER, (name, record.id), None))
+
+
+def _append_event(unit: UnitOfWork, table: str, event: Event) -> None:
+    about = text_of(event.data) if event.data else "{}"
+    data = sealed(unit.sealer, about, table, "data", event.execution_id, event.number)
+    values = (event.execution_id, event.number, event.at, event.kind.value, data)
+    unit.write(table, (runs.ADD_EVENT[table], values, None))
 
 
 class SqliteStore:

@@ -11,8 +11,7 @@ from attrs import evolve
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sqlite import claims
 from adapters_store.sqlite import writer as sql_writer
-from adapters_store.sqlite.store import SqliteStore
-from adapters_store.sqlite.unit import SqliteUnit
+from adapters_store.sqlite.store import SqliteStore, SqliteUnit
 from kit.bugs.catching import Bug, patched, promise, walk
 from kit.test_comparison import MemoryComparison, SqliteComparison
 from wfcore.memory import runs, writes
