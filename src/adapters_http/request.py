@@ -7,15 +7,17 @@ Contract §6, §9.
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, TypeVar
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from attrs import field, frozen
 from starlette.types import Scope
 
 from adapters_http.body import Answers, Pace
-from adapters_http.config import HttpConfig, Stage
+from adapters_http.config import HttpConfig, Network, Stage
 from adapters_http.metrics import Metrics
+from adapters_http.transport.connections import is_host
 from wfcore.errors import InvalidInput, NotReady
 from wfcore.model.access import Caller, Guest, Principal
 from wfcore.model.execution import Execution
@@ -294,3 +296,85 @@ def rate_headers(limit: int, remaining: int, window: str) -> Headers:
         (b"x-ratelimit-remaining", b"%d" % remaining),
         (b"x-ratelimit-window", window.encode()),
     ]
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+@frozen
+class Proxies:
+    """The trusted addresses and networks; none by default."""
+
+    trusted: Sequence[Network] = ()
+
+    def seen_through(self, scope: Scope) -> Scope:
+        """
+        *scope* with the client, the scheme and the `Host` as reported by the trusted proxies in
+        front; *scope* itself if none of these sent it. `Forwarded` is not read.
+        """
+        peer = _address(scope["client"][0]) if self.trusted and scope.get("client") else None
+        if peer is None or not self._trusts(peer):
+            return scope
+        seen = dict(scope)
+        client = self._client(peer, _said(scope, b"x-forwarded-for"))
+        seen["client"] = (str(client), scope["client"][1] if client == peer else 0)
+        scheme = _said(scope, b"x-forwarded-proto")[-1:]
+        if scheme in (["http"], ["https"]):
+            (seen["scheme"],) = scheme
+        host = _said(scope, b"x-forwarded-host")[-1:]
+        if host and is_host(host[0].encode("latin-1")):
+            others = [field for field in scope["headers"] if field[0] != b"host"]
+            seen["headers"] = [(b"host", host[0].encode("latin-1")), *others]
+        return seen
+
+    def _client(self, peer: Address, hops: Sequence[str]) -> Address:
+        """
+        The nearest address that is not trusted; if a hop cannot be read, the one who reported it.
+        """
+        client = peer
+        for hop in reversed(hops):
+            address = _address(hop)
+            if address is None:
+                break
+            client = address
+            if not self._trusts(client):
+                break
+        return client
+
+    def _trusts(self, address: Address) -> bool:
+        return any(address in network for network in self.trusted)
+
+
+def _said(scope: Scope, name: bytes) -> list[str]:
+    """The items of a list that may be spread over several fields, first to last, lower case."""
+    values = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    return [part.strip().lower() for part in ",".join(values).split(",")] if values else []
+
+
+def _address(text: str) -> Address | None:
+    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None for anything else."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+def host_name(host: str) -> str:
+    """The name in a `Host` field: without port and final dot, in lower case."""
+    name, colon, port = host.strip().lower().rpartition(":")
+    bare = name if colon and port.isdigit() else host.strip().lower()
+    return bare.removesuffix(".")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether browsers take that host for this very machine: a loopback address or `localhost`."""
+    address = _address(host.strip("[]"))
+    if address is not None:
+        return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost")

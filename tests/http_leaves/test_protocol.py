@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 from uvicorn.server import ServerState
 
-from adapters_http.transport.heads import HeadFirst
+from adapters_http.transport.connections import HeadFirst
 from adapters_http.transport.uvicorn_protocol import HardenedProtocol, server_config
 from http_leaves.serving import QUICK, everything, one_answer, serving, until
 from http_leaves.treated import APP, GET, KEPT, LAST, refused

@@ -19,8 +19,7 @@ from starlette.responses import Response
 from adapters_http.auth import cookie
 from adapters_http.console.static_files import files
 from adapters_http.console.words import CATALOGUE, _, iso, relative, utc
-from adapters_http.request import Request
-from adapters_http.transport.heads import is_loopback
+from adapters_http.request import Request, is_loopback
 from wfcore.time import EpochMs
 
 _POLICY = (

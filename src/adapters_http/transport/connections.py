@@ -1,5 +1,6 @@
 """
-What all connections of a server may use together: their number, and what waits for its client.
+Connections of a server: what they may use together, what a request's head must be before anything
+else looks at it, and how an answer's head leaves. RFC 9110, RFC 9112.
 
 Each connection is a descriptor, and the steps need some, too; so their number is bounded, in all
 and for one address. Where there is no room for another one, the one that has waited longest for a
@@ -7,12 +8,18 @@ request makes some; where every other one is at work, the new one is refused.
 
 What a client does not take stays in memory; so it is counted, and bounded in all. Over the bound go
 those first that took nothing for a second, the longest waiting ones first, then the largest. One
-answer is always allowed, however large it is. Decision 71. Knows nothing of HTTP.
+answer is always allowed, however large it is. Decision 71.
+
+llhttp, the parser, refuses what breaks the grammar: folded fields, bare line feeds, two lengths, a
+length beside chunks. It lets pass what only a server can judge; that is judged here, so that this
+server and a proxy in front of it never take one request for two different ones. Decision 84.
 """
 
+import asyncio
+import re
 import resource
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from attrs import define, frozen
@@ -198,3 +205,94 @@ class Connections:
         self.dropped += 1
         self.leave(client)
         client.drop()
+
+
+Problem = tuple[int, str]
+"""A status, and what to say."""
+Fields = Iterable[tuple[bytes, bytes]]
+"""Names in lower case."""
+
+_HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
+
+
+def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
+    """
+    Why a request with this HTTP *version*, *target* and *fields* must not be answered.
+
+    HTTP/1.1 requires one `Host`, HTTP/1.0 may omit it. A target in absolute form must name the same
+    host, because two names for one resource are ambiguous.
+    """
+    if version not in ("1.1", "1.0"):
+        return 400, "Only HTTP/1.1 and HTTP/1.0 are spoken here"
+    hosts, codings = [], []
+    for name, value in fields:
+        if name == b"host":
+            hosts.append(value.strip(b" \t"))
+        elif name == b"transfer-encoding":
+            codings.append(value.strip(b" \t"))
+    return _of_host(version, target, hosts) or (_of_coding(version, codings) if codings else None)
+
+
+def is_host(value: bytes) -> bool:
+    """Whether *value* is valid in a `Host` field: a name or an address, optionally with a port."""
+    return _HOST.fullmatch(value) is not None
+
+
+def _of_host(version: str, target: bytes, hosts: list[bytes]) -> Problem | None:
+    if len(hosts) > 1 or (not hosts and version == "1.1"):
+        return 400, "Exactly one Host header field is needed"
+    if b"#" in target:
+        return 400, "The target must not have a fragment"
+    if hosts and not is_host(hosts[0]):
+        return 400, "The Host header field must be a host name or address, and perhaps a port"
+    if not target.startswith((b"/", b"*")):
+        named = _ABSOLUTE.match(target)
+        if named is None or (hosts and named[1].lower() != hosts[0].lower()):
+            return 400, "The target must be a path, or name the same host as the Host header field"
+    return None
+
+
+def _of_coding(version: str, codings: list[bytes]) -> Problem | None:
+    if version != "1.1":
+        return 400, "Transfer-Encoding needs HTTP/1.1"
+    if [one.lower() for one in codings] != [b"chunked"]:
+        return 501, "The only Transfer-Encoding is chunked, once"
+    return None
+
+
+class HeadFirst:
+    """
+    The transport of one answer: its head waits for the first part of its body, so that both are one
+    write. A head without a body so far is sent at the end of the loop's turn.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        close: Callable[[], None],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._close = close
+        self._head: bytes | None = None
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._head is None:
+            self._head = data
+            self._loop.call_soon(self.flush)
+        else:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def flush(self) -> None:
+        """Do not wait for a body."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+    def close(self) -> None:
+        self.flush()
+        self._close()

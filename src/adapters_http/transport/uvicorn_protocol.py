@@ -38,8 +38,13 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from adapters_http.body import dump_json
-from adapters_http.transport.connections import DEFAULT_ROOM, Connections, Room
-from adapters_http.transport.heads import HeadFirst, problem_of
+from adapters_http.transport.connections import (
+    DEFAULT_ROOM,
+    Connections,
+    HeadFirst,
+    Room,
+    problem_of,
+)
 
 log = logging.getLogger("wfcore.http")
 
