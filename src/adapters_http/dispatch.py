@@ -48,6 +48,7 @@ from adapters_http import pages
 from adapters_http.auth import AUTHENTICATORS, payload_of
 from adapters_http.body import dump_json
 from adapters_http.errors import NoSuchPath, Refusal, WrongMethod, defect, refusal
+from adapters_http.metrics import METHODS
 from adapters_http.request import (
     Context,
     Headers,
@@ -150,7 +151,10 @@ class Pipeline:
         request = Request(self._context, seen, self._request_id(scope))
         route, status = await _dispatch(self._lookup, request, receive, send)
         label = route.path if route is not None else "unknown"
-        self._context.metrics.observe_request(label, request.method, status, perf_counter() - began)
+        method = request.method if request.method in METHODS else "other"
+        metrics = self._context.metrics
+        metrics.requests.labels(label, method, str(status)).inc()
+        metrics.seconds.labels(label).observe(perf_counter() - began)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own id if it is acceptable, otherwise a new one."""

@@ -17,50 +17,34 @@ from prometheus_client import (
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """Requests by route, method and status, their durations by route, and this process."""
+    """
+    Requests by route, method and status, their durations by route, and this process.
+
+    A route is a path template, never a path, because each new label is kept for ever; for the same
+    reason every method that is not one of `METHODS` counts as "other".
+    """
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        self._requests = Counter(
+        self.requests = Counter(
             "wfcore_http_requests",
             "Requests answered.",
             ("route", "method", "status"),
             registry=self._registry,
         )
-        self._seconds = Histogram(
+        self.seconds = Histogram(
             "wfcore_http_request_seconds",
             "Time from a request's head to the end of its answer.",
             ("route",),
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._bound: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-
-    def observe_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """
-        Count one answered request.
-
-        *route* is a path template, never a path, because each new one is kept for ever. For the
-        same reason all unusual methods count as one.
-        """
-        key = (route, method, status)
-        bound = self._bound.get(key)
-        if bound is None:
-            bound = self._bind(route, method if method in _METHODS else "other", status)
-            if method in _METHODS:
-                self._bound[key] = bound
-        bound[0].inc()
-        bound[1].observe(seconds)
-
-    def _bind(self, route: str, method: str, status: int) -> tuple[Counter, Histogram]:
-        """Looking up children by labels costs more than counting, so it is done once."""
-        return self._requests.labels(route, method, str(status)), self._seconds.labels(route)
 
     def render(self, gauges: Mapping[str, float]) -> bytes:
         """

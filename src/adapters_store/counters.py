@@ -31,8 +31,7 @@ from adapters_store.sqlite.connection import (
     never_wait,
     speaks_of_damage,
 )
-from adapters_store.sqlite.statements import Rows
-from adapters_store.sqlite.writer import Batcher
+from adapters_store.sqlite.statements import Batcher, Rows
 from wfcore.errors import StoreUnavailable
 from wfcore.ports.counters import Taken, Window
 from wfcore.rules.auth.rate_limit import Count, Ledger, full_of

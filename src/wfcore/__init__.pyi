@@ -175,6 +175,7 @@ from wfcore.rules.approval.machine import Approve as Approve
 from wfcore.rules.approval.machine import Decider as Decider
 from wfcore.rules.approval.machine import Reject as Reject
 from wfcore.rules.approval.machine import decide as decide
+from wfcore.rules.approval.machine import next_reminder as next_reminder
 from wfcore.rules.auth.rate_limit import verdict as verdict
 from wfcore.rules.auth.rate_limit import windows as windows
 from wfcore.rules.auth.signature import sign as sign

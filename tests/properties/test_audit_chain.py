@@ -24,10 +24,10 @@ from wfcore.rules.audit.chain import (
     anchor_fault,
     anchor_text,
     canonical,
-    chained,
     digest,
     end_fault,
     entry_text,
+    extended,
     first_fault,
     read_anchor,
     read_entry,
@@ -52,13 +52,18 @@ ENTRIES = st.builds(
 
 def chain_of(entries: Sequence[AuditEntry], *, records: bool = True) -> list[ChainedEntry]:
     """*entries* in one chain; every other one has a record."""
-    linked: list[ChainedEntry] = []
+    texts: list[tuple[str, str | None]] = []
     for number, entry in enumerate(entries):
         record = canonical({"rows": [number]}) if records and number % 2 else None
         said = evolve(entry, record_hash=digest(record) if record else None)
-        before = linked[-1].point if linked else BEGINNING
-        linked.append(chained("c1", before, entry_text(said), record))
-    return linked
+        texts.append((entry_text(said), record))
+    return extended(AuditChain("c1", BEGINNING, BEGINNING), texts)[1]
+
+
+def chained(before: ChainPoint, text: str, record: str | None = None) -> ChainedEntry:
+    """An entry as it would stand after *before*."""
+    (entry,) = extended(AuditChain("c1", BEGINNING, before), [(text, record)])[1]
+    return entry
 
 
 CHAINS = st.lists(ENTRIES, min_size=1, max_size=6).map(chain_of)
@@ -132,7 +137,7 @@ def test_an_entry_written_anew_does_not_fit_the_next(
     """AL-2: its own hash is right for its place; the one behind it carries the old one."""
     index = data.draw(st.integers(0, len(linked) - 1))
     before = linked[index - 1].point if index else BEGINNING
-    forged = chained("c1", before, entry_text(make.audit_entry("aud_forged")))
+    forged = chained(before, entry_text(make.audit_entry("aud_forged")))
     fault = fault_of(linked, [*linked[:index], forged, *linked[index + 1 :]])
     assert fault is not None
     assert fault.number == min(index + 2, len(linked))
@@ -155,7 +160,7 @@ def test_whatever_is_inserted_is_found(linked: list[ChainedEntry], data: st.Data
     """AL-2: an entry more, be it made well for its place, is not followed by the next one."""
     index = data.draw(st.integers(0, len(linked)))
     before = linked[index - 1].point if index else BEGINNING
-    forged = chained("c1", before, entry_text(make.audit_entry("aud_forged")))
+    forged = chained(before, entry_text(make.audit_entry("aud_forged")))
     fault = fault_of(linked, [*linked[:index], forged, *linked[index:]])
     assert fault is not None
     assert fault.number in (index + 1, index + 2)
@@ -194,7 +199,7 @@ def test_what_does_not_fit_is_told_in_words() -> None:
     """AL-2, AL-3: an auditor reads which entry it is, and what was done to it."""
     linked = chain_of([make.audit_entry(f"aud_{n}") for n in range(1, 6)])
     one, two, three, four, five = linked
-    other = chained("c1", ChainPoint(1, "f" * 64), two.text, two.record)
+    other = chained(ChainPoint(1, "f" * 64), two.text, two.record)
     for found, number, why in (
         ([one, three], 3, "entry 2 was removed before it"),
         ([one, four], 4, "entries 2 to 3 were removed before it"),

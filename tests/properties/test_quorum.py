@@ -21,6 +21,7 @@ from wfcore.rules.approval.machine import (
     due_reminders,
     has_assented,
     items_hash,
+    next_reminder,
     require_other_eyes,
     require_seen,
     step_output,
@@ -244,7 +245,8 @@ def test_each_reminder_is_due_once_from_its_instant_on(before, looks):
         assert all(at <= NOW + after for at in due)
         told += due
         approval = evolve(approval, reminded=approval.reminded + len(due))
-        assert approval.remind_at is None or approval.remind_at > NOW + after
+        reminder = next_reminder(approval)
+        assert reminder is None or reminder > NOW + after
     latest = max(looks, default=-1)
     assert told == sorted({NOW + 100 - one for one in before if 0 < 100 - one <= latest})
 
@@ -262,5 +264,5 @@ def test_what_is_decided_is_not_reminded_of():
     """A decided approval has no reminder left. AP-20."""
     approval = make.approval(reminders=(EpochMs(NOW + 1),))
     decided = decide(approval, Approve(), decider("acc_1"), NOW).record
-    assert decided.remind_at is None
+    assert next_reminder(decided) is None
     assert due_reminders(decided, EpochMs(NOW + 9)) == ()

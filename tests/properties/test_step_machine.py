@@ -21,8 +21,9 @@ from wfcore.model.execution import (
 )
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.fold_steps import state_of
 from wfcore.rules.execution.machine import Fact
-from wfcore.rules.execution.step_machine import STEP, StepState, state_of
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.testing.strategies.trees import trees

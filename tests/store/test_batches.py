@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_store.sqlite import writer
+from adapters_store.sqlite.statements import MOST, Batcher
 from adapters_store.sqlite.store import SqliteStore
-from adapters_store.sqlite.writer import MOST, Batcher
 from wfcore.errors import Stale, StoreUnavailable
 from wfcore.model.access import Account
 from wfcore.model.approval import Approval

@@ -11,7 +11,7 @@ from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite import database_file
+from adapters_store.sqlite import writer
 from adapters_store.sqlite.store import SqliteStore
 from wfcore import memory
 from wfcore.errors import StoreUnavailable
@@ -79,7 +79,7 @@ class TestSqliteStore(StoreContract):
 
     @pytest.fixture
     def broken(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Store:
-        monkeypatch.setattr(database_file, "LOOK_EVERY_S", 0)
+        monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
         for path in store.path.parent.glob(f"{store.path.name}*"):
             path.unlink()
         return store

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from adapters_store import open_store
-from adapters_store.sqlite import database_file
-from adapters_store.sqlite.database_file import LOG, NOTE, DatabaseFile, noted_commit
+from adapters_store.sqlite import writer
+from adapters_store.sqlite.database_file import LOG, NOTE, noted_commit
 from adapters_store.sqlite.store import SqliteStore
+from adapters_store.sqlite.writer import DatabaseFile
 from store.conftest import Start
 from wfcore.errors import StoreDisplaced, StoreRefused, StoreUnavailable
 from wfcore.model.execution import Execution
@@ -217,7 +218,7 @@ async def test_a_file_that_goes_while_it_is_open_stops_writing(
     await keep(store, make.execution("before"))
     async with store.view() as view:
         assert await view.get(Execution, "before") is not None
-    monkeypatch.setattr(database_file, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
     lose(tmp_path / f"wfcore.db{tail}")
     for attempt in (store.ping(), keep(store, make.execution("lost")), store.ping()):
         with pytest.raises(StoreDisplaced, match="removed or replaced") as error:
@@ -237,7 +238,7 @@ async def test_a_file_that_is_put_back_is_written_again(
     path, aside = tmp_path / "wfcore.db", tmp_path / "aside"
     store = await SqliteStore.open(path)
     await keep(store, make.execution("before"))
-    monkeypatch.setattr(database_file, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(writer, "LOOK_EVERY_S", 0)
     path.rename(aside)
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("lost"))
@@ -253,15 +254,15 @@ async def test_the_place_of_the_file_is_looked_at_once_a_second(
 ) -> None:
     """Writing asks the file system at most once a second, and after a second it does."""
     now, looks = [100.0], []
-    identity = database_file._identity
+    identity = writer.identity
     await store.ping()
-    monkeypatch.setattr(database_file, "monotonic", lambda: now[0])
-    monkeypatch.setattr(database_file, "_identity", lambda path: looks.append(1) or identity(path))
+    monkeypatch.setattr(writer, "monotonic", lambda: now[0])
+    monkeypatch.setattr(writer, "identity", lambda path: looks.append(1) or identity(path))
     store._file._looked_at = now[0]
     for _ in range(50):
         await store.ping()
     assert looks == []
-    now[0] += database_file.LOOK_EVERY_S
+    now[0] += writer.LOOK_EVERY_S
     for _ in range(50):
         await store.ping()
     assert len(looks) == 2
@@ -275,7 +276,7 @@ async def test_another_file_is_never_read_or_written_for_this_one(
     await keep(other, make.execution("theirs"))
     await other.close()
     store = await SqliteStore.open(tmp_path / "wfcore.db")
-    monkeypatch.setattr(database_file, "LOOK_EVERY_S", 3_600)
+    monkeypatch.setattr(writer, "LOOK_EVERY_S", 3_600)
     (tmp_path / "other" / "wfcore.db").replace(store.path)
     with pytest.raises(StoreDisplaced):
         await keep(store, make.execution("ours"))

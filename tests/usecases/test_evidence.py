@@ -13,11 +13,11 @@ from usecases.conftest import World, code, review
 from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import DecisionSource
-from wfcore.model.event import Anchor, ChainedEntry
+from wfcore.model.event import Anchor, AuditChain
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Variable
 from wfcore.rules.approval.machine import Approve
-from wfcore.rules.audit.chain import BEGINNING, canonical, chained, digest, entry_text
+from wfcore.rules.audit.chain import BEGINNING, canonical, digest, entry_text, extended
 from wfcore.rules.audit.evidence import Unfit, anchor_misfit, links_of, read_evidence, sealed
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -186,10 +186,8 @@ def text() -> str:
         make.audit_entry("aud_2", execution_id="e2"),
         make.audit_entry("aud_3", execution_id="e1"),
     )
-    linked: list[ChainedEntry] = []
-    for entry, kept in zip(entries, (record, None, None), strict=True):
-        before = linked[-1].point if linked else BEGINNING
-        linked.append(chained("c1", before, entry_text(entry), kept))
+    texts = zip(map(entry_text, entries), (record, None, None), strict=True)
+    _, linked = extended(AuditChain("c1", BEGINNING, BEGINNING), texts)
     point = {"number": 3, "hash": linked[-1].hash}
     return sealed(
         {

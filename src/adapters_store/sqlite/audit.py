@@ -20,7 +20,7 @@ from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import BEGINNING, canonical, chained, entry_text, read_entry
+from wfcore.rules.audit.chain import BEGINNING, canonical, entry_text, extended, read_entry
 from wfcore.time import EpochMs
 from wfcore.wire.records import reader_of
 
@@ -50,14 +50,9 @@ def _noted(number: object, hash: str) -> ChainPoint:
 
 def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
     """Give each entry (its text and record) its position at the end of the chain. AL-1."""
-    chain = _chain(cursor.execute(CHAIN).fetchone())
-    end, linked = chain.end, []
-    for text, record in rows:
-        entry = chained(chain.id, end, text, record)
-        linked.append((entry.number, entry.previous, entry.hash, text, record))
-        end = entry.point
-    cursor.execute(END, (end.number, end.hash))
-    return linked
+    chain, entries = extended(_chain(cursor.execute(CHAIN).fetchone()), rows)
+    cursor.execute(END, (chain.end.number, chain.end.hash))
+    return [(one.number, one.previous, one.hash, one.text, one.record) for one in entries]
 
 
 ADD = insert("audit", ("number", "previous", "hash", "body", "record"), fill=link)

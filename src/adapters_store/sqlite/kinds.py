@@ -27,6 +27,7 @@ from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
+from wfcore.rules.approval.machine import next_reminder
 from wfcore.wire.records import reader_of, writer_of
 
 
@@ -261,6 +262,7 @@ APPROVALS = Kind(
     ),
     probed=True,
     values={
+        "remind_at": next_reminder,
         "named": lambda approval: 1 if approval.approvers else 0,
         "assented": lambda approval: text_of([one.account for one in approval.assents]),
     },

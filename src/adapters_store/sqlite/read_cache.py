@@ -49,10 +49,10 @@ from adapters_store.sqlite.connection import (
     text_or_bytes,
     unavailable_on_error,
 )
-from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
 from adapters_store.sqlite.queries import Query
 from adapters_store.sqlite.statements import Writes
+from adapters_store.sqlite.writer import DatabaseFile
 from wfcore.errors import StoreClosed, StoreUnavailable, Unreadable
 from wfcore.ports.system import Sealer
 

@@ -7,16 +7,18 @@ half of a statement of many rows: a transaction in which one failed is rolled ba
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from attrs import define, field, frozen
 
 from adapters_store.sqlite.connection import Cursor
 from wfcore.errors import Stale
 
+T = TypeVar("T")
 Values = tuple[Any, ...]
 Write = tuple[str, Values, tuple[str, str] | None]
 """
@@ -28,7 +30,10 @@ Fill = Callable[[Cursor, Sequence[Values]], Sequence[Values]]
 """Makes of collected values those that are written: for what only the transaction knows."""
 
 MOST = 64
-"""Rows of one statement. A power of two, as all numbers of rows are, so that texts are few."""
+"""
+Rows of one statement, and items of a batch. A power of two, as all numbers of rows are, so that
+texts are few.
+"""
 
 
 @frozen
@@ -171,3 +176,48 @@ def _perform_alike(cursor: Cursor, alike: dict[str, list[Write]]) -> None:
 def _filled(cursor: Cursor, sql: str, rows: Sequence[Values]) -> Sequence[Values]:
     known = _ROWS.get(sql)
     return rows if known is None or known.fill is None else known.fill(cursor, rows)
+
+
+LONGEST_S = 0.01
+
+
+@define(eq=False)
+class Batcher(Generic[T]):
+    """
+    Collects what the turns of an event loop bring, so that much of it is done at once: a batch for
+    a database costs much for itself and little for each item.
+
+    Delivers once *quiet_turns* in a row brought nothing more, at the latest when there are `MOST`
+    items or the first one has waited `LONGEST_S`. An idle turn takes some microseconds.
+    """
+
+    deliver: Callable[[list[T]], None]
+    quiet_turns: int
+    _items: list[T] = field(factory=list)
+    _before: int = 0
+    _quiet: int = 0
+    _by: float = 0.0
+
+    def add(self, item: T) -> None:
+        """Wait with *item* for more. Called from the event loop."""
+        if not self._items:
+            loop = asyncio.get_running_loop()
+            self._before = self._quiet = 0
+            self._by = loop.time() + LONGEST_S
+            loop.call_soon(self._look, loop)
+        self._items.append(item)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        count = len(self._items)
+        self._quiet = self._quiet + 1 if count == self._before else 0
+        self._before = count
+        if self._quiet < self.quiet_turns and count < MOST and loop.time() < self._by:
+            loop.call_soon(self._look, loop)
+        else:
+            self.flush()
+
+    def flush(self) -> None:
+        """Deliver what was collected, now."""
+        if self._items:
+            items, self._items = self._items, []
+            self.deliver(items)

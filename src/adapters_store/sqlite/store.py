@@ -17,7 +17,6 @@ from adapters_store import CACHE_BYTES, wall_clock
 from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
-from adapters_store.sqlite.database_file import DatabaseFile
 from adapters_store.sqlite.execution_rows import FETCH
 from adapters_store.sqlite.kinds import KINDS, REPLAYS, SEALED, TABLE_OF, Fetch, sealed, text_of
 from adapters_store.sqlite.migrate import prepare
@@ -31,7 +30,7 @@ from adapters_store.sqlite.sealing_keys import (
 )
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from adapters_store.sqlite.workers import Workers
-from adapters_store.sqlite.writer import Writer
+from adapters_store.sqlite.writer import DatabaseFile, Writer
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, Event

@@ -32,15 +32,17 @@ Decision 66.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from adapters_store.sqlite.connection import (
     BUSY_S,
@@ -54,8 +56,8 @@ from adapters_store.sqlite.connection import (
     detail_of,
     is_locked,
 )
-from adapters_store.sqlite.database_file import DatabaseFile
-from adapters_store.sqlite.statements import Writes, perform_together
+from adapters_store.sqlite.database_file import LOG, NOTE, Identity, beside, identity
+from adapters_store.sqlite.statements import Batcher, Writes, perform_together
 from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 
 T = TypeVar("T")
@@ -65,6 +67,7 @@ BATCH = 512
 """The most jobs of one transaction, so that the first waiter need not wait for ever."""
 SHORTLY_S = 0.25
 """How long the lock is waited for once the whole of `BUSY_S` was waited in vain."""
+LOOK_EVERY_S = 1.0
 QUIET_TURNS = 3
 """A request whose job is still to come takes about so many turns of the event loop."""
 
@@ -82,50 +85,66 @@ Committed = Callable[[int, Sequence[Writes] | None], None]
 """Called with the number of a commit and, where nothing else was written, the units of it."""
 
 
-MOST = 64
-LONGEST_S = 0.01
-
-
-@define(eq=False)
-class Batcher(Generic[T]):
+class DatabaseFile:
     """
-    Collects what the turns of an event loop bring, so that much of it is done at once: a batch for
-    a database costs much for itself and little for each item.
-
-    Delivers once *quiet_turns* in a row brought nothing more, at the latest when there are `MOST`
-    items or the first one has waited `LONGEST_S`. An idle turn takes some microseconds.
+    The file of an open store, which must stay at its path: see `database_file`. `note` and `look`
+    belong to the writer's thread.
     """
 
-    deliver: Callable[[list[T]], None]
-    quiet_turns: int
-    _items: list[T] = field(factory=list)
-    _before: int = 0
-    _quiet: int = 0
-    _by: float = 0.0
+    def __init__(self, path: Path) -> None:
+        """*path* must exist. Raises `StoreUnavailable`."""
+        self.path = path
+        self._identity = identity(path)
+        self._log: Identity | None = None
+        self._looked_at = monotonic()
+        self._displaced: StoreUnavailable | None = None
+        self._note: int | None = None
 
-    def add(self, item: T) -> None:
-        """Wait with *item* for more. Called from the event loop."""
-        if not self._items:
-            loop = asyncio.get_running_loop()
-            self._before = self._quiet = 0
-            self._by = loop.time() + LONGEST_S
-            loop.call_soon(self._look, loop)
-        self._items.append(item)
+    def require_in_place(self) -> None:
+        """Raises `StoreDisplaced` if the path leads to no file or a different one."""
+        if identity(self.path) != self._identity:
+            raise StoreDisplaced(detail=f"{self.path.name} was removed or replaced")
+        if self._log is not None and identity(beside(self.path, LOG)) != self._log:
+            raise StoreDisplaced(detail=f"{self.path.name}{LOG} was removed or replaced")
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        count = len(self._items)
-        self._quiet = self._quiet + 1 if count == self._before else 0
-        self._before = count
-        if self._quiet < self.quiet_turns and count < MOST and loop.time() < self._by:
-            loop.call_soon(self._look, loop)
-        else:
-            self.flush()
+    def hold_log(self) -> None:
+        """A connection has the log open: from now on it must stay the same file."""
+        self._log = identity(beside(self.path, LOG))
 
-    def flush(self) -> None:
-        """Deliver what was collected, now."""
-        if self._items:
-            items, self._items = self._items, []
-            self.deliver(items)
+    def let_log_go(self) -> None:
+        """The last connection may remove the log, and the next one make another."""
+        self._log = None
+
+    def look(self) -> None:
+        """`require_in_place`, once a second; in between the last result."""
+        if monotonic() - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = monotonic()
+            self._displaced = None
+            try:
+                self.require_in_place()
+            except StoreUnavailable as error:
+                self._displaced = error
+        if self._displaced is not None:
+            raise self._displaced
+
+    def note(self, commit: int) -> None:
+        """
+        Note the number of a durable commit; the note may lag behind, but is never ahead.
+
+        It is not flushed: after a power cut it may lag by what the system had not written, after a
+        kill by one commit. A commit is valid without its note.
+        """
+        with suppress(OSError):
+            if self._note is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._note = os.open(beside(self.path, NOTE), flags, 0o600)
+            os.pwrite(self._note, b"%020d %020d\n" % (commit, commit), 0)
+
+    def close(self) -> None:
+        """Close the note."""
+        if self._note is not None:
+            os.close(self._note)
+            self._note = None
 
 
 class Failed(Exception):

@@ -26,6 +26,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
+from wfcore.rules.approval.machine import due_reminders, next_reminder
 from wfcore.time import EpochMs
 
 DUE = (
@@ -156,14 +157,12 @@ class Approvals:
         return sorted(found, key=lambda a: (a.expires_at, a.id))[:limit]
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        found = await self.unit.select(
-            APPROVALS, lambda a: a.remind_at is not None and a.remind_at <= now
-        )
-        return sorted(found, key=lambda a: (a.remind_at, a.id))[:limit]
+        found = await self.unit.select(APPROVALS, lambda a: bool(due_reminders(a, now)))
+        return sorted(found, key=lambda a: (next_reminder(a), a.id))[:limit]
 
     async def next_deadline(self) -> EpochMs | None:
         found = await self.unit.select(APPROVALS, lambda a: a.status is ApprovalStatus.PENDING)
-        instants = (at for a in found for at in (a.expires_at, a.remind_at) if at is not None)
+        instants = (at for a in found for at in (a.expires_at, next_reminder(a)) if at is not None)
         return min(instants, default=None)
 
 

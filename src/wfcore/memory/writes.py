@@ -35,7 +35,7 @@ from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.webhook import Delivery, Tally
 from wfcore.ports.records import KIND_OF
-from wfcore.rules.audit.chain import chained, entry_text, read_entry
+from wfcore.rules.audit.chain import entry_text, extended, read_entry
 from wfcore.rules.limits import DELIVERIES_KEPT
 from wfcore.time import DAY, EpochMs, Now
 
@@ -118,10 +118,9 @@ def log_audit(entry: AuditEntry, record: str | None) -> Change:
 
     def change(overlay: Overlay) -> None:
         overlay.expect(AUDIT, entry.id, overlay.get(AUDIT, entry.id) is None)
-        chain = audit_chain(overlay)
-        linked = chained(chain.id, chain.end, text, record)
+        chain, (linked,) = extended(audit_chain(overlay), [(text, record)])
         overlay.set(AUDIT, entry.id, linked)
-        overlay.set(CHAIN, "", evolve(chain, end=linked.point))
+        overlay.set(CHAIN, "", chain)
 
     return change
 

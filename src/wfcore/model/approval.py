@@ -111,10 +111,3 @@ class Approval:
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     version: int = 0
-
-    @property
-    def remind_at(self) -> EpochMs | None:
-        """When the next reminder is due; None if there is none or the approval is closed."""
-        if self.status is not ApprovalStatus.PENDING or self.reminded >= len(self.reminders):
-            return None
-        return self.reminders[self.reminded]

@@ -223,10 +223,10 @@ class ApprovalQueries(Protocol):
         """PENDING approvals with `expires_at` at or before *now*, oldest expiry first."""
 
     async def reminders_due(self, now: EpochMs, limit: int) -> Sequence[Approval]:
-        """PENDING approvals with `remind_at` at or before *now*, oldest first."""
+        """PENDING approvals whose `next_reminder` is at or before *now*, oldest first."""
 
     async def next_deadline(self) -> EpochMs | None:
-        """The earliest `expires_at` or `remind_at` of a PENDING approval."""
+        """The earliest `expires_at` or `next_reminder` of a PENDING approval."""
 
 
 class ArtifactQueries(Protocol):

@@ -246,8 +246,14 @@ def require_seen(approval: Approval, expected: str | None) -> None:
         )
 
 
+def next_reminder(approval: Approval) -> EpochMs | None:
+    """When the next reminder is due; None if there is none or the approval is closed. AP-20."""
+    left = approval.reminders[approval.reminded :]
+    return left[0] if left and approval.status is S.PENDING else None
+
+
 def due_reminders(approval: Approval, now: EpochMs) -> tuple[EpochMs, ...]:
     """The reminders that are due and were not sent yet. AP-20."""
-    if approval.remind_at is None:
+    if next_reminder(approval) is None:
         return ()
     return tuple(at for at in approval.reminders[approval.reminded :] if at <= now)

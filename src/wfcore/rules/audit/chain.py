@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from attrs import asdict, astuple, fields, frozen
+from attrs import asdict, astuple, evolve, fields, frozen
 
 from wfcore.errors import InvalidInput
 from wfcore.model.event import (
@@ -82,10 +82,16 @@ def link_hash(chain: str, before: ChainPoint, entry_digest: str) -> str:
     return digest(canonical(link))
 
 
-def chained(chain: str, before: ChainPoint, text: str, record: str | None = None) -> ChainedEntry:
-    """The entry *text* in its position after *before*."""
-    hash = link_hash(chain, before, digest(text))
-    return ChainedEntry(before.number + 1, before.hash, hash, text, record)
+def extended(
+    chain: AuditChain, entries: Iterable[tuple[str, str | None]]
+) -> tuple[AuditChain, list[ChainedEntry]]:
+    """*chain* and behind its end *entries*, each a text and a record, in their places. AL-1."""
+    end, linked = chain.end, list[ChainedEntry]()
+    for text, record in entries:
+        hash = link_hash(chain.id, end, digest(text))
+        linked.append(ChainedEntry(end.number + 1, end.hash, hash, text, record))
+        end = ChainPoint(end.number + 1, hash)
+    return evolve(chain, end=end), linked
 
 
 def first_fault(

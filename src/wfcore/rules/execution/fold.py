@@ -64,9 +64,10 @@ from wfcore.rules.execution.fold_steps import (
     fold_step,
     known,
     open_questions,
+    state_of,
 )
 from wfcore.rules.execution.machine import EXECUTION, Fact
-from wfcore.rules.execution.step_machine import STEP, StepState, state_of
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.time import EpochMs
 
 INTERRUPTED_ERROR = "Execution interrupted"

@@ -26,12 +26,38 @@ from wfcore.model.execution import (
 from wfcore.model.json import JsonObject
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import NOTHING, added
-from wfcore.rules.execution.step_machine import STEP, state_of
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.time import EpochMs
 
 NewEvent: TypeAlias = tuple[EventKind, JsonObject]
 NewEvents: TypeAlias = tuple[NewEvent, ...]
 """Events before they are numbered, in their order."""
+
+
+def state_of(result: StepResult | None) -> StepState:
+    """
+    The state of the step of which *result* is known; None: nothing.
+
+    WAITING_FOR_RETRY: the next attempt is due at `retry_at`, after a failed one, one that was
+    postponed, or because the budget was extended. CHILD_FAILED: what follows is still undecided.
+    """
+    if result is None:
+        return StepState.NOT_STARTED
+    if result.status is not StepStatus.RUNNING:
+        return StepState(result.status)
+    if result.retry_at is not None:
+        return StepState.WAITING_FOR_RETRY
+    if result.awaits is Awaits.CHILD and result.error is not None:
+        return StepState.CHILD_FAILED
+    return _AWAITS[result.awaits]
+
+
+_AWAITS: Mapping[Awaits | None, StepState] = {
+    None: StepState.RUNNING,
+    Awaits.STEPS: StepState.WAITING_FOR_STEPS,
+    Awaits.TIME: StepState.DELAYED,
+    Awaits.CHILD: StepState.WAITING_FOR_CHILD,
+}
 
 
 @frozen

@@ -4,8 +4,8 @@ The step machine: what can happen to one step, given what is known of it. Contra
 What is stored of a step is its `StepResult`. Its `status` has eight values, which is what people
 want to see; for what may happen next that is too coarse. A RUNNING step may have a process, or hold
 other steps, or wait for an instant, for a child execution, for its next attempt; and a step that
-has not started has no result at all. `state_of` reads the finer state from the result. It is not
-stored, so there is nothing that could disagree with the result, and no data to migrate.
+has not started has no result at all. `fold_steps.state_of` reads the finer state from the result.
+It is not stored, so there is nothing that could disagree with the result, and no data to migrate.
 
 `STEP` is the complete answer to "may this still happen?", and so the reason why whatever is
 reported twice, or too late, changes nothing (EX-3). A step that has ended takes no further fact;
@@ -31,11 +31,9 @@ The rows are what is possible, not what is usual: nothing today records the usag
 narrow the table is a decision about old records and late workers, not a cleanup. Decision 96.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from wfcore.machine import Machine, Row
-from wfcore.model.execution import Awaits, StepResult, StepStatus
 from wfcore.rules.execution.machine import (
     ApprovalOpened,
     Approved,
@@ -82,32 +80,6 @@ class StepState(StrEnum):
 
 
 S = StepState
-
-
-def state_of(result: StepResult | None) -> StepState:
-    """
-    The state of the step of which *result* is known; None: nothing.
-
-    WAITING_FOR_RETRY: the next attempt is due at `retry_at`, after a failed one, one that was
-    postponed, or because the budget was extended. CHILD_FAILED: what follows is still undecided.
-    """
-    if result is None:
-        return S.NOT_STARTED
-    if result.status is not StepStatus.RUNNING:
-        return S(result.status)
-    if result.retry_at is not None:
-        return S.WAITING_FOR_RETRY
-    if result.awaits is Awaits.CHILD and result.error is not None:
-        return S.CHILD_FAILED
-    return _AWAITS[result.awaits]
-
-
-_AWAITS: Mapping[Awaits | None, StepState] = {
-    None: S.RUNNING,
-    Awaits.STEPS: S.WAITING_FOR_STEPS,
-    Awaits.TIME: S.DELAYED,
-    Awaits.CHILD: S.WAITING_FOR_CHILD,
-}
 
 # fmt: off
 STEP = Machine(

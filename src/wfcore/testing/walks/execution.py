@@ -24,9 +24,9 @@ from wfcore.model.execution import (
 )
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
-from wfcore.rules.execution.fold_steps import open_questions
+from wfcore.rules.execution.fold_steps import open_questions, state_of
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.execution.step_machine import STEP, StepState, state_of
+from wfcore.rules.execution.step_machine import STEP, StepState
 from wfcore.testing import builders
 from wfcore.testing.strategies.fitting import OVER, claimable, fitting
 from wfcore.testing.strategies.runs import FACTS, WORK

@@ -1,0 +1,65 @@
+"""Counts in the Prometheus text format, with nothing global."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from adapters_http.metrics import Metrics
+from http_world import World
+
+ROUTE = "/api/v1/workflows/{id}"
+
+
+def samples(metrics: Metrics, **gauges: float) -> dict[tuple[str, ...], float]:
+    """Every sample of *metrics*."""
+    return read(metrics.render(gauges).decode())
+
+
+async def counted(world: World) -> dict[tuple[str, ...], float]:
+    """Every sample that the server shows."""
+    return read((await world.get("/metrics")).text)
+
+
+def read(text: str) -> dict[tuple[str, ...], float]:
+    """Samples by name and label values, as a Prometheus server reads them."""
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_requests_are_counted_by_route_method_and_status(world: World) -> None:
+    """Each combination has its own count, each route its durations."""
+    path = f"/api/v1/workflows/{await world.workflow()}"
+    for missing in (path, path, f"{path}0"):
+        await world.get(missing)
+    found = await counted(world)
+    assert found["wfcore_http_requests_total", ROUTE, "200", "GET"] == 2
+    assert found["wfcore_http_requests_total", ROUTE, "404", "GET"] == 1
+    assert found["wfcore_http_request_seconds_count", ROUTE] == 3
+    assert found["wfcore_http_request_seconds_bucket", "+Inf", ROUTE] == 3
+    assert 0 < found["wfcore_http_request_seconds_sum", ROUTE] < 100
+
+
+async def test_methods_that_clients_invent_share_one_count(world: World) -> None:
+    """No client can make the table grow with methods of its own."""
+    unusual = ("PROPFIND", "MKCOL", "SEARCH", "PURGE", "REPORT")
+    for method in unusual:
+        assert (await world.http.request(method, "/nowhere")).status_code == 404
+    found = await counted(world)
+    assert found["wfcore_http_requests_total", "404", "other", "unknown"] == len(unusual)
+    assert not [key for key in found if set(key) & set(unusual)]
+
+
+def test_gauges_are_as_they_are_now():
+    """Gauges, with labels or without, are what the caller gives at that moment."""
+    metrics = Metrics()
+    first = samples(metrics, **{'runs{status="A"}': 2, 'runs{status="B"}': 0, "slots": 1.5})
+    assert (first["runs", "A"], first["runs", "B"], first["slots",]) == (2, 0, 1.5)
+    assert ("slots",) not in samples(metrics)
+
+
+def test_two_applications_count_apart():
+    """Metrics of one application never show in another's."""
+    one, other = Metrics(), Metrics()
+    one.requests.labels("/", "GET", "200").inc()
+    assert ("wfcore_http_requests_total", "/", "200", "GET") not in samples(other)
