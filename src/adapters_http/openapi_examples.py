@@ -22,9 +22,11 @@ from wfcore.wire.approvals import (
     ApprovalDetail,
     ApprovalPage,
     ApprovalView,
+    AttachmentView,
     ColumnView,
     DecisionView,
     ExecutionApprovals,
+    FieldView,
     GroupDetail,
     GroupView,
     HistoryView,
@@ -163,6 +165,21 @@ _DETAIL = ApprovalDetail(
             False,
         )
     ],
+    attachments=[
+        AttachmentView(
+            id="art_01kdvp000007",
+            execution_id=_EXECUTION,
+            step_name="find",
+            name="refunds.pdf",
+            size=18_204,
+            content_type="application/pdf",
+            sha256="fcde2b2edba56bf408601fb721fe9b5c338d10ee429ea04fae5511b68fbf8fb9",
+            download_url=f"/api/executions/{_EXECUTION}/artifacts/art_01kdvp000007/download"
+            f"?expires={_AT + 900_000}&signature=5f1d0c9b",
+        )
+    ],
+    fields=[FieldView("reason", "Why is this paid?", ColumnType.STRING, True, [])],
+    answers={"reason": "checked by phone"},
     items_hash="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     history=[
         HistoryView(
@@ -173,6 +190,7 @@ _DETAIL = ApprovalDetail(
             comment="the first one was paid already",
             rows_before={"refunds": _ROWS},
             rows_after={"refunds": _ROWS[1:]},
+            answers={"reason": "checked by phone"},
         )
     ],
 )

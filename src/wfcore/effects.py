@@ -19,9 +19,12 @@ R = TypeVar("R")
 
 @frozen
 class OpenApproval:
-    """IN UNIT: store this new approval."""
+    """
+    IN UNIT: store this new approval, with the artifacts of the steps with these keys *attached*.
+    """
 
     approval: Approval
+    attached: tuple[str, ...] = ()
 
 
 @frozen

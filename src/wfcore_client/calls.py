@@ -212,16 +212,19 @@ def approve(
     edited_items: Mapping[str, Sequence[Row]] | None = None,
     comment: str | None = None,
     expected_items_hash: str | None = None,
+    answers: JsonObject | None = None,
 ) -> Call[shapes.ApprovalDetail]:
     """
-    Approve: the rows as they are, or exactly *edited_items* by group.
+    Approve: the rows as they are, or exactly *edited_items* by group, with *answers* to its fields.
 
     *approval*: its id, or what was read of it. Then these rows are meant: a `Conflict` if they are
     others by now. So it is with the `items_hash` of an approval as *expected_items_hash*.
     """
     id, seen = (approval, None) if isinstance(approval, str) else (approval.id, approval.items_hash)
     expected = expected_items_hash or seen
-    body = _given(editedItems=edited_items, comment=comment, expectedItemsHash=expected)
+    body = _given(
+        editedItems=edited_items, comment=comment, expectedItemsHash=expected, answers=answers
+    )
     return _post("/api/v1/approvals/{id}/approve", shapes.ApprovalDetail, {"id": id}, body)
 
 
@@ -257,6 +260,7 @@ def decide(
     decision: Verdict,
     comment: str | None = None,
     expected_items_hash: str | None = None,
+    answers: JsonObject | None = None,
 ) -> Call[shapes.DecisionView]:
     """
     Decide an approval at the endpoint for other systems: one that is decided is a `Conflict` there,
@@ -267,6 +271,7 @@ def decide(
         decision=decision.value,
         comment=comment,
         expectedItemsHash=expected_items_hash,
+        answers=answers,
     )
     return _post("/api/webhook-trigger/approval", shapes.DecisionView, {}, body)
 

@@ -107,8 +107,37 @@ class GroupDetail(GroupView):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AttachmentView:
+    """An artifact that belongs to the question; `downloadUrl` opens it for 15 minutes."""
+
+    id: str
+    execution_id: str
+    step_name: str
+    name: str
+    size: int
+    content_type: str
+    sha256: str
+    download_url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldView:
+    """A field that approvers answer."""
+
+    key: str
+    title: str
+    type: ColumnType
+    required: bool
+    options: Sequence[Any]
+
+
+Answers: TypeAlias = Mapping[str, Any]
+"""Answers to an approval's fields, by key."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HistoryView:
-    """Who did what when; the rows before and after where they were edited."""
+    """Who did what when, with the rows before and after an edit, and the answers given."""
 
     at: int
     action: str
@@ -117,16 +146,20 @@ class HistoryView:
     comment: str | None
     rows_before: Mapping[str, Sequence[Row]] | None
     rows_after: Mapping[str, Sequence[Row]] | None
+    answers: Answers | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalDetail(ApprovalHead):
     """
     An approval with its rows, their columns, and its history. `itemsHash` is another one when
-    any row is another one.
+    any row, answer or attachment is another one.
     """
 
     reviewable_groups: Sequence[GroupDetail]
+    attachments: Sequence[AttachmentView]
+    fields: Sequence[FieldView]
+    answers: Answers
     items_hash: str
     history: Sequence[HistoryView]
 

@@ -103,6 +103,7 @@ def test_a_plain_approval_releases_the_original_rows(approval, decider):
         "comment": decider.comment,
         "decidedBy": decider.by,
         "groups": {name: list(rows) for name, rows in original_rows(approval).items()},
+        "answers": {},
     }
 
 

@@ -1,7 +1,7 @@
 """What a worker is handed to run a step, and what is told of what it leaves behind."""
 
 import pytest
-from attrs import asdict
+from attrs import asdict, evolve
 
 from adapters_store.memory import MemoryStore
 from usecases.conftest import World, review
@@ -17,7 +17,7 @@ from wfcore.effects import (
 )
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import EventKind
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import AiJob, LeftFile, StepJob
 from wfcore.rules.masking import mask_text
@@ -80,9 +80,11 @@ def test_a_template_that_fails_is_named_with_its_field(step: CodeStep | AiStep, 
 def test_a_file_that_was_left_is_known_as_it_is() -> None:
     """The record of an artifact says all that is known of the file; its event what people need."""
     file = LeftFile("art_1", "a.pdf", "e1/art_1", 7, "application/pdf", "f" * 64, True)
-    artifact = artifact_of("e1", "one", file, NOW)
+    begun = evolve(RUN, step_results={"one": StepResult(StepStatus.RUNNING, NOW, attempts=2)})
+    artifact = artifact_of(begun, "one", file, NOW)
     assert asdict(file).items() <= asdict(artifact).items()
-    assert (artifact.execution_id, artifact.step_name, artifact.created_at) == ("e1", "one", NOW)
+    assert (artifact.execution_id, artifact.step_name, artifact.created_at) == (RUN.id, "one", NOW)
+    assert artifact.attempt == 2
     about = {"step": "one", "artifactId": "art_1", "name": "a.pdf", "size": 7}
     assert created("one", file) == (EventKind.ARTIFACT_CREATED, about)
 

@@ -144,7 +144,10 @@ async def approve(request: Request) -> bytes:
     """Release the rows, edited or as they are."""
     body = request.body
     return await _decided(
-        request, Approve(body.edited_items), body.comment, body.expected_items_hash
+        request,
+        Approve(body.edited_items, body.answers),
+        body.comment,
+        body.expected_items_hash,
     )
 
 

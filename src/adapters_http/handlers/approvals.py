@@ -1,6 +1,9 @@
 """Approvals: reading and deciding. Spec: v1 approvals, approval-response endpoint."""
 
+from functools import partial
+
 from adapters_http.body import dump_json
+from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request, flag, members, oldest_first, page, span
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
 from wfcore.ports.records import ApprovalFilter
@@ -47,9 +50,10 @@ async def read(request: Request) -> ApprovalDetail | bytes:
 
 async def _detail(request: Request, approval: Approval) -> ApprovalDetail | bytes:
     """The detail; with many rows it is encoded outside of the event loop."""
+    link = partial(attachment_url, request)
     if not has_many_rows(approval):
-        return approval_detail(approval)
-    return await request.services.offload(lambda: dump_json(plain(approval_detail(approval))))
+        return approval_detail(approval, link)
+    return await request.services.offload(lambda: dump_json(plain(approval_detail(approval, link))))
 
 
 async def of_execution(request: Request) -> ExecutionApprovals:
@@ -61,7 +65,8 @@ async def of_execution(request: Request) -> ExecutionApprovals:
 async def approve(request: Request) -> ApprovalDetail | bytes:
     """Release the rows, edited or as they are."""
     body = request.body
-    return await _decided(request, Approve(body.edited_items), body.expected_items_hash)
+    decision = Approve(body.edited_items, body.answers)
+    return await _decided(request, decision, body.expected_items_hash)
 
 
 async def reject(request: Request) -> ApprovalDetail | bytes:
@@ -80,8 +85,9 @@ async def _decided(
 
 async def respond(request: Request) -> DecisionView:
     """The decision of an external system."""
-    decision = Approve() if request.body.decision is Verdict.APPROVE else Reject()
     body = request.body
+    approves = body.decision is Verdict.APPROVE
+    decision = Approve(answers=body.answers) if approves else Reject()
     asked = Decide(
         body.approval_id, decision, DecisionSource.WEBHOOK, body.comment, body.expected_items_hash
     )

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from adapters_http.downloads import download_response
 from adapters_http.request import Request
 from wfcore.errors import AuthReason, Unauthenticated
+from wfcore.model.approval import Attachment
 from wfcore.model.execution import Artifact
 from wfcore.time import EpochMs
 from wfcore.usecases import artifacts
@@ -30,11 +31,18 @@ async def read(request: Request) -> ArtifactView:
 
 
 def _view(request: Request, artifact: Artifact) -> ArtifactView:
-    link = artifacts.link(request.services, artifact)
-    execution = f"{request.base_path}/api/executions/{artifact.execution_id}"
-    path = f"{execution}/artifacts/{artifact.id}/download"
-    url = f"{path}?expires={link.expires}&signature={link.signature}"
-    return artifact_view(artifact, url)
+    return artifact_view(artifact, _url(request, artifact.execution_id, artifact.id))
+
+
+def attachment_url(request: Request, one: Attachment) -> str:
+    """Where an attachment of an approval, which the caller may read, is downloaded. AP-29."""
+    return _url(request, one.execution_id, one.artifact_id)
+
+
+def _url(request: Request, execution_id: str, artifact_id: str) -> str:
+    link = artifacts.link(request.services, artifact_id)
+    path = f"{request.base_path}/api/executions/{execution_id}/artifacts/{artifact_id}/download"
+    return f"{path}?expires={link.expires}&signature={link.signature}"
 
 
 async def download(request: Request) -> Response:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import Column, Links
+from wfcore.model.review import Column, Links
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -55,7 +55,7 @@ Rows = Mapping[str, tuple[JsonObject, ...]]
 
 @frozen
 class HistoryEntry:
-    """Who did what and when, with the rows before and after an edit."""
+    """Who did what and when, with the rows before and after an edit, and the answers given."""
 
     at: EpochMs
     action: str
@@ -64,6 +64,23 @@ class HistoryEntry:
     comment: str | None = None
     rows_before: Rows | None = None
     rows_after: Rows | None = None
+    answers: JsonObject | None = None
+
+
+@frozen
+class Attachment:
+    """
+    An artifact that belongs to the question. `execution_id`: the execution that made it, which is
+    an earlier one if a redrive kept the step's result.
+    """
+
+    artifact_id: str
+    execution_id: str
+    step_name: str
+    name: str
+    size: int
+    content_type: str
+    sha256: str
 
 
 @frozen
@@ -82,7 +99,8 @@ class Approval:
 
     `approvers` (emails or account ids) is empty if the default rule applies. `assents`: the
     approvals given so far, of `required_approvals`. `reminders`: instants in order, of which the
-    first `reminded` were sent.
+    first `reminded` were sent. `fields`: what approvers answer, and `answers` their answers so far,
+    by key.
     """
 
     id: str
@@ -108,6 +126,9 @@ class Approval:
     assents: tuple[Assent, ...] = ()
     reminders: tuple[EpochMs, ...] = ()
     reminded: int = 0
+    attachments: tuple[Attachment, ...] = ()
+    fields: tuple[Column, ...] = ()
+    answers: JsonObject = field(factory=dict)
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     version: int = 0

@@ -33,7 +33,10 @@ class RefusedFile:
 
 @frozen
 class Artifact:
-    """A stored file. `name` is only a label; `storage_key` locates the content."""
+    """
+    A stored file. `name` is only a label; `storage_key` locates the content. `attempt`: of its
+    step; 0 if an older release stored it.
+    """
 
     id: str
     execution_id: str
@@ -45,6 +48,7 @@ class Artifact:
     sha256: str
     previewable: bool
     created_at: EpochMs
+    attempt: int = 0
     version: int = 0
 
 

@@ -20,11 +20,13 @@ from wfcore.model.bounds import OnInterrupt as OnInterrupt
 from wfcore.model.bounds import OnLimit as OnLimit
 from wfcore.model.bounds import Retry as Retry
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.review import ApprovalStep as ApprovalStep
+from wfcore.model.review import Column as Column
+from wfcore.model.review import ColumnType as ColumnType
+from wfcore.model.review import GroupSpec as GroupSpec
+from wfcore.model.review import Links as Links
 from wfcore.model.trigger import TriggerSpec
 from wfcore.time import DurationMs, EpochMs
-
-APPROVAL_TIMEOUT = DurationMs(86_400_000)
-"""How long an approval stays open where its step does not say."""
 
 
 class VariableType(StrEnum):
@@ -45,15 +47,6 @@ class Language(StrEnum):
     COMMAND = "command"
 
 
-class ColumnType(StrEnum):
-    STRING = "string"
-    NUMBER = "number"
-    BOOLEAN = "boolean"
-    DATE = "date"
-    ENUM = "enum"
-    JSON = "json"
-
-
 @frozen
 class Variable:
     """A declared variable. `default` applies only if `has_default`."""
@@ -64,30 +57,6 @@ class Variable:
     has_default: bool = False
     default: Json = None
     secret: bool = False
-
-
-@frozen
-class Column:
-    """One column of a group's rows."""
-
-    key: str
-    title: str
-    type: ColumnType = ColumnType.STRING
-    editable: bool = True
-    required: bool = False
-    options: tuple[Json, ...] = ()
-
-
-@frozen
-class GroupSpec:
-    """A group of rows as the definition asks for it; `rows` is a template or a list."""
-
-    name: str
-    title: str
-    rows: Json
-    columns: tuple[Column, ...] = ()
-    row_key: str | None = None
-    allow_add: bool = False
 
 
 @frozen
@@ -168,34 +137,6 @@ class AiStep:
     def provider(self) -> str:
         """The name of the provider, as the operator configured it."""
         return self.model.partition(":")[0]
-
-
-class Links(StrEnum):
-    """What personal links to an approval do: open it for a decision, or lead to signing in."""
-
-    DECIDE = "decide"
-    SIGN_IN = "sign_in"
-
-
-@frozen
-class ApprovalStep:
-    """
-    A pause until enough people have decided. `message` is a template.
-
-    `reminders` are durations before the expiry.
-    """
-
-    name: str
-    message: str = ""
-    timeout_ms: DurationMs = APPROVAL_TIMEOUT
-    approvers: tuple[str, ...] = ()
-    groups: tuple[GroupSpec, ...] = ()
-    required_approvals: int = 1
-    allow_self_approval: bool = True
-    reminders: tuple[DurationMs, ...] = ()
-    links: Links = Links.DECIDE
-    when: str | None = None
-    continue_on_error: bool = False
 
 
 @frozen

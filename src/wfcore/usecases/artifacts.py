@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import AuthReason, NotFound, Unauthenticated
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Share
 from wfcore.model.execution import Artifact
+from wfcore.ports.store import View
+from wfcore.rules.auth.access import sees_approval
 from wfcore.rules.auth.signature import download_fits, sign_download
 from wfcore.rules.limits import DOWNLOAD_LINK
 from wfcore.time import EpochMs, later
@@ -34,16 +36,33 @@ async def list_artifacts(
 async def read_artifact(
     services: Services, who: Principal | None, execution_id: str, artifact_id: str
 ) -> Artifact:
-    """One artifact of that execution. Raises `NotFound`."""
+    """
+    One artifact of that execution, also for those who see an approval that it is attached to: the
+    file, and nothing else of the execution. AP-29. Raises `NotFound`.
+    """
     async with services.store.view() as view:
-        await execution_for(view, who, execution_id)
+        if who is None or not await _is_attached(view, who, execution_id, artifact_id):
+            await execution_for(view, who, execution_id)
         return _of(await view.get(Artifact, artifact_id), execution_id)
 
 
-def link(services: Services, artifact: Artifact) -> Link:
+async def _is_attached(view: View, who: Principal, execution_id: str, artifact_id: str) -> bool:
+    """Whether *who* sees an approval with that attachment: of the execution, or of its redrives."""
+    asking: str | None = execution_id
+    while asking is not None:
+        for one in await view.approvals.of_execution(asking):
+            if any(file.artifact_id == artifact_id for file in one.attachments):
+                share = await view.get(Share, one.workflow_id, who.account.id)
+                if sees_approval(one, who.account, share):
+                    return True
+        asking = await view.executions.redriven_as(asking)
+    return False
+
+
+def link(services: Services, artifact_id: str) -> Link:
     """A link that is valid for 15 minutes. AR-2."""
     expires = later(services.clock.now(), DOWNLOAD_LINK)
-    return Link(expires, sign_download(services.signing_key, artifact.id, expires))
+    return Link(expires, sign_download(services.signing_key, artifact_id, expires))
 
 
 async def linked_artifact(

@@ -1,6 +1,6 @@
 """Approvals, their rows and their history, on the wire. Contract §6."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attrs import define
@@ -8,6 +8,7 @@ from attrs import define
 from wfcore.model.approval import (
     Approval,
     ApprovalStatus,
+    Attachment,
     DecisionSource,
     Group,
     HistoryEntry,
@@ -18,7 +19,7 @@ from wfcore.model.page import Page
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.machine import items_hash
 from wfcore.wire.common import APPROVALS, ListPage, shown_of
-from wfcore.wire.requests import Row
+from wfcore.wire.requests import Answers, Row
 
 
 @define(eq=False)
@@ -51,8 +52,33 @@ class GroupDetail(GroupView):
 
 
 @define(eq=False)
+class FieldView:
+    """A field that approvers answer."""
+
+    key: str
+    title: str
+    type: ColumnType
+    required: bool
+    options: Sequence[Any]
+
+
+@define(eq=False)
+class AttachmentView:
+    """An artifact that belongs to the question; `downloadUrl` opens it for 15 minutes."""
+
+    id: str
+    execution_id: str
+    step_name: str
+    name: str
+    size: int
+    content_type: str
+    sha256: str
+    download_url: str | None
+
+
+@define(eq=False)
 class HistoryView:
-    """Who did what when; the rows before and after where they were edited."""
+    """Who did what when, with the rows before and after an edit, and the answers given."""
 
     at: int
     action: str
@@ -61,6 +87,7 @@ class HistoryView:
     comment: str | None
     rows_before: Mapping[str, Sequence[Row]] | None
     rows_after: Mapping[str, Sequence[Row]] | None
+    answers: Answers | None
 
 
 @define(eq=False, kw_only=True)
@@ -96,10 +123,13 @@ class ApprovalView(ApprovalHead):
 class ApprovalDetail(ApprovalHead):
     """
     An approval with its rows, their columns, and its history. `itemsHash` is another one when
-    any row is another one.
+    any row, answer or attachment is another one.
     """
 
     reviewable_groups: Sequence[GroupDetail]
+    attachments: Sequence[AttachmentView]
+    fields: Sequence[FieldView]
+    answers: Answers
     items_hash: str
     history: Sequence[HistoryView]
 
@@ -132,11 +162,16 @@ def approval_view(approval: Approval) -> ApprovalView:
     return ApprovalView(**_head(approval), reviewable_groups=groups)
 
 
-def approval_detail(approval: Approval) -> ApprovalDetail:
-    """An approval with rows, columns and history."""
+def approval_detail(
+    approval: Approval, link: Callable[[Attachment], str] | None = None
+) -> ApprovalDetail:
+    """An approval with rows, columns and history; *link* makes the `downloadUrl` of a file."""
     return ApprovalDetail(
         **_head(approval),
         reviewable_groups=[_group(group) for group in approval.groups],
+        attachments=[_attachment(one, link) for one in approval.attachments],
+        fields=[field_view(one) for one in approval.fields],
+        answers=approval.answers,
         items_hash=items_hash(approval),
         history=[_history(entry) for entry in approval.history],
     )
@@ -185,6 +220,24 @@ def column_view(column: Column) -> ColumnView:
     )
 
 
+def field_view(field: Column) -> FieldView:
+    """A field that approvers answer."""
+    return FieldView(field.key, field.title, field.type, field.required, field.options)
+
+
+def _attachment(one: Attachment, link: Callable[[Attachment], str] | None) -> AttachmentView:
+    return AttachmentView(
+        one.artifact_id,
+        one.execution_id,
+        one.step_name,
+        one.name,
+        one.size,
+        one.content_type,
+        one.sha256,
+        link(one) if link is not None else None,
+    )
+
+
 def _history(entry: HistoryEntry) -> HistoryView:
     return HistoryView(
         entry.at,
@@ -194,6 +247,7 @@ def _history(entry: HistoryEntry) -> HistoryView:
         entry.comment,
         entry.rows_before,
         entry.rows_after,
+        entry.answers,
     )
 
 

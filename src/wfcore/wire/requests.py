@@ -17,6 +17,8 @@ Comment = NewType("Comment", str)
 
 Row: TypeAlias = Annotated[JsonObject, "Row", "A row of a group, by column key"]
 
+Answers: TypeAlias = Annotated[JsonObject, "Answers", "Answers to an approval's fields, by key"]
+
 NOT_NULL: Final = {"not_null": True}
 """Field metadata: may be left out (then it is None), but null is refused."""
 
@@ -43,12 +45,14 @@ class ApproveBody:
     """
     Approve. Without `editedItems` the original rows are released, with it exactly the rows
     given, by group. `editedItems: null` is refused: it says neither. `expectedItemsHash`: the
-    `itemsHash` of the rows that the reviewer saw; other rows are refused.
+    `itemsHash` of what the reviewer saw; anything else is refused. `answers`: to the approval's
+    fields, by key; null takes an answer back.
     """
 
     comment: Comment | None = None
     edited_items: Mapping[str, Sequence[Row]] | None = field(default=None, metadata=NOT_NULL)
     expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
+    answers: Answers | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen
@@ -61,14 +65,15 @@ class RejectBody:
 @frozen
 class DecisionBody:
     """
-    Decide an approval from outside; `decision` in any case. `expectedItemsHash` as in
-    `ApproveBody`; a rejection releases no rows and does not ask for it.
+    Decide an approval from outside; `decision` in any case. `expectedItemsHash` and `answers` as in
+    `ApproveBody`; a rejection releases no rows and asks for neither.
     """
 
     approval_id: str
     decision: Verdict
     comment: Comment | None = None
     expected_items_hash: str | None = field(default=None, metadata=NOT_NULL)
+    answers: Answers | None = field(default=None, metadata=NOT_NULL)
 
 
 @frozen

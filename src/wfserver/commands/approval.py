@@ -8,6 +8,7 @@ import click
 
 from wfcore.errors import AlreadyDecided, InvalidInput
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.json import Json
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Reject, items_hash
@@ -20,9 +21,17 @@ from wfcore.wire.converter import plain
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
-from wfserver.terminal.options import Group, Member, limit, pass_session, span_of_time
+from wfserver.terminal.options import Group, Member, Pair, limit, pass_session, span_of_time
 from wfserver.terminal.output import console, instant, put_fields, put_json, put_list, put_table
-from wfserver.terminal.review import PAGE, Verdict, ask, put_groups
+from wfserver.terminal.review import (
+    PAGE,
+    Verdict,
+    answer_lines,
+    ask,
+    file_line,
+    put_groups,
+    read_answers,
+)
 from wfserver.terminal.review import edit as edit_rows
 from wfserver.terminal.row_editor import Draft
 
@@ -94,6 +103,14 @@ def show(session: Session, id: str) -> None:
     metavar="FILE",
     help="Release the rows in this JSON file instead; - is stdin.",
 )
+@click.option(
+    "--answer",
+    "answers",
+    type=Pair(),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An answer to one of its fields. Repeatable.",
+)
 @pass_session
 def approve(
     session: Session,
@@ -103,6 +120,7 @@ def approve(
     alone: bool,
     edit: bool,
     rows: TextIO | None,
+    answers: tuple[tuple[str, str], ...],
 ) -> int | None:
     """
     Release the rows, as they are or edited; the execution goes on.
@@ -117,22 +135,27 @@ def approve(
     if rows is not None:
         edited, seen = _rows_of(rows)
         expect = expect or seen
-    if edit:
+    given: Mapping[str, Json] | None = None
+    if edit or answers:
         shown = session.work(lambda services: approvals.read_approval(services, None, id))
-        said = _asked(shown, comment)
+        given = read_answers(shown, answers)
+    if edit:
+        said = _asked(shown, comment, given)
         if not said.approved:
             click.echo("nothing was decided", err=True)
             return 1
-        edited, comment, expect = said.edited, said.comment, expect or items_hash(shown)
-    _decide(session, Decide(id, Approve(edited), DecisionSource.CONSOLE, comment, expect, alone))
+        edited, given, comment = said.edited, said.answers, said.comment
+        expect = expect or items_hash(shown)
+    decision = Approve(edited, given)
+    _decide(session, Decide(id, decision, DecisionSource.CONSOLE, comment, expect, alone))
     return None
 
 
-def _asked(approval: Approval, comment: str | None) -> Verdict:
+def _asked(approval: Approval, comment: str | None, answers: Mapping[str, Json] | None) -> Verdict:
     """What somebody at the terminal, or stdin, makes of the rows. Raises `AlreadyDecided`."""
     if approval.status is not ApprovalStatus.PENDING:
         raise AlreadyDecided("The approval has already been decided", approval.id)
-    out, draft = console(stderr=True), Draft(approval, comment)
+    out, draft = console(stderr=True), Draft(approval, comment, answers)
     put_groups(approval, out, PAGE)
     edit_rows(draft, out)
     return ask(approval, "Approve these rows?", out, draft)
@@ -222,6 +245,8 @@ def _show(session: Session, approval: Approval) -> None:
             "decided": decided,
             "comment": approval.comment,
             "approvals": _assents(approval),
+            "attachments": "\n".join(map(file_line, approval.attachments)) or None,
+            "answers": "\n".join(answer_lines(approval)) or None,
             "itemsHash": items_hash(approval),
         }
     )

@@ -26,7 +26,7 @@ from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, inputs, pass_session
 from wfserver.terminal.output import as_json, clean, console, put_json, span
 from wfserver.terminal.progress import Progress
-from wfserver.terminal.review import PAGE, ask, put_groups
+from wfserver.terminal.review import ask, put_question
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,9 +97,10 @@ class _Seat:
             return self._asked(approval)
 
     def _asked(self, approval: Approval) -> Decision:
-        put_groups(approval, self.out, PAGE)
+        put_question(approval, self.out)
         said = ask(approval, clean(approval.message or approval.step_name), self.out)
-        return Decision(Approve(said.edited) if said.approved else Reject(), said.comment)
+        approve = Approve(said.edited, said.answers)
+        return Decision(approve if said.approved else Reject(), said.comment)
 
 
 @contextmanager

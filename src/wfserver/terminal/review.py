@@ -1,17 +1,18 @@
 """An approval at the terminal: its rows as tables, and the question what to do with them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.model.approval import Approval, Group
+from wfcore.model.approval import Approval, Attachment, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.approval.answers import given_answers
 from wfserver.terminal.output import clean, shortened
-from wfserver.terminal.row_editor import Draft, Editor, columns_of
+from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ y            approve these rows
 n            no
 e            edit the rows, or leave some out
 r            show all rows
+a KEY VALUE  an answer to one of the fields
 c TEXT       a comment for the history"""
 
 
@@ -35,12 +37,53 @@ class Verdict:
     approved: bool
     edited: Mapping[str, Json] | None = None
     comment: str | None = None
+    answers: Mapping[str, Json] | None = None
 
 
 def put_groups(approval: Approval, out: "Console", most: int | None = None) -> None:
     """Each group of rows as a table, of at most *most* rows."""
     for group in approval.groups:
         put_rows(group, dict(enumerate(group.items, 1)), out, most)
+
+
+def put_question(approval: Approval, out: "Console") -> None:
+    """What a person decides about: files, rows and the fields to answer."""
+    for file in approval.attachments:
+        out.print(f"  attached: {file_line(file)}", soft_wrap=True)
+    put_groups(approval, out, PAGE)
+    for line in answer_lines(approval):
+        out.print(f"  {line}", soft_wrap=True)
+
+
+def file_line(file: Attachment) -> str:
+    """An attachment in one line."""
+    return clean(f"{file.name} of {file.step_name}, {file.size:,} bytes, sha256 {file.sha256}")
+
+
+def answer_lines(approval: Approval) -> list[str]:
+    """Each field with its answer; * is required."""
+    return [
+        clean(f"{one.key}{' *' if one.required else ''} ({_asked_for(one)}): ")
+        + _cell(approval.answers.get(one.key))
+        for one in approval.fields
+    ]
+
+
+def _asked_for(field: Column) -> str:
+    kind = "/".join(map(str, field.options)) if field.options else field.type.value
+    return f"{field.title}, {kind}" if field.title != field.key else kind
+
+
+def read_answers(approval: Approval, given: Iterable[tuple[str, str]]) -> Mapping[str, Json]:
+    """Answers as they were typed. Raises `InvalidInput` for what its field cannot be."""
+    fields = {one.key: one for one in approval.fields}
+    found: dict[str, Json] = {}
+    for key, text in given:
+        try:
+            found[key] = read_cell(fields[key], text) if key in fields else text
+        except ValueError as error:
+            raise InvalidInput(f"answers.{key}", str(error)) from None
+    return found
 
 
 def put_rows(
@@ -101,7 +144,7 @@ def ask(approval: Approval, question: str, out: "Console", draft: Draft | None =
         match word.lower():
             case "y" | "yes":
                 if _is_right(draft, out):
-                    return Verdict(True, draft.edited, draft.comment)
+                    return Verdict(True, draft.edited, draft.comment, draft.answers or None)
             case "n" | "no":
                 return Verdict(False, None, draft.comment)
             case "e" | "edit":
@@ -109,10 +152,28 @@ def ask(approval: Approval, question: str, out: "Console", draft: Draft | None =
             case "r" | "rows":
                 for group in approval.groups:
                     put_rows(group, draft.rows(group), out)
+            case "a" | "answer":
+                _answer(draft, rest, out)
             case "c" | "comment":
                 draft.comment = rest.strip() or _prompt("comment: ", out).strip() or None
             case _:
                 out.print(_HELP)
+
+
+def _answer(draft: Draft, text: str, out: "Console") -> None:
+    key, _, value = text.strip().partition(" ")
+    try:
+        given = read_answers(draft.approval, [(key, value.strip())])
+        unanswered = evolve(draft.approval, fields=tuple(map(_optional, draft.approval.fields)))
+        given_answers(unanswered, given)
+    except InvalidInput as wrong:
+        out.print(f"  {clean(wrong)}", style="red")
+        return
+    draft.answers.update(given)
+
+
+def _optional(field: Column) -> Column:
+    return evolve(field, required=False)
 
 
 def _is_right(draft: Draft, out: "Console") -> bool:

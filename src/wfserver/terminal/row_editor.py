@@ -21,6 +21,7 @@ from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
+from wfcore.rules.approval.answers import given_answers
 from wfcore.rules.approval.edited_items import released_rows
 from wfserver.terminal.output import as_json
 
@@ -53,11 +54,17 @@ class Reply:
 
 
 class Draft:
-    """The rows and the comment with which an approval will be decided."""
+    """The rows, answers and comment with which an approval will be decided."""
 
-    def __init__(self, approval: Approval, comment: str | None = None) -> None:
+    def __init__(
+        self,
+        approval: Approval,
+        comment: str | None = None,
+        answers: Mapping[str, Json] | None = None,
+    ) -> None:
         self.approval = approval
         self.comment = comment
+        self.answers: dict[str, Json] = dict(answers or {})
         self._past: list[Mapping[str, _Rows]] = []
         self._rows: Mapping[str, _Rows] = {
             group.name: dict(enumerate(group.items, 1)) for group in approval.groups
@@ -75,9 +82,10 @@ class Draft:
         return {name: list(rows.values()) for name, rows in self._rows.items()}
 
     def check(self) -> None:
-        """Raises `InvalidInput` where the rows break a rule of the approval. AP-9."""
+        """Raises `InvalidInput` where rows or answers break a rule. AP-9, AP-30."""
         if self.edited is not None:
             released_rows(self.approval, self.edited)
+        given_answers(self.approval, self.answers)
 
     def change(self, group: Group, rows: _Rows) -> None:
         """Put *rows* in place of those of *group*; `undo` takes it back."""

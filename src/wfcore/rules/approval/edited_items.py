@@ -202,12 +202,19 @@ def _check_fields(columns: Mapping[str, Column], row: JsonObject, shown: JsonObj
     for name, value in row.items():
         column = columns.get(name)
         if column is not None:
-            if value is not None and not _FITS[column.type](column, value):
-                raise _Wrong(name, f"must be {_WANTED[column.type]}{_choices(column)}")
+            if (wanted := misfit(column, value)) is not None:
+                raise _Wrong(name, wanted)
         elif name not in shown:
             raise _Wrong(name, _UNKNOWN_FIELD)
         elif not same(value, shown[name]):
             raise _Wrong(name, "has no column and was changed; leave it out or as it was")
+
+
+def misfit(column: Column, value: Json) -> str | None:
+    """What a value of that column must be; None: *value* is, and null always is. AP-9, AP-30."""
+    if value is None or _FITS[column.type](column, value):
+        return None
+    return f"must be {_WANTED[column.type]}{_choices(column)}"
 
 
 def _check_required(required: Sequence[str], row: JsonObject) -> None:

@@ -8,7 +8,7 @@ Approvers agree to the rows as they stand. So whoever changes the rows begins th
 what is released in the end is what everybody who counts has agreed to. AP-15 to AP-19.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from attrs import evolve, frozen
@@ -27,6 +27,7 @@ from wfcore.model.approval import (
 )
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
+from wfcore.rules.approval.answers import given_answers
 from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.time import EpochMs
@@ -36,10 +37,11 @@ from wfcore.time import EpochMs
 class Approve:
     """
     The decider approves. `edited`: None releases the original rows, otherwise exactly the given
-    ones.
+    ones. `answers`: to the approval's fields; those left out stay as they are.
     """
 
     edited: Mapping[str, Json] | None = None
+    answers: Mapping[str, Json] | None = None
 
 
 @frozen
@@ -118,6 +120,8 @@ def decide(
     if decision.edited is not None:
         after = released_rows(approval, decision.edited)
         entry = evolve(entry, rows_before=standing_rows(approval), rows_after=after)
+    if decision.answers or approval.fields:
+        entry = evolve(entry, answers=given_answers(approval, decision.answers))
     agreed = _agreed(approval, decider, entry)
     if decider.alone or len(agreed.assents) >= approval.required_approvals:
         return Outcome(_ended(agreed, decision, decider, entry))
@@ -126,16 +130,18 @@ def decide(
 
 
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
-    """The approval with one more approver, and with the rows that were approved."""
+    """The approval with one more approver, and the rows and answers that were approved."""
     by = decider.by or ""
     assent = Assent(by, decider.account or by, entry.at)
     before, after = entry.rows_before, entry.rows_after
-    changed = after is not None and not same(before, after)
+    answers = approval.answers if entry.answers is None else entry.answers
+    edited = after is not None and not same(before, after)
+    changed = edited or not same(answers, approval.answers)
     assents = with_assent(approval, assent, changed=changed, alone=decider.alone)
     groups = approval.groups
     if after is not None:
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
-    return evolve(approval, groups=groups, assents=assents)
+    return evolve(approval, groups=groups, assents=assents, answers=answers)
 
 
 def _ended(
@@ -171,13 +177,14 @@ def expired(approval: Approval, now: EpochMs) -> bool:
 
 
 def step_output(approval: Approval) -> JsonObject:
-    """The step's output for later steps: the decision and the released rows. AP-7."""
+    """The step's output for later steps: the decision, released rows and answers. AP-7, AP-30."""
     rows: Rows = standing_rows(approval)
     return {
         "decision": Verdict.APPROVE.value,
         "comment": approval.comment,
         "decidedBy": approval.decided_by,
         "groups": {name: list(items) for name, items in rows.items()},
+        "answers": approval.answers,
     }
 
 
@@ -228,8 +235,12 @@ def require_other_eyes(approval: Approval, who: Caller) -> None:
 
 
 def items_hash(approval: Approval) -> str:
-    """A digest of the rows as they stand: equal exactly if the rows are equal. AP-19."""
-    return digest(canonical(rows_of(approval)))
+    """
+    A digest of what an approver agrees to as it stands: equal exactly if the rows, the answers and
+    the contents of the attachments are. AP-19, AP-29.
+    """
+    files = files_of(approval)
+    return digest(canonical(agreed_to(rows_of(approval), files, approval.answers)))
 
 
 def rows_of(approval: Approval) -> JsonObject:
@@ -237,11 +248,26 @@ def rows_of(approval: Approval) -> JsonObject:
     return {group.name: group.items for group in approval.groups}
 
 
+def files_of(approval: Approval) -> Sequence[Json]:
+    """The attachments as far as they are agreed to: step, name and content of each."""
+    return [[one.step_name, one.name, one.sha256] for one in approval.attachments]
+
+
+def agreed_to(rows: JsonObject, files: Sequence[Json], answers: JsonObject) -> JsonObject:
+    """
+    What `items_hash` is a digest of: the rows alone if there is nothing else. No rows look like
+    the other form, because the rows of a group are a list.
+    """
+    if not files and not answers:
+        return rows
+    return {"groups": rows, "attachments": files, "answers": answers}
+
+
 def require_seen(approval: Approval, expected: str | None) -> None:
     """Raises `ItemsChanged` if *expected* is given and the rows have changed. AP-19."""
     if expected is not None and expected != items_hash(approval):
         raise ItemsChanged(
-            "expectedItemsHash: the rows are not the ones you saw; read the approval again",
+            "expectedItemsHash: this is not what you saw of it; read the approval again",
             approval.id,
         )
 

@@ -15,6 +15,7 @@ from typing import Any
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
+from wfcore.rules.approval.machine import agreed_to
 from wfcore.rules.audit.chain import canonical, digest, link_hash
 
 FORMAT = "wfcore-evidence/1"
@@ -120,13 +121,20 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
     for link in document["audit"]["links"]:
         if isinstance(link, str) or link["entry"]["event"] not in DECIDED or "record" not in link:
             continue
-        entry, after = link["entry"], digest(canonical(link["record"]["rowsAfter"]))
+        entry, record = link["entry"], link["record"]
+        agreed = agreed_to(
+            record["rowsAfter"], record.get("attachments", []), record.get("answers", {})
+        )
+        after = digest(canonical(agreed))
         if entry["details"]["itemsHash"] != after:
             raise Unfit(f"the rows of audit entry {link['number']} are not those of its itemsHash")
-        decided[entry["target"]] = after, link["record"]["status"]
+        decided[entry["target"]] = after, record["status"]
     for approval in document["approvals"]:
         rows = {group["name"]: group["items"] for group in approval["reviewableGroups"]}
-        found, said = digest(canonical(rows)), approval["status"]
+        attached = approval.get("attachments", [])  # a document of an older release has none
+        files = [[one["stepName"], one["name"], one["sha256"]] for one in attached]
+        agreed = agreed_to(rows, files, approval.get("answers", {}))
+        found, said = digest(canonical(agreed)), approval["status"]
         hash, status = decided.get(approval["id"], (found, said))
         if {found} != {approval["itemsHash"], hash}:
             raise Unfit(f"the rows of approval {approval['id']} are not those of its itemsHash")

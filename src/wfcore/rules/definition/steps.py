@@ -23,8 +23,14 @@ from wfcore.model.workflow import (
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
-from wfcore.rules.definition.fields import approval_problems, filled, group, retry
+from wfcore.rules.definition.fields import filled, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
+from wfcore.rules.definition.review import (
+    answer_fields,
+    approval_problems,
+    group,
+    review_fields,
+)
 from wfcore.rules.definition.tree import Fields, StepKind
 from wfcore.rules.definition.values import (
     Field,
@@ -177,8 +183,10 @@ KINDS: Mapping[str, StepKind] = {
             "allowSelfApproval": Field(boolean, "allow_self_approval"),
             "reminders": Field(list_of(duration, most=MAX_REMINDERS), "reminders"),
             "links": Field(choice(Links), "links"),
+            "fields": Field(answer_fields, "fields"),
         },
         approval_problems,
+        nested=review_fields,
     ),
     "delay": StepKind(
         DelayStep, {**_COMMON, "duration": Field(duration, "duration_ms", required=True)}

@@ -70,7 +70,8 @@ class Reading:
     """
     What reading the steps requires, and what was found so far.
 
-    `own_name` is the workflow's; `first` says where each step name was first used.
+    `own_name` is the workflow's; `first` says where each step name was first used, `kinds_of` of
+    which kind that step is (None: an unknown one).
     """
 
     kinds: Mapping[str, StepKind]
@@ -80,6 +81,7 @@ class Reading:
     own_name: Json = None
     names: Names = Names()
     first: dict[str, str] = field(factory=dict)
+    kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0
     depth: int = 0
 
@@ -131,6 +133,7 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     before = len(findings.problems)
     kind = _kind_of(document, path, reading)
     name = _note_name(document, path, reading)
+    reading.kinds_of.update(dict.fromkeys(name, kind))
     fields = {**kind.fields, **kind.nested(reading)} if kind else {}
     values = read_object(document, path, fields, findings) if kind else {}
     for wrong, message in kind.problems(values) if kind else ():

@@ -30,8 +30,9 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.definition.ai import BUDGET
 from wfcore.rules.definition.check import check_definition, fields_of
-from wfcore.rules.definition.fields import COLUMN, GROUP, RETRY, VARIABLE
+from wfcore.rules.definition.fields import RETRY, VARIABLE
 from wfcore.rules.definition.packages import replaced
+from wfcore.rules.definition.review import COLUMN, GROUP
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems

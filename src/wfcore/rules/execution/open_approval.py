@@ -54,6 +54,7 @@ def open_approval(
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
         links=step.links,
+        fields=step.fields,
     )
 
 
@@ -135,4 +136,4 @@ def _moved(effect: Effect, by_ms: int) -> Effect:
         reminders=tuple(later(at, by_ms) for at in one.reminders),
         history=tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in one.history),
     )
-    return OpenApproval(moved)
+    return evolve(effect, approval=moved)

@@ -73,7 +73,7 @@ from wfcore.rules.execution.machine import Fact
 from wfcore.rules.execution.open_approval import ask_for_budget, open_approval
 from wfcore.rules.execution.plan import Render, earliest, output_of, plan, unfinished
 from wfcore.rules.execution.retry import after_failure
-from wfcore.rules.execution.scope import name_of, scope
+from wfcore.rules.execution.scope import keys_seen, name_of, scope
 from wfcore.rules.limits import DATA_RESULT, MAX_ROUNDS, MAX_STEP_RESULTS, TEXT_RESULT
 from wfcore.time import DurationMs, EpochMs, later
 
@@ -235,7 +235,8 @@ class _Progress:
             self._refuse(at, str(failed))
             return
         self.apply(facts.ApprovalOpened(at.key, id))
-        self.effects.append(OpenApproval(approval))
+        attached = keys_seen(self.definition, self.run, at.prefix, step.attachments)
+        self.effects.append(OpenApproval(approval, attached))
 
     def _enter_loop(self, at: Node, step: LoopStep) -> None:
         """The loop keeps its items as they are now, for all rounds. FL-2."""

@@ -5,7 +5,7 @@ A step sees the results of its own frame and of the frames around it: a round of
 inside the frame of the loop. The key of a step tells which frame it is in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from wfcore.model.execution import ENDED, Execution, StepResult
 from wfcore.model.json import Json, JsonObject
@@ -56,6 +56,23 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
         _see(steps, definition.frames[name], run, here)
         known["loop"] = {"index": index}
     return {**items, **known, "variables": {**run.variables, **items}}
+
+
+def keys_seen(
+    definition: Definition, run: Execution, prefix: str, names: Collection[str]
+) -> tuple[str, ...]:
+    """
+    The keys of the steps *names* that have begun, as seen where keys begin with *prefix*: of the
+    innermost frame that holds the name. FL-2, AP-29.
+    """
+    found: list[str] = []
+    for name in names:
+        here = prefix
+        while here and here + name not in run.step_results:
+            here = prefix_of(here[:-1].rpartition(".")[0])
+        if here + name in run.step_results:
+            found.append(here + name)
+    return tuple(found)
 
 
 def seen(result: StepResult) -> JsonObject:

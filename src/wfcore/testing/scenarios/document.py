@@ -86,6 +86,7 @@ class Decision:
     after_ms: DurationMs = DurationMs(0)
     rows: Mapping[str, Json] | None = None
     comment: str | None = None
+    answers: Mapping[str, Json] | None = None
     refused: bool = False
 
 
@@ -205,6 +206,7 @@ _DECISION: Check = record(
         "after": Field(duration, "after_ms"),
         "rows": Field(_ROWS, "rows"),
         "comment": Field(text(), "comment"),
+        "answers": Field(_object_of(_anything), "answers"),
         "refused": Field(boolean, "refused"),
     },
 )
@@ -254,6 +256,7 @@ EXPECTED: Mapping[str, Field] = {
                     "approvers": Field(list_of(filled), "approvers"),
                     "by": Field(filled, "by"),
                     "comment": Field(text(), "comment"),
+                    "answers": Field(_object_of(_anything), "answers"),
                     "after": Field(duration, "after"),
                 }
             )

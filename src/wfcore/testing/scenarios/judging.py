@@ -162,6 +162,7 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
         "approvers": approval.approvers,
         "by": approval.decided_by,
         "comment": approval.comment,
+        "answers": approval.answers,
         "after": approval.created_at - played.started_at,
     }
 

@@ -338,7 +338,8 @@ class _Stage:
             return
         self._decisions.remove(decision)
         who = self._person(decision.by) if decision.by else self._next_approver(approval)
-        verdict = Reject() if decision.decision is Verdict.REJECT else Approve(decision.rows)
+        approve = Approve(decision.rows, decision.answers)
+        verdict = Reject() if decision.decision is Verdict.REJECT else approve
         asked = Decide(approval.id, verdict, DecisionSource.API, decision.comment)
         said = f"{decision.decision.value} of {decision.step} by {who.account.email}"
         try:

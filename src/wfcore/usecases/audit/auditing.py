@@ -22,7 +22,7 @@ from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
-from wfcore.rules.approval.machine import rows_of
+from wfcore.rules.approval.machine import files_of, items_hash, rows_of
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.masking import mask_text, secret_values
@@ -95,7 +95,6 @@ class Decided:
 
 def decided(verb: str, before: Approval, after: Approval) -> Decided:
     """The result of *verb* on *before*. Pure; takes a while if there are many rows. AL-3."""
-    rows = rows_of(after)
     record: JsonObject = {
         "approvalId": after.id,
         "executionId": after.execution_id,
@@ -105,9 +104,13 @@ def decided(verb: str, before: Approval, after: Approval) -> Decided:
         "decision": verb,
         "status": after.status,
         "rowsBefore": rows_of(before),
-        "rowsAfter": rows,
+        "rowsAfter": rows_of(after),
     }
-    return Decided(verb, after, digest(canonical(rows)), record_of(record))
+    if after.fields:
+        record = {**record, "answers": after.answers}
+    if after.attachments:
+        record = {**record, "attachments": files_of(after)}
+    return Decided(verb, after, items_hash(after), record_of(record))
 
 
 def note_decision(

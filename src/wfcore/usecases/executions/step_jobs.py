@@ -1,6 +1,6 @@
 """What a runner gets of a begun step, its templates rendered, and what is kept of what it left."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import cast
 
@@ -15,8 +15,10 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
 from wfcore.ports.system import Templates
+from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import allowance
 from wfcore.rules.execution.open_approval import as_text
+from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
 from wfcore.rules.masking import (
@@ -171,11 +173,11 @@ def _rendered(templates: Templates, field: str, written: str, names: Mapping[str
         raise NotRendered(field, failed) from None
 
 
-def artifact_of(execution_id: str, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
-    """The record of a file that a step left."""
+def artifact_of(run: Execution, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
+    """The record of a file that a step in flight left."""
     return Artifact(
         id=file.id,
-        execution_id=execution_id,
+        execution_id=run.id,
         step_name=step_name,
         name=file.name,
         storage_key=file.storage_key,
@@ -184,6 +186,7 @@ def artifact_of(execution_id: str, step_name: str, file: LeftFile, now: EpochMs)
         sha256=file.sha256,
         previewable=file.previewable,
         created_at=now,
+        attempt=run.step_results[step_name].attempts,
     )
 
 
@@ -240,4 +243,32 @@ def fitting(end: StepEnd, room: int) -> StepEnd:
         permanent=True,
         files=end.files[:room],
         refused=(*end.refused, *refused[:_MOST_NAMED]),
+    )
+
+
+def end_facts(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> Sequence[facts.Fact]:
+    """What the attempt consumed and left behind, and how it ended; or that it did not begin."""
+    if end.postponed is not None:
+        why = mask_text(end.postponed, secret_values(run))
+        if not end.lasting:
+            return (postponement(run, step_name, why, now),)
+        step = definition.step(name_of(step_name))
+        return (lasting_postponement(run, step, step_name, why, now),)
+    found: list[facts.Fact] = [facts.UsageRecorded(step_name, end.usage)] if end.usage else []
+    if end.refused:
+        found.append(facts.FilesRefused(step_name, end.refused))
+    return (*found, _end_fact(run, definition, step_name, end, now))
+
+
+def _end_fact(
+    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
+) -> facts.Fact:
+    if end.error is None:
+        return facts.StepDone(step_name, end.output)
+    step = definition.step(name_of(step_name))
+    error = mask_shortened(end.error, secret_values(run))
+    return after_failure(
+        run, step, step_name, error, now, permanent=end.permanent, timed_out=end.timed_out
     )

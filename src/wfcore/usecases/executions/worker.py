@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from wfcore.effects import CancelChildren, Outcome, StartStep
 from wfcore.errors import LeaseLost
 from wfcore.model.event import EventKind
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Execution
 from wfcore.model.workflow import Definition
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.store import Slots, Unit
@@ -20,19 +20,19 @@ from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.interruption import loss
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.rules.execution.proceed import proceed
-from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION as MOST_FILES
-from wfcore.rules.masking import NO_SECRETS, Secrets, mask_shortened, mask_text, secret_values
+from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs
+from wfcore.usecases.approvals.opening import opened
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
     artifact_of,
     created,
+    end_facts,
     fitting,
     job_for,
     log_of,
@@ -194,27 +194,36 @@ async def _complete(
         if end.files:
             end = fitting(end, MOST_FILES - len(await unit.artifacts.of_execution(run.id)))
         files = end.files
-        for file in files:
-            unit.put(artifact_of(run.id, step_name, file, now))
+        left = [artifact_of(run, step_name, file, now) for file in files]
+        for artifact in left:
+            unit.put(artifact)
         if end.lines and end.postponed is None and not run.monitored:
             for line in logged(run, step_name, end.lines, now):
                 unit.log(line)
         told = announce(run, [created(step_name, file) for file in files], now)
-        ended = _facts(told.record, definition, step_name, end, now)
+        ended = end_facts(told.record, definition, step_name, end, now)
         outcome = await _proceed(services, unit, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = _handed_back(told.record, ended, now)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
-        outcome = await _collected(services, unit, outcome, now)
+        outcome = await _collected(services, unit, outcome, now, left)
         await unit.commit()
     return definition, outcome
 
 
 async def _collected(
-    services: Services, unit: Unit, outcome: Outcome[Execution], now: EpochMs
+    services: Services,
+    unit: Unit,
+    outcome: Outcome[Execution],
+    now: EpochMs,
+    left: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
-    """The outcome with the hints that follow, and the children that it starts."""
-    outcome = by_the_calendar(outcome, services.clock.deadline_now() - now)
+    """
+    The outcome with the hints that follow, and the children that it starts. *left*: the artifacts
+    that the same unit stores.
+    """
+    ahead = services.clock.deadline_now() - now
+    outcome = await opened(unit, outcome, DurationMs(ahead), left)
     outcome = await stage(unit, outcome, now)
     return await start_children(unit, services.templates.render, outcome, now)
 
@@ -346,34 +355,6 @@ def _handed_back(run: Execution, ended: Sequence[facts.Fact], now: EpochMs) -> O
             told, effects = outcome.events + then.events, outcome.effects + then.effects
             outcome = Outcome(then.record, told, effects)
     return outcome
-
-
-def _facts(
-    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
-) -> Sequence[facts.Fact]:
-    """What the attempt consumed and left behind, and how it ended; or that it did not begin."""
-    if end.postponed is not None:
-        why = mask_text(end.postponed, secret_values(run))
-        if not end.lasting:
-            return (postponement(run, step_name, why, now),)
-        step = definition.step(name_of(step_name))
-        return (lasting_postponement(run, step, step_name, why, now),)
-    found: list[facts.Fact] = [facts.UsageRecorded(step_name, end.usage)] if end.usage else []
-    if end.refused:
-        found.append(facts.FilesRefused(step_name, end.refused))
-    return (*found, _ended(run, definition, step_name, end, now))
-
-
-def _ended(
-    run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
-) -> facts.Fact:
-    if end.error is None:
-        return facts.StepDone(step_name, end.output)
-    step = definition.step(name_of(step_name))
-    error = mask_shortened(end.error, secret_values(run))
-    return after_failure(
-        run, step, step_name, error, now, permanent=end.permanent, timed_out=end.timed_out
-    )
 
 
 async def _work(

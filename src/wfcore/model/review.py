@@ -1,0 +1,75 @@
+"""What a `manual_approval` step asks of whom: a part of a definition. Contract §4 and §11."""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+from wfcore.model.json import Json
+from wfcore.time import DurationMs
+
+APPROVAL_TIMEOUT = DurationMs(86_400_000)
+"""How long an approval stays open where its step does not say."""
+
+
+class ColumnType(StrEnum):
+    STRING = "string"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    ENUM = "enum"
+    JSON = "json"
+
+
+@frozen
+class Column:
+    """One column of a group's rows."""
+
+    key: str
+    title: str
+    type: ColumnType = ColumnType.STRING
+    editable: bool = True
+    required: bool = False
+    options: tuple[Json, ...] = ()
+
+
+@frozen
+class GroupSpec:
+    """A group of rows as the definition asks for it; `rows` is a template or a list."""
+
+    name: str
+    title: str
+    rows: Json
+    columns: tuple[Column, ...] = ()
+    row_key: str | None = None
+    allow_add: bool = False
+
+
+class Links(StrEnum):
+    """What personal links to an approval do: open it for a decision, or lead to signing in."""
+
+    DECIDE = "decide"
+    SIGN_IN = "sign_in"
+
+
+@frozen
+class ApprovalStep:
+    """
+    A pause until enough people have decided. `message` is a template.
+
+    `reminders` are durations before the expiry. `attachments`: names of steps before this one whose
+    artifacts belong to the question. `fields`: what an approver answers, in the form of columns.
+    """
+
+    name: str
+    message: str = ""
+    timeout_ms: DurationMs = APPROVAL_TIMEOUT
+    approvers: tuple[str, ...] = ()
+    groups: tuple[GroupSpec, ...] = ()
+    required_approvals: int = 1
+    allow_self_approval: bool = True
+    reminders: tuple[DurationMs, ...] = ()
+    links: Links = Links.DECIDE
+    attachments: tuple[str, ...] = ()
+    fields: tuple[Column, ...] = ()
+    when: str | None = None
+    continue_on_error: bool = False

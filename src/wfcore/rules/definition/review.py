@@ -1,0 +1,149 @@
+"""
+The fields of a `manual_approval` step: what is asked, of whom, and what its people may answer.
+
+The value of an answer is checked as the cell of a column is, so a `fields` entry is a column
+without `editable`. AP-21, AP-25, AP-29, AP-30.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from wfcore.model.json import Json
+from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec
+from wfcore.model.workflow import CodeStep
+from wfcore.rules.definition.fields import filled
+from wfcore.rules.definition.tree import Fields, Reading
+from wfcore.rules.definition.values import (
+    Check,
+    Field,
+    Findings,
+    accepting,
+    any_object,
+    any_of,
+    below,
+    boolean,
+    choice,
+    known_or,
+    list_of,
+    object_schema,
+    read_object,
+    text,
+    whole_template,
+)
+from wfcore.rules.limits import MAX_ATTACHED_STEPS, MAX_FIELDS
+
+
+@accepting({"type": ["string", "number", "boolean"]})
+def _scalar(document: Json, path: str, findings: Findings) -> Any:
+    if document is None or isinstance(document, Mapping | list | tuple):
+        return findings.wrong(path, "text, a number, true or false", document)
+    return document
+
+
+COLUMN = {
+    "key": Field(filled, "key", required=True),
+    "title": Field(text(), "title"),
+    "type": Field(choice(ColumnType), "type"),
+    "editable": Field(boolean, "editable"),
+    "required": Field(boolean, "required"),
+    "options": Field(list_of(_scalar), "options"),
+}
+
+FIELD = {name: row for name, row in COLUMN.items() if name != "editable"}
+
+
+def _typed(fields: Mapping[str, Field]) -> Check:
+    """A check for a column, or for a field to answer; its title defaults to its key."""
+
+    @accepting(object_schema(fields))
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        before = len(findings.problems)
+        values = read_object(document, path, fields, findings)
+        if values.get("type") is ColumnType.ENUM and not values.get("options"):
+            findings.add(below(path, "options"), "is required for a column of type enum")
+        if len(findings.problems) > before:
+            return None
+        return Column(**{"title": values["key"], **values})
+
+    return check
+
+
+column = _typed(COLUMN)
+answer_fields = list_of(_typed(FIELD), most=MAX_FIELDS, unique="key")
+
+
+@accepting(any_of(whole_template.schema, {"type": "array", "items": any_object.schema}))
+def rows(document: Json, path: str, findings: Findings) -> Any:
+    """One template that yields the rows, or the rows themselves."""
+    if isinstance(document, str):
+        return whole_template(document, path, findings)
+    if isinstance(document, list | tuple):
+        list_of(any_object)(document, path, findings)
+        return document
+    return findings.wrong(path, "a template {{ … }} or a list of objects", document)
+
+
+GROUP = {
+    "name": Field(filled, "name", required=True),
+    "title": Field(text(), "title"),
+    "rows": Field(rows, "rows", required=True),
+    "rowKey": Field(filled, "row_key"),
+    "allowAdd": Field(boolean, "allow_add"),
+    "columns": Field(list_of(column, unique="key"), "columns"),
+}
+
+
+@accepting(object_schema(GROUP))
+def group(document: Json, path: str, findings: Findings) -> Any:
+    """A group of rows; its title defaults to its name."""
+    before = len(findings.problems)
+    values = read_object(document, path, GROUP, findings)
+    if len(findings.problems) > before:
+        return None
+    spec = GroupSpec(**{"title": values["name"], **values})
+    keys = [one.key for one in spec.columns]
+    if spec.row_key is not None and keys and spec.row_key not in keys:
+        findings.add(below(path, "rowKey"), f"must be the key of a column: {', '.join(keys)}")
+    if spec.row_key is None:
+        _report_unguarded(spec, path, findings)
+    return spec
+
+
+def _report_unguarded(spec: GroupSpec, path: str, findings: Findings) -> None:
+    """Without a row key nobody can tell whether a read-only column was changed. AP-25."""
+    for at, one in enumerate(spec.columns):
+        if not one.editable:
+            where = below(below(below(path, "columns"), at), "editable")
+            findings.add(where, "false needs a rowKey in the group, by which rows are told apart")
+
+
+def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
+    """A quorum that the named approvers cannot reach, or a reminder that comes too early. AP-21."""
+    named = {str(name).strip().lower() for name in values.get("approvers") or ()}
+    required = values.get("required_approvals") or 1
+    timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT
+    found: list[tuple[str, str]] = []
+    if named and required > len(named):
+        there = f"approvers names {len(named)}"
+        found.append(("requiredApprovals", f"is {required}, but {there}; nobody else may approve"))
+    for at, before in enumerate(values.get("reminders") or ()):
+        if before is not None and before >= timeout:
+            found.append((below("reminders", at), "must be shorter than the step's timeout"))
+    return found
+
+
+def review_fields(reading: Reading) -> Fields:
+    """The fields of an approval that name other steps."""
+
+    @accepting(filled.schema)
+    def attached(document: Json, path: str, findings: Findings) -> Any:
+        """A step before this one that may leave files. AP-29."""
+        name = filled(document, path, findings)
+        before = reading.names.steps
+        if isinstance(name, str) and name not in before:
+            findings.add(path, f"{name!r} is no step before this one; {known_or(name, before)}")
+        elif (kind := reading.kinds_of.get(str(name))) and kind.build is not CodeStep:
+            findings.add(path, f"{name!r} is no code step, and only these leave artifacts")
+        return name
+
+    return {"attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments")}

@@ -1,0 +1,73 @@
+"""
+What becomes of an approval between the step that asks and the store: its times by the calendar,
+and the files that belong to the question. AP-1, AP-29.
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from wfcore.effects import Effect, OpenApproval, Outcome
+from wfcore.model.approval import Attachment
+from wfcore.model.execution import Artifact, Execution
+from wfcore.ports.store import Unit
+from wfcore.rules.execution.open_approval import by_the_calendar
+from wfcore.time import DurationMs
+
+
+async def opened(
+    unit: Unit, outcome: Outcome[Execution], ahead_ms: DurationMs, left: Sequence[Artifact]
+) -> Outcome[Execution]:
+    """
+    The outcome with its new approvals as they are stored. *ahead_ms*: what to add to times of the
+    work clock; *left*: artifacts that the same unit stores, which it does not read back.
+    """
+    outcome = by_the_calendar(outcome, ahead_ms)
+    if not any(isinstance(one, OpenApproval) and one.attached for one in outcome.effects):
+        return outcome
+    effects = [await _with_files(unit, outcome.record, one, left) for one in outcome.effects]
+    return evolve(outcome, effects=tuple(effects))
+
+
+async def _with_files(
+    unit: Unit, run: Execution, effect: Effect, left: Sequence[Artifact]
+) -> Effect:
+    if not isinstance(effect, OpenApproval):
+        return effect
+    found: list[Attachment] = []
+    for key in effect.attached:
+        found += await _files_of(unit, run, key, left)
+    return evolve(effect, approval=evolve(effect.approval, attachments=tuple(found)))
+
+
+async def _files_of(
+    unit: Unit, run: Execution, key: str, left: Sequence[Artifact]
+) -> Sequence[Attachment]:
+    """
+    What the last attempt of a step left, by name. A redrive keeps results of an earlier execution,
+    and the files are still there.
+    """
+    result = run.step_results[key]
+    maker = run
+    while maker.redrive_of is not None and result.started_at < maker.accepted_at:
+        earlier = await unit.get(Execution, maker.redrive_of)
+        if earlier is None:
+            return ()
+        maker = earlier
+    stored = await unit.artifacts.of_execution(maker.id)
+    known = {one.id: one for one in (*stored, *(left if maker is run else ()))}
+    files = [one for one in known.values() if one.step_name == key]
+    kept = [one for one in files if one.attempt in (0, result.attempts)]
+    return [_attachment(one) for one in sorted(kept, key=lambda one: (one.name, one.id))]
+
+
+def _attachment(one: Artifact) -> Attachment:
+    return Attachment(
+        one.id,
+        one.execution_id,
+        one.step_name,
+        one.name,
+        one.size,
+        one.content_type,
+        one.sha256,
+    )
