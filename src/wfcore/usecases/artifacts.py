@@ -53,7 +53,7 @@ async def _is_attached(view: View, who: Principal, execution_id: str, artifact_i
         for one in await view.approvals.of_execution(asking):
             if any(file.artifact_id == artifact_id for file in one.attachments):
                 share = await view.get(Share, one.workflow_id, who.account.id)
-                if sees_approval(one, who.account, share):
+                if sees_approval(one, who, share):
                     return True
         asking = await view.executions.redriven_as(asking)
     return False

@@ -133,7 +133,7 @@ def _named(approval: Approval, who: Caller) -> bool:
 
 
 def shown_to(approval: Approval, who: Caller | None) -> Approval:
-    """*approval* as *who* sees it: once it is closed, guests see the outcome and no rows. PL-4."""
+    """*approval* as *who* sees it: once it is closed, guests see the outcome and no more. PL-4."""
     if not isinstance(who, Guest) or approval.status is ApprovalStatus.PENDING:
         return approval
-    return evolve(approval, groups=(), history=())
+    return evolve(approval, groups=(), history=(), attachments=(), fields=(), answers={})
