@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CACHE_BYTES",
+    "POSTGRES",
     "OpenOwn",
     "Opened",
     "database_of",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 SQLITE = "sqlite:///"
+POSTGRES = ("postgresql://", "postgres://")
 GROUP = "wfcore.stores"
 CACHE_BYTES = 16 << 20
 """What decoded records may take up in memory, unless a setting says otherwise."""
@@ -91,6 +93,8 @@ async def open_store(
     if own is not None:
         open_own: OpenOwn = own.load()
         return await open_own(str(url), data_dir, sealer, now)
+    if _is_postgres(url):
+        return await _open_postgres(str(url), files, cache_bytes, sealer)
     # Apart: the memory store needs nothing but the core, and the drivers are the server extra's.
     from adapters_store.counters import SqliteCounters
     from adapters_store.sqlite.store import SqliteStore
@@ -103,6 +107,30 @@ async def open_store(
         await store.close()
         raise
     return Opened(store, counters, files, str(path))
+
+
+def _is_postgres(url: str | None) -> bool:
+    return (url or "").startswith(POSTGRES)
+
+
+async def _open_postgres(
+    url: str, files: ArtifactFiles, cache_bytes: int, sealer: Sealer | None
+) -> Opened:
+    """Store and counters in one database, whose clock tells the time of both."""
+    try:
+        from adapters_store.postgres.counters import PostgresCounters
+        from adapters_store.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise ValueError("postgresql:// needs a driver: pip install 'wfcore[postgres]'") from None
+    store = await PostgresStore.open(url, cache_bytes, sealer)
+    try:
+        counters = await PostgresCounters.open(url)
+    except BaseException:
+        await store.close()
+        raise
+    return Opened(store, counters, files, store.location)
 
 
 async def storage_around(store: Store, data_dir: Path) -> Opened:
@@ -120,7 +148,7 @@ def _installed(url: str | None) -> "EntryPoint | None":
     ours.
     """
     scheme, there, _ = (url or "").partition("://")
-    if not there or scheme == "sqlite":
+    if not there or scheme == "sqlite" or _is_postgres(url):
         return None
     return next((one for one in _offered() if one.name == scheme), None)
 
@@ -134,7 +162,7 @@ def _offered() -> "EntryPoints":
 def database_of(url: str | None, data_dir: Path) -> Path | None:
     """The file of the store at *url*; None if it has none. Raises `InvalidInput`."""
     try:
-        has_none = url == "memory:" or _installed(url) is not None
+        has_none = url == "memory:" or _is_postgres(url) or _installed(url) is not None
         return None if has_none else _path_of(url, data_dir)
     except ValueError as error:
         raise InvalidInput("--store", str(error)) from None
@@ -146,5 +174,5 @@ def _path_of(url: str | None, data_dir: Path) -> Path:
     if url.startswith(SQLITE) and len(url) > len(SQLITE):
         return Path(url.removeprefix(SQLITE))
     own = "".join(f", {one.name}://…" for one in _offered())
-    ours = "sqlite:///PATH (sqlite:////PATH from the root)"
+    ours = "sqlite:///PATH (sqlite:////PATH from the root), postgresql://…"
     raise ValueError(f"{url!r} names no store; use {ours}{own} or memory:")

@@ -302,6 +302,7 @@ from wfcore.wire.records import decode_record as decode_record
 from wfcore.wire.records import encode_record as encode_record
 from wfserver.embedding.ready import definition_from_yaml as definition_from_yaml
 from wfserver.embedding.ready import in_memory as in_memory
+from wfserver.embedding.ready import on_postgres as on_postgres
 from wfserver.embedding.ready import on_sqlite as on_sqlite
 
 __all__: list[str]

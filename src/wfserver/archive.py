@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from adapters_store import POSTGRES
 from adapters_store.private_folder import alone, flush_folder, make_private
 from adapters_store.sqlite.database_file import RESTORING
 from adapters_store.sqlite.store import SqliteStore
@@ -38,7 +39,9 @@ _MEMBER = re.compile(
 )
 
 
-async def back_up(store: Store, data: Path, file: Path, keys: Path | None = None) -> int:
+async def back_up(
+    store: Store, data: Path, file: Path, keys: Path | None = None, location: str = "memory"
+) -> int:
     """
     Write the archive *file* (mode 600), complete or not at all; its size in bytes. *keys*: the file
     of the keys that seal the database, if they and the signing key are to be in it.
@@ -47,12 +50,25 @@ async def back_up(store: Store, data: Path, file: Path, keys: Path | None = None
     `OSError`.
     """
     if not isinstance(store, SqliteStore):
-        raise Failed("a backup copies a database file, and this store has none")
+        raise Failed(_instead(location, data))
     _require_new(file)
     with tempfile.TemporaryDirectory(prefix=".wfcore-backup-", dir=file.parent) as folder:
         copy = Path(folder) / DATABASE
         await store.backup(str(copy))
         return _write(Path(folder) / "part.tar", copy, data, file, keys)
+
+
+def _instead(location: str, data: Path) -> str:
+    """What backs up a store that is no file."""
+    if not location.startswith(POSTGRES):
+        return "a backup copies a database file, and this store has none"
+    return (
+        "a database server has its own tools; run these, in this order, and keep both results:\n"
+        f"  pg_dump --format=custom --file=wfcore.dump '{location}'\n"
+        f"  tar -C '{data}' -cf wfcore-data.tar {ARTIFACTS} {SIGNING_KEY_FILE}\n"
+        f"and keep {SEAL_KEY_FILE} apart. For every moment instead of one, archive the server's "
+        "write-ahead log (pg_basebackup, archive_command)"
+    )
 
 
 def _require_new(file: Path) -> None:

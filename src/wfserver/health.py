@@ -6,11 +6,13 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from attrs import frozen
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
+from adapters_store import POSTGRES
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, WfError
@@ -165,11 +167,26 @@ def _cure(error: Exception) -> str:
 async def _open_store(system: System) -> list[Check]:
     """Opening has read the schema; `ping` writes something durably."""
     await system.services.store.ping()
-    schema = migrations()[-1][0]
-    kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
-    store = Check("store", True, f"{system.location}: {kind}")
     records = await _records(system)
-    return [store, _clock(system.services.clock), await _webhooks(system.services), records]
+    return [
+        await _kept(system),
+        _clock(system.services.clock),
+        await _webhooks(system.services),
+        records,
+    ]
+
+
+async def _kept(system: System) -> Check:
+    """Where everything is kept; of a database server also what an operator may have set wrong."""
+    store = system.services.store
+    if not system.location.startswith(POSTGRES):
+        schema = migrations()[-1][0]
+        kind = "nothing is kept" if system.location == "memory" else f"schema {schema}, writable"
+        return Check("store", True, f"{system.location}: {kind}")
+    from adapters_store.postgres.report import report  # its driver is of an extra
+
+    told = await report(cast("Any", store), system.services.clock.now())
+    return Check("store", told.cure is None, f"{system.location}: {told.detail}", told.cure)
 
 
 def _clock(clock: Clock) -> Check:

@@ -29,7 +29,7 @@ from wfcore.model.execution import Execution, ExecutionStatus, StepResult, evolv
 from wfcore.ports.system import Sealer
 from wfcore.wire.records import reader_of, writer_of
 
-_steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']')
+_steps = """(SELECT group_concat('[' || s.position || ',' || {cells} || ']', ',')
     FROM step_results s WHERE s.execution_id = r.id)"""
 _cell = (
     """CASE substr(s.{0}, 1, 1) WHEN '~' THEN '"' || s.{0} || '"' ELSE '[' || s.{0} || ']' END"""
@@ -47,7 +47,7 @@ COLUMNS = (
 WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
 LISTED = {
     "output": "NULL",
-    "variables": f"CASE WHEN r.masked THEN {_variables} END",
+    "variables": f"CASE WHEN r.masked = 1 THEN {_variables} END",
     "steps": _steps.format(cells="s.body"),
 }
 

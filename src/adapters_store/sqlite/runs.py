@@ -32,14 +32,14 @@ MAY_SEE = """r.id IN (
     UNION SELECT a.id FROM shares s JOIN approvals a ON a.workflow_id = s.workflow_id
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
 
-MAY_DECIDE = """CASE WHEN r.named
+MAY_DECIDE = """CASE WHEN r.named = 1
     THEN EXISTS (SELECT 1 FROM approval_approvers p
         WHERE p.approval_id = r.id AND p.approver IN (?, ?))
     ELSE ? IN (r.owner_id, r.workflow_owner_id) OR EXISTS (SELECT 1 FROM shares s
         WHERE s.workflow_id = r.workflow_id AND s.account_id = ? AND s.permission = 'EDIT') END"""
 """The same asked of each row: for filters that leave few of them. Without seeing as an owner."""
 ASSENTED = "EXISTS (SELECT 1 FROM json_each(r.assented) WHERE value IN (?, ?))"
-UNDECIDED = f"""(r.allow_self_approval OR r.owner_id <> ?)
+UNDECIDED = f"""(r.allow_self_approval = 1 OR r.owner_id <> ?)
     AND NOT {ASSENTED}"""
 
 
@@ -188,7 +188,7 @@ class Approvals:
     async def next_deadline(self) -> EpochMs | None:
         sql = """SELECT min(at) FROM (
             SELECT min(expires_at) AS at FROM approvals WHERE status = 'PENDING'
-            UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL)"""
+            UNION ALL SELECT min(remind_at) FROM approvals WHERE remind_at IS NOT NULL) d"""
         return await _instant(self.unit, sql, "approvals")
 
 

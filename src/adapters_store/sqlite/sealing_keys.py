@@ -41,7 +41,7 @@ def require_keys(path: Path, sealer: Sealer | None) -> None:
         have = () if sealer is None else sealer.keys
         missing = [id for id in known if id not in have]
         if missing:
-            raise StoreRefused(_lacking(path, missing, sealer))
+            raise StoreRefused(lacking(path, missing, sealer))
         if sealer is not None:
             sealer.make()
             note_key(connection.cursor(), sealer)
@@ -54,7 +54,7 @@ def note_key(cursor: Cursor, sealer: Sealer) -> None:
         cursor.execute("INSERT INTO seal_keys (id) VALUES (?)", (id,))
 
 
-def _lacking(path: Path, missing: Sequence[str], sealer: Sealer | None) -> str:
+def lacking(path: Path | str, missing: Sequence[str], sealer: Sealer | None) -> str:
     ids = ", ".join(missing)
     if sealer is None:
         return f"{path} is sealed with the key {ids}, and no key is given"

@@ -68,14 +68,29 @@ class Rows:
 _text = cache(Rows.text)
 
 
+@frozen
+class Shape:
+    """
+    What `insert` (no *keys*) or `update` was asked for: for a store that says it in other words.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    conflict: str = ""
+    computed: Mapping[str, str] = field(factory=dict)
+
+
 _ROWS: dict[str, Rows] = {}
-"""By the text for one row."""
+SHAPES: dict[str, Shape] = {}
+"""Both by the text for one row."""
 
 
 def insert(table: str, columns: Sequence[str], conflict: str = "", fill: Fill | None = None) -> str:
     """The text that inserts one row; units that write alike insert theirs together."""
     head = f"INSERT OR FAIL INTO {table} ({', '.join(columns)}) VALUES "
-    return _known(Rows(head, _marks(columns), conflict, fill=fill))
+    rows = Rows(head, _marks(columns), conflict, fill=fill)
+    return _known(rows, Shape(table, tuple(columns), conflict=conflict))
 
 
 def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: str) -> str:
@@ -97,15 +112,17 @@ def update(table: str, columns: Sequence[str], keys: Sequence[str], **computed: 
     numbers = range(1, len(columns) + len(keys) + 1)
     change, where = parts([f"new.column{number}" for number in numbers])
     one = "".join(parts([f"?{number}" for number in numbers]))
-    return _known(Rows(f"{change} FROM (VALUES ", _marks(numbers), f") new{where}", one))
+    rows = Rows(f"{change} FROM (VALUES ", _marks(numbers), f") new{where}", one)
+    return _known(rows, Shape(table, tuple(columns), tuple(keys), computed=computed))
 
 
 def _marks(values: Sequence[object]) -> str:
     return f"({', '.join('?' for _ in values)})"
 
 
-def _known(rows: Rows) -> str:
+def _known(rows: Rows, shape: Shape) -> str:
     _ROWS[rows.text(1)] = rows
+    SHAPES[rows.text(1)] = shape
     return rows.text(1)
 
 

@@ -35,7 +35,8 @@ def backup_command(session: Session, file: Path, with_key: bool) -> None:
 
     async def job(system: System) -> tuple[int, str]:
         keys = _keys(system.settings) if with_key else None
-        size = await back_up(system.services.store, system.settings.data, target, keys)
+        data, store = system.settings.data, system.services.store
+        size = await back_up(store, data, target, keys, system.location)
         sealer = sealer_of(system.settings)
         return size, sealer.where if sealer else ""
 

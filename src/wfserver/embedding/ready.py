@@ -1,9 +1,9 @@
 """
 Services with all their parts, for programs that embed the core: in memory, or in a folder.
 
-`wfcore.in_memory` and `wfcore.on_sqlite` are these. They stand here because only this package may
-put core and adapters together; the core names them in its stub and imports none of them. Nothing
-beyond the base installation is imported before it is needed. Decision 105.
+`wfcore.in_memory`, `wfcore.on_sqlite` and `wfcore.on_postgres` are these. They stand here because
+only this package may put core and adapters together; the core names them in its stub and imports
+none of them. Nothing beyond the base installation is imported before it is needed. Decision 105.
 """
 
 import os
@@ -16,8 +16,9 @@ from typing import Any, Unpack
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
+from adapters_store import POSTGRES
 from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.errors import MissingExtra
+from wfcore.errors import InvalidInput, MissingExtra
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
 from wfcore.ports.system import Calendar, Passwords
@@ -63,6 +64,29 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[Parts]) -> AsyncIterator
         from wfserver.compose import open_system
         from wfserver.settings import settings_from
     async with open_system(settings_from({}, data=str(folder)), **parts) as system:
+        yield system.services
+
+
+@asynccontextmanager
+async def on_postgres(
+    url: str, folder: str | Path, **parts: Unpack[Parts]
+) -> AsyncIterator[Services]:
+    """
+    Services over the PostgreSQL database at *url*, which several processes and machines may share;
+    closed on leaving. *folder*: the data folder with artifacts and keys, which all of them must
+    share as well. *parts* replace the defaults; what is given stays its owner's to close.
+
+    Raises `MissingExtra` where the extras `server` and `postgres` are not installed, `InvalidInput`
+    for a URL of another store, else what `open_system` raises.
+    """
+    if not url.startswith(POSTGRES):
+        raise InvalidInput("url", "must begin with postgresql://")
+    if find_spec("asyncpg") is None:
+        raise MissingExtra("on_postgres", "postgres", "asyncpg")
+    with _needing("on_postgres"):
+        from wfserver.compose import open_system
+        from wfserver.settings import settings_from
+    async with open_system(settings_from({}, data=str(folder), store=url), **parts) as system:
         yield system.services
 
 

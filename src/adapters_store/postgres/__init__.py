@@ -1,0 +1,1 @@
+"""The store for several machines: PostgreSQL. Decisions 154-159."""

@@ -1,0 +1,62 @@
+"""
+The time of the database, told without a journey. Decision 100.
+
+The difference between its clock and a monotonic one of this machine is known to lie between two
+bounds: an answer was made after its question was sent and before it was received. Each measurement
+narrows them, and bounds that contradict the new ones are given up: the database's clock was set,
+or has drifted. All stores of a process on one server share a clock, so that they tell one time.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from attrs import define, field
+
+from wfcore.time import EpochMs
+
+NOW_US = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+FIRST = 5
+"""Measurements at the start."""
+
+
+def monotonic_us() -> int:
+    return time.monotonic_ns() // 1_000
+
+
+@define(eq=False)
+class DatabaseClock:
+    """Tells the time of a database. `steady` counts microseconds and never goes back."""
+
+    steady: Callable[[], int] = monotonic_us
+    _least: int | None = None
+    _most: int = 0
+    _last: EpochMs = field(default=EpochMs(0))
+
+    def now(self) -> EpochMs:
+        """It never goes back; where the database's clock was set back, it stands for a while."""
+        if self._least is None:
+            return self._last
+        told = (self.steady() + (self._least + self._most) // 2) // 1_000
+        self._last = EpochMs(max(self._last, told))
+        return self._last
+
+    async def measure(self, ask: Callable[[], Awaitable[int]]) -> None:
+        """*ask* gives the time of the database in microseconds."""
+        sent = self.steady()
+        told = await ask()
+        self.learn(told - self.steady(), told - sent)
+
+    def learn(self, least: int, most: int) -> None:
+        """The difference lies between *least* and *most*, in microseconds."""
+        if self._least is not None and max(least, self._least) <= min(most, self._most):
+            least, most = max(least, self._least), min(most, self._most)
+        self._least, self._most = least, most
+
+    @property
+    def known(self) -> bool:
+        """Whether it was ever measured."""
+        return self._least is not None
+
+
+CLOCKS: dict[str, DatabaseClock] = {}
+"""By the server: what this process knows of its clock."""

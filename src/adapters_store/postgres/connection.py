@@ -1,0 +1,155 @@
+"""
+The only module that knows the driver: connections, its errors, and the form of statements.
+
+Nothing relies on the state of a session (advisory locks are those of transactions, nothing is
+`SET`), so the store works behind a pooler that changes the server connection between transactions.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from itertools import count
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from wfcore.errors import Stale, StoreClosed, StoreRefused, StoreUnavailable
+
+Connection: TypeAlias = Any
+Pool: TypeAlias = Any
+"""The driver's own classes; it has no types of its own."""
+
+DriverError = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+NOT_RUN = "WF001"
+"""The code with which `wfcore_require` ends a statement that wrote fewer rows than wanted."""
+LOST_RACES = (
+    asyncpg.UniqueViolationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.CardinalityViolationError,
+)
+"""Somebody else was faster, or two wanted the same in different orders: who reads again may win."""
+
+CONNECT_S = 4.5
+"""How long a connection is waited for: whoever waits is told within 5 s."""
+STATEMENT_S = 30.0
+CONNECTIONS = 10
+IDLE_S = 300.0
+APPLICATION = "wfcore"
+
+
+async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
+    """
+    Connections to the database at *url*, of which one is made at once. Raises `StoreUnavailable`,
+    `StoreRefused` where the server does not let us in, and `ValueError` for a URL it cannot read.
+    """
+    try:
+        with unavailable_on_error():
+            return await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=connections,
+                max_inactive_connection_lifetime=IDLE_S,
+                timeout=CONNECT_S,
+                command_timeout=STATEMENT_S,
+                server_settings={"application_name": APPLICATION},
+                reset=_reset,
+            )
+    except StoreUnavailable as refusal:
+        if isinstance(refusal.__cause__, _NO_ENTRY):
+            raise StoreRefused(f"{location_of(url)}: {refusal.__cause__}") from None
+        raise
+
+
+_NO_ENTRY = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidPasswordError,
+    asyncpg.InvalidCatalogNameError,
+)
+
+
+async def _reset(connection: Connection) -> None:
+    """Sessions have no state; only a transaction that was left behind is undone."""
+    if connection.is_in_transaction():
+        await connection.reset()
+
+
+@asynccontextmanager
+async def lent(pool: Pool) -> AsyncIterator[Connection]:
+    """
+    A connection for one caller; every error of the driver in the words of the core. Raises `Stale`,
+    `StoreUnavailable`.
+    """
+    if pool.is_closing():
+        raise StoreClosed()
+    with unavailable_on_error():
+        async with pool.acquire(timeout=CONNECT_S) as connection:
+            yield connection
+
+
+@contextmanager
+def unavailable_on_error() -> Iterator[None]:
+    """Every error of the driver becomes `Stale` or `StoreUnavailable`."""
+    try:
+        yield
+    except LOST_RACES as error:
+        raise Stale(kind=error.table_name or type(error).__name__) from error
+    except DriverError as error:
+        if getattr(error, "sqlstate", None) == NOT_RUN:
+            raise Stale(kind=str(error)) from error
+        raise StoreUnavailable(detail=detail_of(error)) from error
+
+
+def detail_of(error: BaseException) -> str:
+    """What an operator may want to know about a driver error; never what is stored."""
+    if isinstance(error, asyncpg.PostgresError):  # its text may quote values
+        return f"{type(error).__name__} ({error.sqlstate}): {_first_line(error)}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _first_line(error: asyncpg.PostgresError) -> str:
+    return str(error.args[0]).splitlines()[0] if error.args else ""
+
+
+def location_of(url: str) -> str:
+    """The URL without what is secret in it."""
+    return re.sub(r"(?<=[?&])(password|sslpassword)=[^&]*", r"\1=***", _PASSWORD.sub("//\\1@", url))
+
+
+_PASSWORD = re.compile(r"//([^:@/]*):[^@/]*@")
+
+
+@cache
+def numbered(sql: str) -> str:
+    """
+    A statement that SQLite takes as well, in the form that the server knows: `$1`, `$2`, … for its
+    question marks, and the name of the one function that has another.
+    """
+    marks = count(1)
+    text = _MARK.sub(lambda found: f"${found[1] or next(marks)}", sql)
+    return text.replace("group_concat(", "string_agg(").replace(" IN ()", " IN (NULL)")
+
+
+_MARK = re.compile(r"\?(\d*)")
+
+
+async def rows_of(connection: Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """All rows as tuples: what the driver calls a record compares unlike one."""
+    return [tuple(row) for row in await connection.fetch(numbered(sql), *values)]
+
+
+async def close_pool(pool: Pool) -> None:
+    """Close every connection, those that are lent as soon as they are given back."""
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await pool.close()
+    except (*DriverError, TimeoutError):
+        pool.terminate()

@@ -1,0 +1,72 @@
+"""
+Concurrency groups: where SQLite has its one writer, there are locks.
+
+Whoever accepts or ends an execution of a group, asks for room in it, or admits what waits holds the
+group's advisory lock, taken before the statement that counts (a statement sees what was committed
+before it began). A new limit excludes them all. Claims do not hold it: they take executions that
+are already admitted, and whoever admits first locks those rows, so that each is either taken, and
+counted, or still free.
+"""
+# ruff: noqa: S608 - only constant text of this package is put together
+
+from collections.abc import Mapping, Sequence
+
+from adapters_store.postgres.connection import Connection, Pool, lent, rows_of
+from adapters_store.postgres.statements import LOCKED, Lock
+from adapters_store.sqlite import execution_rows
+from adapters_store.sqlite.concurrency import (
+    EVERYBODY,
+    FIRST_WAITING,
+    HELD,
+    INSIDE,
+    LIMIT,
+    OPEN,
+)
+from wfcore.model.execution import Execution
+
+TRANSLATED: Mapping[str, str] = {
+    execution_rows.MARK_BUSY_GROUP: execution_rows.MARK_BUSY_GROUP.replace("?1", "?1::text"),
+}
+"""What the server needs to be told the type of."""
+
+WORKFLOW = f"SELECT workflow_id FROM executions WHERE {OPEN} LIMIT 1"
+CHECKED = "DELETE FROM lane_checks WHERE lane = ? RETURNING 1"
+TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ANY(?::text[])"
+
+
+def lock(group: str) -> Lock:
+    """What counts in *group* holds it."""
+    return Lock(f"group {group}")
+
+
+def limit_lock(workflow_id: str, *, shared: bool = True) -> Lock:
+    """Whoever counts shares it; a new limit holds it alone."""
+    return Lock(f"limit {workflow_id}", shared)
+
+
+def locks(run: Execution) -> set[Lock]:
+    """For a unit that accepts or ends *run*."""
+    return {limit_lock(run.workflow_id), lock(run.concurrency_group or "")}
+
+
+async def admit_waiting(pool: Pool, marked: Sequence[str]) -> None:
+    """In every marked group, admit as many as there is room for, and queue the others."""
+    for group in marked:
+        async with lent(pool) as connection, connection.transaction():
+            await _admit(connection, group)
+
+
+async def _admit(connection: Connection, group: str) -> None:
+    """Unclaimed executions are admitted in queue order while the group has room."""
+    for (workflow_id,) in await rows_of(connection, WORKFLOW, group):
+        await rows_of(connection, LOCKED.format("_shared"), limit_lock(workflow_id).name)
+    await rows_of(connection, LOCKED.format(""), lock(group).name)
+    if not await rows_of(connection, CHECKED, group):
+        return
+    inside = await rows_of(connection, f"{INSIDE} ORDER BY id FOR UPDATE", group)
+    at_once = await rows_of(connection, LIMIT, group)
+    held = (await rows_of(connection, HELD, group))[0][0]
+    room = max(0, at_once[0][0] - held) if at_once else EVERYBODY
+    line = sorted(inside + await rows_of(connection, FIRST_WAITING, group, room))
+    turned = [id for place, (_, id, queued) in enumerate(line) if queued == (place < room)]
+    await rows_of(connection, TURN, sorted(turned))

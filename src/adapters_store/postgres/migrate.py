@@ -1,0 +1,82 @@
+"""
+Whose database it is, and whether its schema is ours: checked before anything is written.
+
+Migrations are numbered SQL files beside this module. One process at a time looks and migrates, all
+that is missing in one transaction: with an older program beside it, nobody sees half of a schema.
+"""
+
+from importlib.resources import files
+
+from adapters_store.postgres.connection import Connection, Pool, lent
+from adapters_store.sqlite.sealing_keys import lacking
+from wfcore.errors import StoreRefused
+from wfcore.ports.system import Sealer
+
+LOCK = 0x77666372
+"""`wfcr`: the advisory lock of whoever migrates, as SQLite's files are marked."""
+
+SCHEMAS = "CREATE TABLE wfcore_schemas (number bigint PRIMARY KEY, at timestamptz NOT NULL)"
+KNOWN = "SELECT to_regclass('wfcore_schemas') IS NOT NULL"
+FOREIGN = """SELECT c.relname FROM pg_class c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    ORDER BY 1 LIMIT 3"""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Number and text of every migration, in order."""
+    folder = files("adapters_store.postgres").joinpath("migrations")
+    found = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    return sorted((int(item.name[:4]), item.read_text("utf-8")) for item in found)
+
+
+async def prepare(pool: Pool, location: str) -> None:
+    """
+    Give the database the newest schema. Raises `StoreRefused` (nothing was changed) where it has
+    tables of somebody else or a newer schema, `StoreUnavailable`.
+    """
+    async with lent(pool) as connection, connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
+        schema = await _schema(connection, location)
+        for number, text in migrations():
+            if number > schema:
+                await connection.execute(text)
+                await connection.execute("INSERT INTO wfcore_schemas VALUES ($1, now())", number)
+
+
+async def _schema(connection: Connection, location: str) -> int:
+    """The number of the newest migration that was made. Raises `StoreRefused`."""
+    if not await connection.fetchval(KNOWN):
+        strangers = [row[0] for row in await connection.fetch(FOREIGN)]
+        if strangers:
+            raise StoreRefused(
+                f"{location} was left untouched: it has tables of another application "
+                f"({', '.join(strangers)}); give wfcore a database of its own"
+            )
+        await connection.execute(SCHEMAS)
+    schema = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM wfcore_schemas"))
+    newest = migrations()[-1][0]
+    if schema > newest:
+        raise StoreRefused(
+            f"{location} was left untouched: its schema {schema} is newer than this program's "
+            f"{newest}; install the release that made it"
+        )
+    return schema
+
+
+KEYS = "SELECT id FROM seal_keys ORDER BY number DESC"
+NOTE = "INSERT INTO seal_keys (id) VALUES ($1) ON CONFLICT (id) DO NOTHING"
+
+
+async def require_keys(connection: Connection, location: str, sealer: Sealer | None) -> None:
+    """
+    Let *sealer* seal from now on; its key is recorded. Raises `StoreRefused` if it lacks a key that
+    something may be sealed with.
+    """
+    known = [row[0] for row in await connection.fetch(KEYS)]
+    have = () if sealer is None else sealer.keys
+    missing = [id for id in known if id not in have]
+    if missing:
+        raise StoreRefused(lacking(location, missing, sealer))
+    if sealer is not None:
+        sealer.make()
+        await connection.execute(NOTE, sealer.keys[0])

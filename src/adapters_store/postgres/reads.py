@@ -1,0 +1,125 @@
+"""
+Reads: each a journey to the server, unless the cache knows that its answer still holds.
+
+Decoded records are kept as by SQLite's store, and count as current in one of three ways:
+
+- accounts, keys, workflows and webhooks while the number in `changes` is the same; requests that
+  arrive together ask for it together, and each asks after it has arrived;
+- executions, approvals and triggers if the row has the version that is known; then the server
+  sends nothing else;
+- definitions always: they never change.
+
+Nothing is kept of rows that a unit reads behind its own writes: they may be rolled back.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from adapters_store.postgres.connection import Pool, lent, rows_of
+from adapters_store.sqlite.kinds import Cells, Decode, Fetch, Key, Row, cost_of
+from adapters_store.sqlite.queries import Query
+from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Known
+from wfcore.errors import Unreadable
+from wfcore.ports.system import Sealer
+
+R = TypeVar("R")
+log = logging.getLogger("wfcore.store")
+
+CHANGES = "SELECT number FROM changes"
+
+
+@define(eq=False)
+class Reads:
+    """All reads of one store. `unreadable`: what could not be read, and the type of the error."""
+
+    pool: Pool
+    cache: Cache
+    sealer: Sealer | None = None
+    unreadable: dict[tuple[str, str], str] = field(factory=dict)
+    _asking: "asyncio.Task[int] | None" = None
+
+    async def rows(self, query: Query) -> list[Row]:
+        """All rows of *query*. Raises `StoreUnavailable`."""
+        return list(await self._fetch(query.sql, *query.values))
+
+    few = rows
+
+    async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
+        """The first row of a statement. Raises `StoreUnavailable`."""
+        found = await self._fetch(sql, *values)
+        return found[0] if found else None
+
+    async def _fetch(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        async with lent(self.pool) as connection:
+            return await rows_of(connection, sql, *values)
+
+    async def one(self, fetch: Fetch[R], key: Key) -> R | None:
+        """The record under *key*. Raises `StoreUnavailable`."""
+        known = self.cache.get(fetch.table, key)
+        if known is not None and fetch.immutable:
+            return known.record  # type: ignore[no-any-return]
+        seen = await self._changes() if fetch.watched else None
+        if known is not None and seen is not None and known.seen == seen:
+            return known.record  # type: ignore[no-any-return]
+        version = known.version if known is not None and fetch.probe is not None else -1
+        found = await self._fetch(fetch.fetch, *key, *([] if fetch.probe is None else [version]))
+        if not found:
+            return None
+        row = found[0]
+        if known is not None and (row[0] == version or known.row == row):
+            known.seen = seen
+            return known.record  # type: ignore[no-any-return]
+        return self.decoded(fetch, key, row, seen)
+
+    async def _changes(self) -> int:
+        """A number that changes with every change of what is watched, asked for from now on."""
+        if self._asking is None:
+            self._asking = asyncio.ensure_future(self._ask())
+        return await asyncio.shield(self._asking)
+
+    async def _ask(self) -> int:
+        await asyncio.sleep(0)  # who asks in this turn of the loop is answered together
+        self._asking = None
+        return int((await self._fetch(CHANGES))[0][0])
+
+    def decoded(self, fetch: Fetch[R], key: Key, row: Row, seen: int | None = None) -> R:
+        """The record in *row*, remembered under *key*."""
+        cells = Cells(self.sealer, fetch.table, key)
+        record = self.read(fetch.table, fetch.decode, row, key, cells)
+        texts = [text for text in row if isinstance(text, str)]
+        compared = None if fetch.probe else row
+        size = ENTRY_BYTES + cells.cost + sum(map(cost_of, texts))
+        size += sum(map(len, texts)) if compared else 0
+        self.cache.keep(fetch.table, key, Known(row[0], record, size, compared, seen))
+        return record
+
+    def read(
+        self, table: str, decode: Decode[R], row: Row, key: Key, cells: Cells | None = None
+    ) -> R:
+        """The record in *row*. Raises `Unreadable`, and names the record in the log."""
+        try:
+            return decode(row, cells or Cells(self.sealer, table, key))
+        except Exception as error:  # whatever a broken record raises
+            id, kind = "/".join(map(str, key)), type(error).__name__
+            if cells or (table, id) not in self.unreadable:
+                about = {"kind": table, "id": id, "error": kind}
+                log.error("a record cannot be read", extra=about)
+            self.unreadable[table, id] = kind
+            raise Unreadable(table, id) from None
+
+    def stored(self, kept: Mapping[tuple[str, Key], Any]) -> None:
+        """A unit has stored these: the next read compares their versions with what is known."""
+        for (table, key), (record, size) in kept.items():
+            self.cache.forget(table, key)
+            if size is not None:
+                known = Known(record.version, record, sum(size), head=size.head)
+                self.cache.keep(table, key, known)
+
+    async def close(self) -> None:
+        """Let a question that is on its way end."""
+        if self._asking is not None:
+            await asyncio.wait((self._asking,))

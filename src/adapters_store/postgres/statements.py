@@ -1,0 +1,230 @@
+"""
+What a unit writes, as few statements as possible.
+
+Records are written by shapes (`sqlite.statements.Shape`): which columns of which table, found by
+which keys. A shape's statement takes an array for each column, so it writes any number of rows with
+one text, and statements of several shapes become one statement, each a part of its `WITH`. So a
+unit that only writes records is one journey to the server and commits by itself.
+
+All parts of such a statement see the database as it was before, and the order in which they are
+carried out is that of their checks, which is the same everywhere (`_RANK`); rows are sorted. So two
+statements that want the same rows wait for one another instead of in a circle. What a statement
+cannot express (the same row twice, a condition that looks at rows written before it) makes a unit
+several statements in a transaction.
+"""
+# ruff: noqa: S608 - only constant names of this package are put into the text
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import define, field, frozen
+
+from adapters_store.postgres.connection import Connection, numbered, rows_of
+from adapters_store.sqlite.statements import SHAPES, Shape, Values, Write
+from wfcore.errors import Stale
+
+TYPES = """SELECT c.relname::text, a.attname::text,
+        format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL)
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0"""
+TALLIES = "webhook_tallies"
+SLOTS = 16
+"""Rows over which a count is spread, so that writers hardly ever wait for one another."""
+ADD_UP = """ ON CONFLICT (webhook_id, date, status, slot) DO UPDATE
+    SET count = webhook_tallies.count + excluded.count,
+    last_at = greatest(webhook_tallies.last_at, excluded.last_at)"""
+
+_RANK = ("executions", "approvals", "timers", "triggers")
+"""These are changed by several at once; they are locked first, in this order."""
+
+
+@frozen
+class Text:
+    """The text of a shape, with `{0}`, `{1}`, … for arrays. *counted*: it must write all rows."""
+
+    text: str
+    width: int
+    table: str
+    counted: bool
+    keyed: bool
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Its place among the parts of a statement."""
+        place = _RANK.index(self.table) if self.table in _RANK else len(_RANK)
+        return place, self.table, self.text
+
+
+@define(eq=False)
+class Statements:
+    """
+    The texts for one database. *types*: of each column, by table and name, as the server says.
+    """
+
+    types: Mapping[tuple[str, str], str]
+    _texts: dict[str, Text] = field(factory=dict)
+    _joined: dict[tuple[Text, ...], str] = field(factory=dict)
+
+    @classmethod
+    async def of(cls, connection: Connection) -> "Statements":
+        """What the database says of its columns."""
+        found = await rows_of(connection, TYPES)
+        return cls({(table, column): type for table, column, type in found})
+
+    def text(self, sql: str) -> Text:
+        """The text of the shape that SQLite writes with *sql*."""
+        known = self._texts.get(sql)
+        if known is None:
+            known = self._texts[sql] = self._made(SHAPES[sql])
+        return known
+
+    def _made(self, shape: Shape) -> Text:
+        names = (*shape.columns, *shape.keys)
+        if shape.table == TALLIES:
+            names, shape = (*names, "slot"), Shape(TALLIES, (*names, "slot"), conflict=ADD_UP)
+        arrays = ", ".join(
+            f"{{{place}}}::{self.types[shape.table, name]}[]" for place, name in enumerate(names)
+        )
+        new = [f"c{place}" for place in range(len(names))]
+        rows = f"unnest({arrays}) AS n ({', '.join(new)})"
+        text = _updated(shape, new, rows) if shape.keys else _inserted(shape, rows)
+        counted = not shape.conflict or "WHERE" in shape.conflict
+        return Text(f"{text} RETURNING 1", len(names), shape.table, counted, bool(shape.keys))
+
+    def joined(self, texts: tuple[Text, ...]) -> str:
+        """One statement that does what each of *texts* says, or nothing."""
+        known = self._joined.get(texts)
+        if known is None:
+            known = self._joined[texts] = _joined(texts)
+        return known
+
+
+def _inserted(shape: Shape, rows: str) -> str:
+    columns = ", ".join(shape.columns)
+    return f"INSERT INTO {shape.table} ({columns}) SELECT * FROM {rows}{shape.conflict}"
+
+
+def _updated(shape: Shape, new: Sequence[str], rows: str) -> str:
+    given = {name: f"n.{one}" for name, one in zip(shape.columns, new, strict=False)}
+    old = dict(zip(shape.keys, new[len(shape.columns) :], strict=True))
+    sets = given | {name: text.format(**given) for name, text in shape.computed.items()}
+    changed = ", ".join(f"{name} = {value}" for name, value in sets.items())
+    found = " AND ".join(f"{shape.table}.{name} = n.{one}" for name, one in old.items())
+    return f"UPDATE {shape.table} SET {changed} FROM {rows} WHERE {found}"
+
+
+def _joined(texts: Sequence[Text]) -> str:
+    parts, checks, first = [], [], 1
+    for place, text in enumerate(texts):
+        marks = [f"${first + number}" for number in range(text.width)]
+        parts.append(f"w{place} AS ({text.text.format(*marks)})")
+        if text.counted:
+            written = f"(SELECT count(*) FROM w{place})"
+            checks.append(f"wfcore_require('{text.table}', cardinality(${first}), {written})")
+        first += text.width
+    return f"WITH {', '.join(parts)} SELECT {', '.join(checks) or '1'}"
+
+
+Rows = Mapping[Text, list[Values]]
+
+
+def arrays_of(rows: Rows) -> tuple[tuple[Text, ...], list[Sequence[Any]]]:
+    """The texts in their order, and the arrays that they take."""
+    texts = tuple(sorted(rows, key=lambda text: text.rank))
+    arrays: list[Sequence[Any]] = []
+    for text in texts:
+        found = rows[text]
+        if text.table == TALLIES:
+            found = _added_up(found)
+        if text.keyed and len(found) > 1:
+            found = sorted(found, key=lambda values: str(values[-2]))
+        arrays += zip(*found, strict=True)
+    return texts, arrays
+
+
+def _added_up(rows: Sequence[Values]) -> list[Values]:
+    """One row for each count, with a slot."""
+    slot = random.randrange(SLOTS)  # noqa: S311 - spreads, hides nothing
+    sums: dict[Values, list[int]] = defaultdict(lambda: [0, 0])
+    for webhook_id, date, status, count, at in rows:
+        found = sums[webhook_id, date, status]
+        found[0] += count
+        found[1] = max(found[1], at)
+    return [(*key, *sum, slot) for key, sum in sorted(sums.items())]
+
+
+@frozen
+class Lock:
+    """An advisory lock until the end of the transaction. *shared*: with others that share it."""
+
+    name: str
+    shared: bool = False
+
+
+LOCKED = "SELECT pg_advisory_xact_lock{0}(hashtextextended('wfcore ' || $1, 0))"
+
+
+@frozen(eq=False)
+class Writes:
+    """
+    What one unit writes: in order, after *locks*, and before *audit* (texts and records for the
+    chain). `kept`: its records by table and key, with their sizes where they are worth caching.
+    """
+
+    writes: Sequence[Write]
+    locks: frozenset[Lock] = frozenset()
+    audit: Sequence[tuple[str, str | None]] = ()
+    kept: Mapping[tuple[str, Values], Any] = field(factory=dict)
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether it needs a transaction of its own: it is more than rows, each once."""
+        rows_only = all(sql in SHAPES for sql, _, _ in self.writes)
+        if self.locks or self.audit or not rows_only:
+            return True
+        found = [stale for _, _, stale in self.writes if stale is not None]
+        return len(found) != len(set(found))
+
+
+async def perform(connection: Connection, statements: Statements, unit: Writes) -> None:
+    """
+    Carry out all but the audit in order, inside a transaction. Raises `Stale`, `DriverError`.
+
+    Locks come first, the shared ones before the others, each sort by name: so nobody who holds a
+    row waits for a lock, and nobody waits in a circle.
+    """
+    for lock in sorted(unit.locks, key=lambda one: (not one.shared, one.name)):
+        await connection.execute(LOCKED.format("_shared" if lock.shared else ""), lock.name)
+    rows: dict[Text, list[Values]] = {}
+    seen: set[Any] = set()
+    for sql, values, stale in unit.writes:
+        if sql in SHAPES and (stale is None or stale not in seen):
+            seen.add(stale)
+            rows.setdefault(statements.text(sql), []).append(values)
+            continue
+        await write_rows(connection, statements, rows)
+        rows, seen = {}, {stale}
+        if sql in SHAPES:
+            rows[statements.text(sql)] = [values]
+        elif not await connection.fetch(numbered(sql), *values) and stale is not None:
+            raise Stale(*stale)
+    await write_rows(connection, statements, rows)
+
+
+async def write_rows(connection: Connection, statements: Statements, rows: Rows) -> None:
+    """Write *rows* with one statement. Raises `DriverError`."""
+    if rows:
+        texts, arrays = arrays_of(rows)
+        await connection.fetch(statements.joined(texts), *arrays)
+
+
+def together(statements: Statements, units: Iterable[Writes]) -> Rows:
+    """The rows of units that are not `alone`."""
+    rows: dict[Text, list[Values]] = {}
+    for unit in units:
+        for sql, values, _ in unit.writes:
+            rows.setdefault(statements.text(sql), []).append(values)
+    return rows

@@ -1,0 +1,179 @@
+"""
+The store for several machines: PostgreSQL, which alone knows what is true and what time it is.
+
+Each process has a few connections. What SQLite's single writer gives for free (room in a group,
+one chain, one claim at a time) is an advisory lock, a row lock or `SKIP LOCKED` here, and no row is
+written by every commit. Decisions 154-159.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from adapters_store import CACHE_BYTES
+from adapters_store.postgres import audit, claims
+from adapters_store.postgres.clock import CLOCKS, FIRST, NOW_US, DatabaseClock
+from adapters_store.postgres.connection import (
+    Pool,
+    close_pool,
+    lent,
+    location_of,
+    open_pool,
+    rows_of,
+)
+from adapters_store.postgres.migrate import prepare, require_keys
+from adapters_store.postgres.queries import FETCHES
+from adapters_store.postgres.reads import Reads
+from adapters_store.postgres.statements import Statements
+from adapters_store.postgres.unit import PostgresUnit
+from adapters_store.postgres.unit_of_work import UnitOfWork
+from adapters_store.postgres.writer import Writer
+from adapters_store.sqlite.claims import OLD
+from adapters_store.sqlite.read_cache import Cache
+from wfcore.errors import Unreadable
+from wfcore.model.execution import Execution
+from wfcore.ports.store import Slots
+from wfcore.ports.system import Sealer
+from wfcore.time import DurationMs, EpochMs
+
+R = TypeVar("R")
+
+WRITE = "SELECT pg_logical_emit_message(true, 'wfcore', '')"
+"""The smallest durable write: no table, no row that others wait for."""
+
+
+def nobody_ended(workers: Collection[str]) -> Sequence[str]:
+    """A connection that was lost does not tell that a worker has ended. Leases do."""
+    return ()
+
+
+class PostgresStore:
+    """Implements `wfcore.ports.store.Store`. Created by `PostgresStore.open`."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        statements: Statements,
+        clock: DatabaseClock,
+        location: str,
+        cache_bytes: int = CACHE_BYTES,
+        sealer: Sealer | None = None,
+    ) -> None:
+        self.pool, self.location, self.sealer = pool, location, sealer
+        self._clock = clock
+        self._reads = Reads(pool, Cache(cache_bytes), sealer)
+        self._writer = Writer(pool, statements, self._reads.stored)
+
+    @classmethod
+    async def open(
+        cls, url: str, cache_bytes: int = CACHE_BYTES, sealer: Sealer | None = None
+    ) -> "PostgresStore":
+        """
+        Open the database at *url*, whose schema is made or migrated as needed. *cache_bytes*,
+        *sealer*: as for SQLite.
+
+        Raises `StoreRefused` where the database is somebody else's, of a newer schema, sealed with
+        another key, or does not let us in, `StoreUnavailable` where it cannot be used now.
+        """
+        pool, location = await open_pool(url), location_of(url)
+        try:
+            await prepare(pool, location)
+            async with lent(pool) as connection:
+                await require_keys(connection, location, sealer)
+                statements = await Statements.of(connection)
+                server = str(
+                    await connection.fetchval("SELECT system_identifier FROM pg_control_system()")
+                )
+                clock = CLOCKS.setdefault(server, DatabaseClock())
+                for _ in range(FIRST):
+                    await clock.measure(partial(connection.fetchval, NOW_US))
+        except BaseException:
+            await close_pool(pool)
+            raise
+        return cls(pool, statements, clock, location, cache_bytes, sealer)
+
+    def now(self) -> EpochMs:
+        """The time of the database."""
+        return self._clock.now()
+
+    def unit(self) -> PostgresUnit:
+        """A unit of work."""
+        reads, writer = cast("Any", self._reads), cast("Any", self._writer)
+        unit = UnitOfWork(reads, writer, nobody_ended, self.now, committer=self._writer)
+        return PostgresUnit(unit)
+
+    def view(self) -> PostgresUnit:
+        """A read-only look."""
+        return self.unit()
+
+    async def enlist(self, worker: str) -> None:
+        """Nothing to do: a lost connection does not mean that a worker is dead. Leases tell."""
+
+    async def claim(
+        self,
+        worker: str,
+        lease_ms: DurationMs,
+        slots: Slots,
+        limit: int,
+        *,
+        ids: Collection[str] | None = None,
+        able: Collection[str] | None = None,
+    ) -> Sequence[Execution]:
+        """Claim due executions for *worker*, fairly between accounts."""
+        rows = await claims.Claim(worker, lease_ms, slots, limit, ids, able).take(self.pool)
+        found: list[Execution] = []
+        aside: list[str] = []
+        for row in rows:
+            try:
+                found.append(self._reads.decoded(FETCHES[Execution], (row[-1],), row))
+            except Unreadable:
+                aside.append(row[-1])
+        if aside:
+            async with lent(self.pool) as connection:
+                values = (claims.UNREADABLE, worker, aside)
+                await rows_of(connection, claims.SET_ASIDE, *values)
+        return found
+
+    def unreadable(self) -> Mapping[tuple[str, str], str]:
+        """What could not be read so far: table and id, and the type of the error."""
+        return self._reads.unreadable
+
+    async def extend(
+        self, worker: str, ids: Collection[str], lease_ms: DurationMs
+    ) -> Mapping[str, EpochMs | None]:
+        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
+        async with lent(self.pool) as connection:
+            rows = await rows_of(connection, claims.EXTEND, worker, list(ids), lease_ms)
+        return dict(rows)
+
+    async def ping(self) -> None:
+        """Write something small, durably, and look at the clock. Raises `StoreUnavailable`."""
+        async with lent(self.pool) as connection:
+            await connection.fetch(WRITE)
+            await self._clock.measure(partial(connection.fetchval, NOW_US))
+
+    async def trim(
+        self,
+        audit_before: EpochMs,
+        replays_before: EpochMs,
+        sessions_before: EpochMs,
+        deliveries_before: EpochMs,
+        limit: int,
+    ) -> int:
+        """Delete up to *limit* old records, oldest first; returns how many."""
+        before = (replays_before, *[sessions_before] * 3, deliveries_before)
+        async with lent(self.pool) as connection, connection.transaction():
+            gone = await audit.trim(connection, audit_before, limit)
+            for sql, at in zip(OLD, before, strict=True):
+                gone += len(await rows_of(connection, f"{sql} RETURNING 1", at, limit - gone))
+        return gone
+
+    async def release(self, limit: int) -> int:
+        """The server's own vacuum does that."""
+        return 0
+
+    async def close(self) -> None:
+        """Finish what was submitted, then close every connection. Safe to call twice."""
+        await self._writer.close()
+        await self._reads.close()
+        await close_pool(self.pool)

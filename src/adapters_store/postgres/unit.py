@@ -1,0 +1,112 @@
+"""The unit of work as the port has it: what this database writes in other words than SQLite."""
+
+from typing import Any, TypeVar, cast
+
+from adapters_store.postgres import groups, queries
+from adapters_store.postgres.audit import Audit
+from adapters_store.postgres.queries import BORN, FETCHES, OWN
+from adapters_store.postgres.unit_of_work import UnitOfWork
+from adapters_store.sqlite import execution_rows
+from adapters_store.sqlite.concurrency import HAS_ROOM
+from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, sealed, text_of
+from adapters_store.sqlite.records import REPLACE_REPLAY
+from adapters_store.sqlite.runs import FORGET_APPROVERS
+from adapters_store.sqlite.statements import Write, insert
+from adapters_store.sqlite.store import SqliteUnit
+from wfcore.model.approval import Approval
+from wfcore.model.event import AuditEntry, Event
+from wfcore.model.execution import Execution, Replay
+from wfcore.ports.records import KIND_OF
+from wfcore.ports.store import queries as asked
+from wfcore.rules.audit.chain import entry_text
+
+R = TypeVar("R")
+
+ADD_APPROVER = insert("approval_approvers", ("approver", "approval_id"))
+REQUIRE_ABANDONED = """SELECT 1 FROM executions
+    WHERE id = ? AND worker = ? AND coalesce(lease_until, 0) < wfcore_now() FOR UPDATE"""
+
+
+class PostgresUnit(SqliteUnit):
+    """One unit of work; also serves as a view if nobody commits it."""
+
+    __slots__ = ()
+    _unit: UnitOfWork
+
+    definitions = asked(queries.Definitions)
+    sessions = asked(queries.Sessions)
+    webhooks = asked(queries.Webhooks)
+    executions = asked(queries.Executions)
+    audit = asked(Audit)
+
+    async def get(self, kind: type[R], *key: str | int) -> R | None:
+        return await self._unit.one(cast("Fetch[R]", FETCHES[kind]), key)
+
+    def put(self, record: Any) -> None:
+        """Compare the version and set."""
+        unit = self._unit
+        if isinstance(record, Execution):
+            _put_execution(unit, record)
+            return
+        unit.put(OWN[type(record)], record)
+        if isinstance(record, Approval):
+            _name_approvers(unit, record)
+        if isinstance(record, Replay) and not record.version:
+            _, values, stale = REPLAYS.put(record, unit.sealer)
+            unit.writes[-1] = (REPLACE_REPLAY, values, stale)
+
+    def delete(self, record: Any) -> None:
+        """Compare the version and delete, with what it owns."""
+        unit = self._unit
+        kind = OWN[type(record)]
+        sql, values, stale = kind.drop(record)
+        unit.delete(kind, kind.key_of(record), (f"{sql} RETURNING 1", values, stale))
+        for owned, owner in KIND_OF[type(record)].owns:
+            table = TABLE_OF[owned]
+            unit.write(table, (f"DELETE FROM {table} WHERE {owner} = ?", (record.id,), None))  # noqa: S608
+
+    def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
+        """Add an entry to its log; the audit log comes last, whatever else is collected."""
+        unit = self._unit
+        if not isinstance(entry, AuditEntry):
+            super().append(entry)
+            return
+        if record is not None:
+            record = sealed(unit.sealer, record, "audit", "record", entry.id)
+        unit.audit.append((entry_text(entry), record))
+        unit.changed.add("audit")
+
+    def require_abandoned(self, record: Execution) -> None:
+        values = (record.id, record.worker)
+        self._unit.write("executions", (REQUIRE_ABANDONED, values, ("executions", record.id)))
+
+    def limit_group(self, workflow_id: str, at_once: int | None) -> None:
+        self._unit.locks.add(groups.limit_lock(workflow_id, shared=False))
+        super().limit_group(workflow_id, at_once)
+
+    def require_room(self, group: str, at_once: int) -> None:
+        self._unit.locks.add(groups.lock(group))
+        write = (HAS_ROOM, (group, at_once), ("concurrency group", group))
+        self._unit.write("executions", write)
+
+
+def _put_execution(unit: UnitOfWork, record: Execution) -> None:
+    first = len(unit.writes)
+    execution_rows.put(unit, record)
+    if unit.writes[-1][0] == execution_rows.MARK_BUSY_GROUP:
+        unit.locks |= groups.locks(record)
+    unit.writes[first:] = [_translated(write, record) for write in unit.writes[first:]]
+
+
+def _translated(write: Write, record: Execution) -> Write:
+    sql, values, stale = write
+    if sql == execution_rows.INSERT:
+        return BORN, (*values, record.revision, text_of(list(record.capabilities))), stale
+    return groups.TRANSLATED.get(sql, sql), values, stale
+
+
+def _name_approvers(unit: UnitOfWork, record: Approval) -> None:
+    if record.version:
+        unit.write("approval_approvers", (FORGET_APPROVERS, (record.id,), None))
+    for name in {name.strip().lower() for name in record.approvers if name.strip()}:
+        unit.write("approval_approvers", (ADD_APPROVER, (name, record.id), None))

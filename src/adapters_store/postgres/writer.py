@@ -1,0 +1,142 @@
+"""
+Where units are committed: one statement for what many of them write.
+
+A unit that only writes records joins those that wait with it, in a statement of its own transaction
+(`statements`). Nobody waits for company: while all of `WRITERS` connections are busy, units gather
+by themselves. If one of a batch has lost a race, the statement has no effect and each unit is
+carried out apart, so that only the loser learns of it. A unit that needs several statements has a
+transaction to itself, on any connection.
+
+A waiter that is cancelled changes nothing: its unit is written or not, never half. An answer that
+was lost is `StoreUnavailable` for everybody in the batch, whose units were all stored or none.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from adapters_store.postgres.audit import link
+from adapters_store.postgres.connection import Connection, Pool, lent
+from adapters_store.postgres.statements import (
+    Statements,
+    Writes,
+    perform,
+    together,
+    write_rows,
+)
+from wfcore.errors import Stale, StoreClosed
+
+WRITERS = 3
+MOST = 64
+"""Units of one statement."""
+
+Waiting = tuple[Writes, "asyncio.Future[None]"]
+
+
+@define(eq=False)
+class Writer:
+    """
+    Group commit over the connections of a pool, in the event loop that uses it. *stored* is called
+    with what a unit has put, before those who wait are told.
+    """
+
+    pool: Pool
+    statements: Statements
+    stored: Callable[[Mapping[Any, Any]], None]
+    _waiting: deque[Waiting] = field(factory=deque)
+    _tasks: set["asyncio.Task[None]"] = field(factory=set)
+    _busy: int = 0
+    _closed: bool = False
+
+    async def commit(self, unit: Writes) -> None:
+        """Store what *unit* writes. Raises `Stale`, `StoreUnavailable`."""
+        if self._closed:
+            raise StoreClosed()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if unit.alone:
+            self._begin(self._apart(unit, future))
+        else:
+            self._waiting.append((unit, future))
+            if self._busy < WRITERS:
+                self._busy += 1
+                self._begin(self._work())
+        await future
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self) -> None:
+        """Write what waits, until nothing does."""
+        try:
+            while self._waiting:
+                count = min(MOST, len(self._waiting))
+                await self._write([self._waiting.popleft() for _ in range(count)])
+        finally:
+            self._busy -= 1
+
+    async def _write(self, batch: Sequence[Waiting]) -> None:
+        batch = [waiting for waiting in batch if not waiting[1].done()]
+        if not batch:
+            return
+        try:
+            async with lent(self.pool) as connection:
+                rows = together(self.statements, (unit for unit, _ in batch))
+                await write_rows(connection, self.statements, rows)
+        except Stale as stale:
+            if len(batch) > 1:
+                for unit, future in batch:
+                    await self._apart(unit, future)
+            else:
+                _tell(batch, stale)
+        except BaseException as error:  # nobody may wait for ever
+            _tell(batch, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for unit, _ in batch:
+                self.stored(unit.kept)
+            _tell(batch, None)
+
+    async def _apart(self, unit: Writes, future: "asyncio.Future[None]") -> None:
+        try:
+            async with lent(self.pool) as connection:
+                await self._carry_out(connection, unit)
+        except BaseException as error:
+            _tell([(unit, future)], error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self.stored(unit.kept)
+            _tell([(unit, future)], None)
+
+    async def _carry_out(self, connection: Connection, unit: Writes) -> None:
+        if not unit.alone:
+            await write_rows(connection, self.statements, together(self.statements, [unit]))
+            return
+        async with connection.transaction():
+            await perform(connection, self.statements, unit)
+            if unit.audit:
+                await link(connection, unit.audit)
+
+    async def close(self) -> None:
+        """Finish what was handed in."""
+        self._closed = True
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+
+def _tell(batch: Sequence[Waiting], error: BaseException | None) -> None:
+    for _, future in batch:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        elif isinstance(error, asyncio.CancelledError):
+            future.cancel()
+        else:
+            future.set_exception(error)

@@ -1,0 +1,132 @@
+"""The schema on PostgreSQL: published migrations stand, every kind of record has its table."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from adapters_store import open_store
+from adapters_store.postgres.connection import lent, location_of
+from adapters_store.postgres.migrate import migrations
+from adapters_store.postgres.queries import OWN
+from adapters_store.postgres.statements import Statements
+from adapters_store.postgres.store import PostgresStore
+from adapters_store.sealing import AeadSealer, new_key
+from adapters_store.sqlite import kinds
+from adapters_store.sqlite.statements import SHAPES
+from postgres_server import Cluster, emptied
+from wfcore.errors import StoreRefused, StoreUnavailable
+
+PUBLISHED = {
+    1: "349c849d8896d838d5c2735e8e549db24652a147ddc525edf72133e4b8ca9799",
+}
+"""SHA-256 of each migration that a release may have made: changed, they would never run again."""
+
+
+@pytest.fixture
+def fresh(server: Cluster) -> Iterator[str]:
+    """The URL of a database without tables."""
+    server.execute("CREATE DATABASE fresh")
+    yield server.url("fresh")
+    server.execute("DROP DATABASE fresh WITH (FORCE)")
+
+
+async def ask(url: str, sql: str) -> object:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval(sql)
+    finally:
+        await connection.close()
+
+
+def test_published_migrations_stay_as_they_are() -> None:
+    """Whoever changes the schema adds a migration, with its digest here."""
+    digests = {number: hashlib.sha256(text.encode()).hexdigest() for number, text in migrations()}
+    assert digests == PUBLISHED
+
+
+async def test_every_kind_has_its_table(database: str) -> None:
+    """
+    Every kind of record, and everything else that is written row by row, has the columns that it
+    needs: a new kind or column needs a migration in `adapters_store/postgres/migrations`, too.
+    """
+    store = await PostgresStore.open(database)
+    try:
+        async with lent(store.pool) as connection:
+            there = set((await Statements.of(connection)).types)
+    finally:
+        await store.close()
+    wanted = {
+        (kind.table, column)
+        for kind in OWN.values()
+        for column in (*kind.key, *kind.columns, "version", "body")
+    }
+    wanted |= {
+        (shape.table, column)
+        for shape in SHAPES.values()
+        for column in (*shape.columns, *shape.keys)
+    }
+    assert not wanted - there
+    assert set(OWN) == set(kinds.KINDS)
+
+
+async def test_processes_that_open_at_once_migrate_once(fresh: str) -> None:
+    """Each waits for the one that was first, and finds its schema."""
+    stores = await asyncio.gather(*(PostgresStore.open(fresh) for _ in range(4)))
+    for store in stores:
+        await store.ping()
+        await store.close()
+    assert await ask(fresh, "SELECT count(*) FROM wfcore_schemas") == len(migrations())
+
+
+async def test_a_newer_schema_is_refused(fresh: str) -> None:
+    """An older program says what it found and what helps, and changes nothing."""
+    await (await PostgresStore.open(fresh)).close()
+    await ask(fresh, "INSERT INTO wfcore_schemas VALUES (999, now())")
+    with pytest.raises(StoreRefused, match=r"schema 999 is newer than this program's \d+"):
+        await PostgresStore.open(fresh)
+
+
+async def test_a_database_of_somebody_else_is_left_untouched(fresh: str) -> None:
+    """Tables that are not ours are named, and nothing is made beside them."""
+    await ask(fresh, "CREATE TABLE invoices (id int)")
+    with pytest.raises(StoreRefused, match="tables of another application"):
+        await PostgresStore.open(fresh)
+    assert await ask(fresh, "SELECT count(*) FROM pg_class WHERE relname = 'executions'") == 0
+
+
+async def test_a_database_that_is_not_there_is_named(server: Cluster) -> None:
+    """The error names it without the password."""
+    url = server.url("nowhere").replace("wfcore@", "wfcore:hush@")
+    with pytest.raises(StoreRefused, match='"nowhere" does not exist') as refusal:
+        await PostgresStore.open(url)
+    assert "hush" not in str(refusal.value)
+    assert location_of("postgresql://a:b@h/d?password=c&x=1") == (
+        "postgresql://a@h/d?password=***&x=1"
+    )
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    """A later start may find it."""
+    with pytest.raises(StoreUnavailable):
+        await PostgresStore.open("postgresql://wfcore@127.0.0.1:1/wfcore")
+
+
+async def test_a_key_that_is_missing_is_named(fresh: str) -> None:
+    """Whoever lacks a key that something is sealed with is told which one, and does not start."""
+    sealer = AeadSealer([new_key()])
+    await (await PostgresStore.open(fresh, sealer=sealer)).close()
+    with pytest.raises(StoreRefused, match=sealer.keys[0]):
+        await PostgresStore.open(fresh)
+    await (await PostgresStore.open(fresh, sealer=sealer)).close()
+
+
+async def test_a_url_opens_store_and_counters(database: str, tmp_path: object) -> None:
+    """`postgresql://…` is a store like any other."""
+    opened = await open_store(await emptied(database), tmp_path)  # type: ignore[arg-type]
+    await opened.store.ping()
+    await opened.counters.close()
+    await opened.store.close()
+    assert opened.location.startswith("postgresql://")
