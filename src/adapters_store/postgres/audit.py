@@ -74,7 +74,7 @@ def _chained(row: Sequence[Any], sealer: Sealer | None) -> ChainedEntry:
     return ChainedEntry(number, previous, hash, text, record)
 
 
-class Audit(audit.Audit):
+class PostgresAudit(audit.Audit):
     """The queries, in the words of this database."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:

@@ -117,7 +117,7 @@ class Answer:
 
 
 @frozen
-class Claim:
+class PostgresClaim:
     """Claim up to *limit* due executions; the rows as stored, with their ids."""
 
     worker: str

@@ -60,21 +60,21 @@ SELECT version, body, workflow_id, revision
     FROM used JOIN definitions USING (workflow_id, revision) ORDER BY workflow_id, revision"""
 
 
-class Definitions(records.Definitions):
+class PostgresDefinitions(records.Definitions):
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         rows = await self.unit.rows(query(IN_USE, tables="definitions workflows executions"))
         read = self.unit.reads.read  # strictly: what is left out would lose its packages
         return [read("definitions", DEFINITIONS.decode, row, tuple(row[2:])) for row in rows]
 
 
-class Sessions(records.Sessions):
+class PostgresSessions(records.Sessions):
     async def of_account(self, account_id: str) -> Sequence[Session]:
         sql = """SELECT version, body, id FROM sessions WHERE account_id = ?
             ORDER BY created_at DESC, id DESC"""
         return await self.unit.records(SESSIONS, query(sql, account_id, tables="sessions"))
 
 
-class Webhooks(records.Webhooks):
+class PostgresWebhooks(records.Webhooks):
     async def tallies(self, webhook_id: str) -> Sequence[Tally]:
         sql = """SELECT webhook_id, date, status, sum(count)::bigint, max(last_at)
             FROM webhook_tallies WHERE webhook_id = ?
@@ -83,7 +83,7 @@ class Webhooks(records.Webhooks):
         return [Tally(*row) for row in found]
 
 
-class Executions(runs.Executions):
+class PostgresExecutions(runs.Executions):
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """Only a lease tells: a connection that was lost says nothing about a worker."""
         where = f"""r.worker IS NOT NULL AND r.{OPEN}

@@ -33,7 +33,7 @@ CHANGES = "SELECT number FROM changes"
 
 
 @define(eq=False)
-class Reads:
+class PostgresReads:
     """All reads of one store. `unreadable`: what could not be read, and the type of the error."""
 
     pool: Pool

@@ -168,7 +168,7 @@ LOCKED = "SELECT pg_advisory_xact_lock{0}(hashtextextended('wfcore ' || $1, 0))"
 
 
 @frozen(eq=False)
-class Writes:
+class UnitWrites:
     """
     What one unit writes: in order, after *locks*, and before *audit* (texts and records for the
     chain). `kept`: its records by table and key, with their sizes where they are worth caching.
@@ -189,7 +189,7 @@ class Writes:
         return len(found) != len(set(found))
 
 
-async def perform(connection: Connection, statements: Statements, unit: Writes) -> None:
+async def perform(connection: Connection, statements: Statements, unit: UnitWrites) -> None:
     """
     Carry out all but the audit in order, inside a transaction. Raises `Stale`, `DriverError`.
 
@@ -221,7 +221,7 @@ async def write_rows(connection: Connection, statements: Statements, rows: Rows)
         await connection.fetch(statements.joined(texts), *arrays)
 
 
-def together(statements: Statements, units: Iterable[Writes]) -> Rows:
+def together(statements: Statements, units: Iterable[UnitWrites]) -> Rows:
     """The rows of units that are not `alone`."""
     rows: dict[Text, list[Values]] = {}
     for unit in units:

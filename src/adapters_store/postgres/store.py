@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 from adapters_store import CACHE_BYTES
 from adapters_store.postgres import audit, claims
 from adapters_store.postgres.clock import CLOCKS, FIRST, NOW_US, DatabaseClock
+from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import (
     Pool,
     close_pool,
@@ -23,11 +24,10 @@ from adapters_store.postgres.connection import (
 )
 from adapters_store.postgres.migrate import prepare, require_keys
 from adapters_store.postgres.queries import FETCHES
-from adapters_store.postgres.reads import Reads
+from adapters_store.postgres.reads import PostgresReads
 from adapters_store.postgres.statements import Statements
 from adapters_store.postgres.unit import PostgresUnit
-from adapters_store.postgres.unit_of_work import UnitOfWork
-from adapters_store.postgres.writer import Writer
+from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
 from adapters_store.sqlite.claims import OLD
 from adapters_store.sqlite.read_cache import Cache
 from wfcore.errors import Unreadable
@@ -61,8 +61,8 @@ class PostgresStore:
     ) -> None:
         self.pool, self.location, self.sealer = pool, location, sealer
         self._clock = clock
-        self._reads = Reads(pool, Cache(cache_bytes), sealer)
-        self._writer = Writer(pool, statements, self._reads.stored)
+        self._reads = PostgresReads(pool, Cache(cache_bytes), sealer)
+        self._writer = Committer(pool, statements, self._reads.stored)
 
     @classmethod
     async def open(
@@ -99,7 +99,7 @@ class PostgresStore:
     def unit(self) -> PostgresUnit:
         """A unit of work."""
         reads, writer = cast("Any", self._reads), cast("Any", self._writer)
-        unit = UnitOfWork(reads, writer, nobody_ended, self.now, committer=self._writer)
+        unit = PostgresUnitOfWork(reads, writer, nobody_ended, self.now, committer=self._writer)
         return PostgresUnit(unit)
 
     def view(self) -> PostgresUnit:
@@ -120,7 +120,7 @@ class PostgresStore:
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """Claim due executions for *worker*, fairly between accounts."""
-        rows = await claims.Claim(worker, lease_ms, slots, limit, ids, able).take(self.pool)
+        rows = await claims.PostgresClaim(worker, lease_ms, slots, limit, ids, able).take(self.pool)
         found: list[Execution] = []
         aside: list[str] = []
         for row in rows:

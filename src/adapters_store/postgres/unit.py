@@ -3,9 +3,9 @@
 from typing import Any, TypeVar, cast
 
 from adapters_store.postgres import groups, queries
-from adapters_store.postgres.audit import Audit
+from adapters_store.postgres.audit import PostgresAudit
 from adapters_store.postgres.queries import BORN, FETCHES, OWN
-from adapters_store.postgres.unit_of_work import UnitOfWork
+from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
 from adapters_store.sqlite import execution_rows
 from adapters_store.sqlite.concurrency import HAS_ROOM
 from adapters_store.sqlite.kinds import REPLAYS, TABLE_OF, Fetch, sealed, text_of
@@ -31,13 +31,13 @@ class PostgresUnit(SqliteUnit):
     """One unit of work; also serves as a view if nobody commits it."""
 
     __slots__ = ()
-    _unit: UnitOfWork
+    _unit: PostgresUnitOfWork
 
-    definitions = asked(queries.Definitions)
-    sessions = asked(queries.Sessions)
-    webhooks = asked(queries.Webhooks)
-    executions = asked(queries.Executions)
-    audit = asked(Audit)
+    definitions = asked(queries.PostgresDefinitions)
+    sessions = asked(queries.PostgresSessions)
+    webhooks = asked(queries.PostgresWebhooks)
+    executions = asked(queries.PostgresExecutions)
+    audit = asked(PostgresAudit)
 
     async def get(self, kind: type[R], *key: str | int) -> R | None:
         return await self._unit.one(cast("Fetch[R]", FETCHES[kind]), key)
@@ -90,7 +90,7 @@ class PostgresUnit(SqliteUnit):
         self._unit.write("executions", write)
 
 
-def _put_execution(unit: UnitOfWork, record: Execution) -> None:
+def _put_execution(unit: PostgresUnitOfWork, record: Execution) -> None:
     first = len(unit.writes)
     execution_rows.put(unit, record)
     if unit.writes[-1][0] == execution_rows.MARK_BUSY_GROUP:
@@ -105,7 +105,7 @@ def _translated(write: Write, record: Execution) -> Write:
     return groups.TRANSLATED.get(sql, sql), values, stale
 
 
-def _name_approvers(unit: UnitOfWork, record: Approval) -> None:
+def _name_approvers(unit: PostgresUnitOfWork, record: Approval) -> None:
     if record.version:
         unit.write("approval_approvers", (FORGET_APPROVERS, (record.id,), None))
     for name in {name.strip().lower() for name in record.approvers if name.strip()}:

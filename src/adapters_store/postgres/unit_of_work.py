@@ -1,5 +1,5 @@
 """
-Where a unit reads and collects its writes, before `Writer.commit` carries them to the server.
+Where a unit reads and collects its writes, before `Committer.commit` carries them to the server.
 
 A record that the unit has put is read from here. A list over tables that the unit has changed is
 read in a transaction that carries out the unit's writes, and is rolled back.
@@ -8,21 +8,21 @@ read in a transaction that carries out the unit's writes, and is rolled back.
 from attrs import define, field
 
 from adapters_store.postgres.audit import link
+from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import lent, rows_of
-from adapters_store.postgres.statements import Lock, Writes, perform
-from adapters_store.postgres.writer import Writer
+from adapters_store.postgres.statements import Lock, UnitWrites, perform
 from adapters_store.sqlite import unit_of_work
 from adapters_store.sqlite.kinds import Row
 from adapters_store.sqlite.queries import Query
 
 
 @define(eq=False)
-class UnitOfWork(unit_of_work.UnitOfWork):
+class PostgresUnitOfWork(unit_of_work.UnitOfWork):
     """
     One unit's view of the database. `reads` is one of this package, which has the form of SQLite's.
     """
 
-    committer: Writer = field(kw_only=True)
+    committer: Committer = field(kw_only=True)
     locks: set[Lock] = field(factory=set)
     audit: list[tuple[str, str | None]] = field(factory=list)
 
@@ -42,8 +42,10 @@ class UnitOfWork(unit_of_work.UnitOfWork):
                 await looking.rollback()
 
     @property
-    def _writes(self) -> Writes:
-        return Writes(self.writes.copy(), frozenset(self.locks), tuple(self.audit), self.pending)
+    def _writes(self) -> UnitWrites:
+        return UnitWrites(
+            self.writes.copy(), frozenset(self.locks), tuple(self.audit), self.pending
+        )
 
     async def commit(self) -> None:
         """Submit everything and wait until it is durable. Raises `Stale`, `StoreUnavailable`."""

@@ -22,7 +22,7 @@ from adapters_store.postgres.audit import link
 from adapters_store.postgres.connection import Connection, Pool, lent
 from adapters_store.postgres.statements import (
     Statements,
-    Writes,
+    UnitWrites,
     perform,
     together,
     write_rows,
@@ -33,11 +33,11 @@ WRITERS = 3
 MOST = 64
 """Units of one statement."""
 
-Waiting = tuple[Writes, "asyncio.Future[None]"]
+Waiting = tuple[UnitWrites, "asyncio.Future[None]"]
 
 
 @define(eq=False)
-class Writer:
+class Committer:
     """
     Group commit over the connections of a pool, in the event loop that uses it. *stored* is called
     with what a unit has put, before those who wait are told.
@@ -51,7 +51,7 @@ class Writer:
     _busy: int = 0
     _closed: bool = False
 
-    async def commit(self, unit: Writes) -> None:
+    async def commit(self, unit: UnitWrites) -> None:
         """Store what *unit* writes. Raises `Stale`, `StoreUnavailable`."""
         if self._closed:
             raise StoreClosed()
@@ -102,7 +102,7 @@ class Writer:
                 self.stored(unit.kept)
             _tell(batch, None)
 
-    async def _apart(self, unit: Writes, future: "asyncio.Future[None]") -> None:
+    async def _apart(self, unit: UnitWrites, future: "asyncio.Future[None]") -> None:
         try:
             async with lent(self.pool) as connection:
                 await self._carry_out(connection, unit)
@@ -114,7 +114,7 @@ class Writer:
             self.stored(unit.kept)
             _tell([(unit, future)], None)
 
-    async def _carry_out(self, connection: Connection, unit: Writes) -> None:
+    async def _carry_out(self, connection: Connection, unit: UnitWrites) -> None:
         if not unit.alone:
             await write_rows(connection, self.statements, together(self.statements, [unit]))
             return
