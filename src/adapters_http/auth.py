@@ -20,7 +20,8 @@ from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, Unauthenticat
 from wfcore.model.access import Principal, Scope, Visitor
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Scheme, Webhook
-from wfcore.rules.limits import SESSION_MAX
+from wfcore.rules.limits import SESSION_MAX, SIGN_ON
+from wfcore.time import DurationMs
 from wfcore.usecases.accounts import authenticate
 from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.accounts.sessions import session_of
@@ -191,7 +192,7 @@ async def _open(request: Request, route: Route, receive: Receive) -> None:
     """Needs no credentials and reads nothing."""
 
 
-COOKIE = "wfcore_session"
+COOKIE, ATTEMPT_COOKIE = "wfcore_session", "wfcore_sign_on"
 HOST_COOKIE = f"__Host-{COOKIE}"
 """Where https is spoken at the root: a browser takes it from this very host alone. SE-5."""
 _SAFE = frozenset({"GET", "HEAD"})
@@ -228,17 +229,31 @@ def cookie(request: Request, wanted: str) -> str | None:
     return None
 
 
-def _cookie_name(request: Request) -> str:
+def _cookie_name(request: Request, name: str = COOKIE) -> str:
     at_root = not request.base_path
-    return HOST_COOKIE if at_root and request.base_url.startswith("https:") else COOKIE
+    return f"__Host-{name}" if at_root and request.base_url.startswith("https:") else name
 
 
 def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
     """The header that stores *token* in the browser; an empty one deletes it."""
+    return _set_cookie(request, COOKIE, token, SESSION_MAX)
+
+
+def attempt_cookie(request: Request, kept: str) -> tuple[bytes, bytes]:
+    """The header that keeps what `leave_for` says; an empty one deletes it. SE-9."""
+    return _set_cookie(request, ATTEMPT_COOKIE, kept, SIGN_ON)
+
+
+def kept_attempt(request: Request) -> str | None:
+    """What the browser kept while its owner was at the identity provider."""
+    return cookie(request, _cookie_name(request, ATTEMPT_COOKIE))
+
+
+def _set_cookie(request: Request, name: str, value: str, lasts: DurationMs) -> tuple[bytes, bytes]:
     parts = [
-        f"{_cookie_name(request)}={token}",
+        f"{_cookie_name(request, name)}={value}",
         f"Path={request.base_path or '/'}",
-        f"Max-Age={SESSION_MAX // 1_000 if token else 0}",
+        f"Max-Age={lasts // 1_000 if value else 0}",
         "HttpOnly",
         "SameSite=Lax",
     ]

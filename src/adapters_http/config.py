@@ -10,7 +10,8 @@ from attrs import frozen
 from starlette.types import Scope
 
 import wfcore
-from wfcore.model.access import Visitor
+from wfcore.model.access import SignOnTerms, Visitor
+from wfcore.ports.identity import IdentityProvider
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
@@ -29,6 +30,15 @@ class Stage(Enum):
 
 
 @frozen
+class SignOn:
+    """Signing in with an identity provider: the name on its button, and whom it admits."""
+
+    provider: IdentityProvider
+    name: str
+    terms: SignOnTerms = SignOnTerms()
+
+
+@frozen
 class HttpConfig:
     """
     `public_url`: how clients reach this application, a mount's path included; None: as the
@@ -40,6 +50,7 @@ class HttpConfig:
     `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
     `console`: whether there are pages for people; without them their paths are 404.
+    `sign_on`: an identity provider that people may sign in with; None: there is none.
     `frame_ancestors`: origins whose pages may frame the pages, `https://example.org`; none by
     default.
     `login`: asked where a request carries none of our keys; None: keys and sessions only.
@@ -54,6 +65,7 @@ class HttpConfig:
     allowed_hosts: Collection[str] | None = None
     login: Login | None = None
     console: bool = False
+    sign_on: SignOn | None = None
     frame_ancestors: Sequence[str] = ()
     stage: Callable[[], Stage] = lambda: Stage.SERVING
 

@@ -343,7 +343,8 @@ async def _respond(request: Request, response: Response, receive: Receive, send:
     """
     headers = MutableHeaders(raw=response.raw_headers)
     for name, value in (*_common(request), *_quota(request.quota), *request.headers):
-        headers.setdefault(name.decode(), value.decode())
+        add = headers.append if name == b"set-cookie" else headers.setdefault
+        add(name.decode(), value.decode())
     begun = False
 
     async def noting(message: Message) -> None:

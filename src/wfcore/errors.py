@@ -210,6 +210,16 @@ class SignInFirst(Forbidden):
 
 
 @define
+class Unvouched(WfError):
+    """A provider's word does not sign anybody in here; the message says why. SE-9."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@define
 class TooManyAttempts(WfError):
     """Too many failed logins; this login is locked for a while."""
 

@@ -109,6 +109,19 @@ def see_other(request: Request, path: str) -> Response:
     return Response(None, 303, {**page_headers(request), "Location": location})
 
 
+def form_facts(
+    request: Request, next: str, problem: str | None = None, email: str = ""
+) -> dict[str, Any]:
+    """What the form to sign in shows."""
+    sign_on = request.context.config.sign_on
+    return {
+        "problem": problem,
+        "email": email,
+        "next": next,
+        "provider": sign_on.name if sign_on else None,
+    }
+
+
 def path_here(request: Request) -> str:
     """The path of a page that can be opened again, below the mount; else the inbox."""
     if request.method != "GET":
@@ -133,7 +146,7 @@ def error_page(request: Request, status: int, says: str, personal: bool = False)
     at a personal link.
     """
     if status == HTTPStatus.UNAUTHORIZED:
-        return render(request, "sign_in.html", problem=None, email="", next=path_here(request))
+        return render(request, "sign_in.html", **form_facts(request, path_here(request)))
     advices = _ADVICE_AT_A_LINK if personal else _ADVICE
     title, advice = advices.get(status, (HTTPStatus(status).phrase, ""))
     return render(request, "error.html", status=status, title=title, says=says, advice=advice)

@@ -64,6 +64,8 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/in/{token}", ("sign_in", "show_link"), "Who a link signs in", auth=Auth.OPEN),
     _page("POST", "/in/{token}", ("sign_in", "use_link"), "Sign in by a link",
           auth=Auth.LOGIN, body=requests.NoBody),
+    _page("GET", "/sign-in/provider", ("sign_in", "depart"), "Sign in elsewhere", auth=Auth.OPEN),
+    _page("GET", "/sign-in/back", ("sign_in", "arrive"), "Back from there", auth=Auth.OPEN),
     _page("POST", "/sign-out", ("sign_in", "leave"), "Sign out", body=SignOutForm),
     _page("POST", "/settings", ("sign_in", "settle"), "How pages look here",
           auth=Auth.LOGIN, body=SettingsForm),

@@ -1,21 +1,33 @@
-"""The way in and out: password, link, and how pages look in this browser. SE-1, SE-7, SE-8."""
+"""
+The way in and out: password, link, identity provider; how pages look here. SE-1, SE-7 to SE-9.
+"""
 
 from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.auth import session_cookie, session_token
+from adapters_http.auth import attempt_cookie, kept_attempt, session_cookie, session_token
+from adapters_http.config import SignOn
 from adapters_http.console.rendering import (
     THEME,
     TIMES,
+    form_facts,
     own_path,
     page,
+    page_headers,
     see_other,
 )
 from adapters_http.console.words import _
 from adapters_http.request import Request
-from wfcore.errors import AccountBlocked, TooManyAttempts, Unauthenticated
+from wfcore.errors import (
+    AccountBlocked,
+    NotFound,
+    TooManyAttempts,
+    Unauthenticated,
+    Unvouched,
+)
 from wfcore.usecases.accounts import sessions
+from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
 
 _YEAR_S = 31_536_000
 
@@ -33,7 +45,52 @@ async def show(request: Request) -> Response:
 def _form(
     request: Request, next: str, problem: str | None = None, email: str = "", status: int = 200
 ) -> Response:
-    return page(request, "sign_in.html", status, problem=problem, email=email, next=next)
+    facts = form_facts(request, next, problem, email)
+    return page(request, "sign_in.html", status, **facts)
+
+
+async def depart(request: Request) -> Response:
+    """To the identity provider; 404 if there is none."""
+    sign_on, next = _sign_on(request), own_path(request.query("next") or "")
+    left = await leave_for(request.services, sign_on.provider, _back(request), next)
+    request.headers.append(attempt_cookie(request, left.kept))
+    return Response(None, 303, {**page_headers(request), "Location": left.url})
+
+
+async def arrive(request: Request) -> Response:
+    """
+    Back from the identity provider. A GET, since a browser brings its cookies from another site
+    with nothing else; it does nothing without the cookie and the state of the same attempt.
+    """
+    sign_on = _sign_on(request)
+    query = {name: request.query(name) or "" for name in request.query_names}
+    request.headers.append(attempt_cookie(request, ""))
+    try:
+        signed_in, next = await come_back(
+            request.services,
+            sign_on.provider,
+            sign_on.terms,
+            _back(request),
+            query,
+            kept_attempt(request),
+            request.origin,
+            session_token(request),
+        )
+    except (Unvouched, AccountBlocked) as refused:
+        return _form(request, "/inbox", f"{refused}.", status=HTTPStatus.FORBIDDEN)
+    request.headers.append(session_cookie(request, signed_in.token))
+    return see_other(request, own_path(next))
+
+
+def _sign_on(request: Request) -> SignOn:
+    found = request.context.config.sign_on
+    if found is None:
+        raise NotFound("Page")
+    return found
+
+
+def _back(request: Request) -> str:
+    return f"{request.base_url}/sign-in/back"
 
 
 async def enter(request: Request) -> Response:

@@ -150,6 +150,25 @@ class LoginLink:
 
 
 @frozen
+class Identity:
+    """Who somebody is by the word of an identity provider; `verified`: that the email is theirs."""
+
+    email: str
+    verified: bool
+
+
+@frozen
+class SignOnTerms:
+    """
+    Whom an identity provider may sign in: emails of `domains` (in lower case; none: of any).
+    `create`: whether an email without account gets one, on the plan FREE. SE-9.
+    """
+
+    domains: frozenset[str] = frozenset()
+    create: bool = False
+
+
+@frozen
 class Visitor:
     """
     A user that the surrounding application vouches for: the id or email of an account, and what the

@@ -103,6 +103,8 @@ LOGIN_WINDOW = DurationMs(15 * MINUTE)
 LOGINS_EACH = 20
 LOGINS_IN_ALL = 120
 """Logins that are looked at in a minute: from one address, and in all. SE-6."""
+SIGN_ON = DurationMs(10 * MINUTE)
+"""How long somebody may be at the identity provider. SE-9."""
 LOGIN_LINK = DurationMs(15 * MINUTE)
 LOGIN_LINK_MAX = DurationMs(24 * HOUR)
 """How long a link to sign in is good, and at most. SE-7."""

@@ -5,8 +5,15 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from attrs import define, evolve, field
 
-from wfcore.errors import AuthReason, LinkOver, TooManyAttempts, TooManyLogins, Unauthenticated
-from wfcore.model.access import Account, Login, LoginLink, Session
+from wfcore.errors import (
+    AuthReason,
+    LinkOver,
+    TooManyAttempts,
+    TooManyLogins,
+    Unauthenticated,
+    Unvouched,
+)
+from wfcore.model.access import Account, Identity, Login, LoginLink, Session, SignOnTerms
 from wfcore.rules.limits import (
     LOGIN_TRIES,
     LOGIN_WINDOW,
@@ -63,6 +70,20 @@ def require_good(link: LoginLink | None, account: Account | None, now: EpochMs) 
     if link.epoch != account.session_epoch:
         raise LinkOver
     return account
+
+
+def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
+    """
+    The email that a provider vouches for, in lower case. Raises `Unvouched` for one that the
+    provider did not verify, or of another domain than the terms allow. SE-9.
+    """
+    email = identity.email.strip().lower()
+    name, _, domain = email.rpartition("@")
+    if identity.verified is not True or not name:
+        raise Unvouched("The provider has not verified your e-mail")
+    if terms.domains and domain not in terms.domains:
+        raise Unvouched(f"E-mails of {domain} are not admitted here")
+    return email
 
 
 def touched(session: Session, now: EpochMs) -> Session | None:

@@ -69,8 +69,8 @@ def personal_path(key: bytes, approval: Approval, email: str) -> str:
     The path, below the server's public URL, on which *email* decides *approval* without signing in:
     `/a/<token>`. Nothing is stored: it ends with the approval, or with *key*. PL-1.
     """
-    text = f"{approval.expires_at}:{approval.id}:{email.strip().lower()}".encode()
-    return f"/a/{_text(text)}.{_text(_personal(key, text))}"
+    text = f"{approval.id}:{email.strip().lower()}"
+    return f"/a/{signed(key, 'approval', text, approval.expires_at)}"
 
 
 def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
@@ -79,21 +79,37 @@ def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
 
     Raises `PersonalLinkOver` if *key* did not sign it, or its time is over.
     """
+    found = read_signed(key, "approval", token)
+    if found is None:
+        raise PersonalLinkOver
+    text, expires = found
+    if now >= expires:
+        raise PersonalLinkOver(expired=True)
+    approval_id, _, email = text.partition(":")
+    return PersonalLink(approval_id, email, expires)
+
+
+def signed(key: bytes, purpose: str, text: str, expires: EpochMs) -> str:
+    """*text* as a token of letters, digits, `-`, `_` and a dot, which anybody may read."""
+    said = f"{expires}:{text}".encode()
+    return f"{_text(said)}.{_text(_digest(key, purpose, said))}"
+
+
+def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | None:
+    """The text and the expiry of a token that *key* signed for *purpose*; None: it did not."""
     said, _, signature = token.partition(".")
     try:
         text, given = _bytes(said), _bytes(signature)
     except ValueError:
-        raise PersonalLinkOver from None
-    if not compare_digest(_personal(key, text), given):
-        raise PersonalLinkOver
-    expires, approval_id, email = text.decode().split(":", 2)
-    if now >= int(expires):
-        raise PersonalLinkOver(expired=True)
-    return PersonalLink(approval_id, email, EpochMs(int(expires)))
+        return None
+    if not compare_digest(_digest(key, purpose, text), given):
+        return None
+    expires, _, rest = text.decode().partition(":")
+    return rest, EpochMs(int(expires))
 
 
-def _personal(key: bytes, text: bytes) -> bytes:
-    return hmac.new(key, b"approval:" + text, sha256).digest()
+def _digest(key: bytes, purpose: str, text: bytes) -> bytes:
+    return hmac.new(key, f"{purpose}:".encode() + text, sha256).digest()
 
 
 def _text(value: bytes) -> str:

@@ -104,15 +104,13 @@ async def _begin(
     async with services.store.unit() as unit:
         require_unlocked(await unit.get(Login, login), services.clock.now())
         unit.discard(Login, login)
-        begun = _put_session(services, unit, account, previous)
+        begun = put_session(services, unit, account, previous)
         note(services, unit, "session.create", Principal(account), None, origin)
         await unit.commit()
     return begun
 
 
-def _put_session(
-    services: Services, unit: Unit, account: Account, previous: str | None
-) -> SignedIn:
+def put_session(services: Services, unit: Unit, account: Account, previous: str | None) -> SignedIn:
     """A session of *account* in place of that of the token *previous*. SE-5."""
     now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
@@ -182,7 +180,7 @@ async def _use_link(
         account = require_good(link, found, services.clock.now())
         require_active(account)
         unit.delete(link)  # compared: of two clicks at once the second finds it gone
-        begun = _put_session(services, unit, account, previous)
+        begun = put_session(services, unit, account, previous)
         note(services, unit, "session.create", Principal(account), None, origin, _BY_LINK)
         await unit.commit()
     return begun

@@ -1,0 +1,130 @@
+"""
+Signing in with an identity provider: there, and back. SE-9.
+
+While somebody is at the provider, the browser alone remembers the attempt, signed and for ten
+minutes; the server stores nothing, so that opening the way there costs and leaves nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from hmac import compare_digest
+
+from attrs import frozen
+
+from wfcore.errors import (
+    AccountBlocked,
+    AccountExists,
+    AuthReason,
+    NotFound,
+    Unauthenticated,
+    Unvouched,
+)
+from wfcore.model.access import Account, Identity, Principal, SignOnTerms
+from wfcore.model.json import JsonObject
+from wfcore.ports.identity import Attempt, IdentityProvider
+from wfcore.rules.auth.access import require_active
+from wfcore.rules.auth.session import require_vouched
+from wfcore.rules.auth.signature import read_signed, signed
+from wfcore.rules.limits import SIGN_ON
+from wfcore.time import later
+from wfcore.usecases.accounts.accounts import create_account, find_account
+from wfcore.usecases.accounts.sessions import TOKEN_LENGTH, SignedIn, put_session
+from wfcore.usecases.audit.auditing import Origin, note, note_denial
+from wfcore.usecases.services import Services
+from wfcore.usecases.unit_of_work import retried
+
+_PURPOSE = "sign-on"
+_BY_PROVIDER: JsonObject = {"by": "oidc"}
+
+
+@frozen
+class Departure:
+    """Where to send the browser, and what it keeps meanwhile."""
+
+    url: str
+    kept: str
+
+    def __repr__(self) -> str:
+        return "Departure(...)"
+
+
+async def leave_for(
+    services: Services, provider: IdentityProvider, redirect_uri: str, next: str
+) -> Departure:
+    """The way to *provider*, and back to the page *next*. Raises `NotReady`."""
+    attempt = Attempt(*(services.tokens.text(TOKEN_LENGTH) for _ in range(3)))
+    url = await provider.address(attempt, redirect_uri)
+    text = json.dumps([attempt.state, attempt.nonce, attempt.verifier, next])
+    until = later(services.clock.now(), SIGN_ON)
+    return Departure(url, signed(services.signing_key, _PURPOSE, text, until))
+
+
+async def come_back(
+    services: Services,
+    provider: IdentityProvider,
+    terms: SignOnTerms,
+    redirect_uri: str,
+    query: Mapping[str, str],
+    kept: str | None,
+    origin: Origin,
+    previous: str | None = None,
+) -> tuple[SignedIn, str]:
+    """
+    A new session for who came back with *query* to the browser that *kept* the attempt, and the
+    page to go to; the session of the token *previous* ends. SE-5, SE-9.
+
+    Raises `Unvouched`, `AccountBlocked`, `TooManyLogins`, `NotReady`.
+    """
+    services.login_traffic.admit(origin.ip, services.clock.now())
+    try:
+        attempt, next = _attempt(services, kept, query)
+        identity = await provider.identity(attempt, redirect_uri, query.get("code", ""))
+        account = await _account_of(services, identity, terms, origin)
+        return await _begin(services, account, origin, previous), next
+    except Unvouched:
+        denied = Unauthenticated(AuthReason.SESSION_INVALID)
+        await note_denial(services, "session.create", denied, origin)
+        raise
+    except AccountBlocked as refusal:
+        await note_denial(services, "session.create", refusal, origin)
+        raise
+
+
+def _attempt(services: Services, kept: str | None, query: Mapping[str, str]) -> tuple[Attempt, str]:
+    """What the browser kept, if it is what the provider answers. Raises `Unvouched`."""
+    found = read_signed(services.signing_key, _PURPOSE, kept or "")
+    if found is None or services.clock.now() >= found[1]:
+        raise Unvouched("The sign-in took too long, or was begun in another browser; begin again")
+    state, nonce, verifier, next = json.loads(found[0])
+    if not compare_digest(state.encode(), query.get("state", "").encode()):
+        raise Unvouched("This answer is of another sign-in; begin again")
+    if "error" in query or not query.get("code"):
+        raise Unvouched("The sign-in was not completed at the provider")
+    return Attempt(state, nonce, verifier), next
+
+
+async def _account_of(
+    services: Services, identity: Identity, terms: SignOnTerms, origin: Origin
+) -> Account:
+    email = require_vouched(identity, terms)
+    with suppress(NotFound):
+        return await find_account(services, email)
+    if not terms.create:
+        raise Unvouched("There is no account with your e-mail here; ask who runs this server")
+    with suppress(AccountExists):  # another tab was faster
+        return await create_account(services, email, origin=origin)
+    return await find_account(services, email)
+
+
+@retried
+async def _begin(
+    services: Services, account: Account, origin: Origin, previous: str | None
+) -> SignedIn:
+    async with services.store.unit() as unit:
+        found = await unit.get(Account, account.id) or account
+        require_active(found)
+        begun = put_session(services, unit, found, previous)
+        note(services, unit, "session.create", Principal(found), None, origin, _BY_PROVIDER)
+        await unit.commit()
+    return begun

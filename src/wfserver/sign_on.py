@@ -1,0 +1,65 @@
+"""The settings of an identity provider, and the provider that they name. SE-9; decision 143."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+from adapters_http.config import SignOn
+from adapters_http.transport.connections import is_loopback
+from adapters_runtime.oidc import OidcProvider
+from wfcore.errors import InvalidInput
+from wfcore.model.access import SignOnTerms
+from wfcore.ports.system import Clock
+from wfserver.step_settings import switch
+from wfserver.terminal.failures import Failed
+
+ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"
+_CLIENT, _NAME = "WFCORE_OIDC_CLIENT_ID", "WFCORE_OIDC_NAME"
+_DOMAINS, _CREATE = "WFCORE_OIDC_DOMAINS", "WFCORE_OIDC_CREATE"
+
+
+@frozen
+class SignOnSettings:
+    """`secret` None: a public client. `name`: what the button says."""
+
+    issuer: str
+    client_id: str
+    secret: str | None = field(repr=False)
+    name: str
+    terms: SignOnTerms
+
+
+def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
+    """None without an issuer. Raises `InvalidInput`."""
+    issuer, client_id = env.get(ISSUER, ""), env.get(_CLIENT, "")
+    secret, name = env.get(SECRET) or None, env.get(_NAME, "")
+    terms = SignOnTerms(_domains(env), switch(env, _CREATE, False))
+    if not issuer:
+        return None
+    url = urlsplit(issuer)
+    if not url.hostname or not (url.scheme == "https" or is_loopback(url.hostname)):
+        raise InvalidInput(ISSUER, "must be the https address of the issuer, exactly as it says")
+    if not client_id:
+        raise InvalidInput(_CLIENT, f"is needed with {ISSUER}: the provider gave it")
+    return SignOnSettings(issuer, client_id, secret, name or url.hostname, terms)
+
+
+def _domains(env: Mapping[str, str]) -> frozenset[str]:
+    """Domains of emails in lower case, separated by commas or spaces."""
+    found = frozenset(env.get(_DOMAINS, "").replace(",", " ").lower().split())
+    for one in sorted(found):
+        if "@" in one or "." not in one.strip("."):
+            raise InvalidInput(_DOMAINS, f"{one} is no domain; write example.org,example.com")
+    return found
+
+
+def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None:
+    """The way in that the settings name; nothing is loaded yet. Raises `Failed`."""
+    if settings is None:
+        return None
+    if find_spec("authlib") is None:
+        raise Failed(f"{ISSUER} needs an extra: pip install 'wfcore[oidc]'")
+    asked = OidcProvider(settings.issuer, settings.client_id, settings.secret, clock.now)
+    return SignOn(asked, settings.name, settings.terms)
