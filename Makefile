@@ -10,7 +10,7 @@ WORKERS ?= 2
 LOCKED ?= 1
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 SERVER := server,ai
-EXTRAS := $(SERVER),node,postgres,client,testing
+EXTRAS := $(SERVER),node,oidc,postgres,client,testing
 # $(call install,FILE,EXTRAS,GROUP): requirements/FILE.txt; with LOCKED= the extras and the dependency group, which pip
 # knows since 25.1. Without a group any pip will do: that of Debian 12 is 23.0.
 define install

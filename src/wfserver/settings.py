@@ -31,6 +31,7 @@ from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
+from wfserver.sign_on import SECRET, SignOnSettings, sign_on_settings
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 
 PRICES = "WFCORE_AI_PRICES"
@@ -93,6 +94,7 @@ class Settings:
     `packages`: the folder of steps' packages, by default in
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
+    `sign_on`: an identity provider that they may sign in with.
     `runner`: which installed package runs code steps; None: the bundled runner.
     """
 
@@ -119,6 +121,7 @@ class Settings:
     build_packages: bool = False
     prune_packages: bool = True
     console: bool = True
+    sign_on: SignOnSettings | None = None
     runner: str | None = None
 
     @property
@@ -181,6 +184,7 @@ def settings_from(
         runner=env.get("WFCORE_RUNNER") or None,
         seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
         console=switch(env, "WFCORE_CONSOLE", True),
+        sign_on=sign_on_settings(env),
         packages=Path(packages).absolute() if (packages := env.get("WFCORE_PACKAGES")) else None,
     )
     env.require_known()
@@ -194,7 +198,8 @@ def take_environment() -> Mapping[str, str]:
     """
     taken = dict(os.environ)
     forget_keys(os.environ)
-    os.environ.pop(SEAL_KEY, None)
+    for name in (SEAL_KEY, SECRET):
+        os.environ.pop(name, None)
     return taken
 
 

@@ -229,6 +229,7 @@ def test_pages_are_rows_of_the_table():
         *((method, path) for method in ("GET", "POST") for path in ("/sign-in", "/in/{token}")),
         ("POST", "/settings"),
         ("GET", "/static/{hash}/{name}"),
+        *(("GET", f"/sign-in/{part}") for part in ("provider", "back")),
         *((method, "/a/{token}") for method in ("GET", "POST")),
         *(("GET", f"/a/{{token}}/{part}") for part in ("rows", "state")),
         *(("POST", f"/a/{{token}}/{deed}") for deed in ("approve", "reject")),

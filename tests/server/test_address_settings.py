@@ -1,11 +1,17 @@
 """The settings of proxies and host names: what they take, and what they say of a mistake."""
 
+import os
+import re
 from ipaddress import ip_network
 
 import pytest
 
 from wfcore.errors import InvalidInput
-from wfserver.settings import settings_from
+from wfcore.model.access import SignOnTerms
+from wfcore.testing.fakes import ManualClock
+from wfserver.settings import settings_from, take_environment
+from wfserver.sign_on import sign_on_with
+from wfserver.terminal.failures import Failed
 
 
 def test_nobody_is_trusted_and_every_name_is_right_by_default():
@@ -29,6 +35,60 @@ def test_operators_are_emails():
     for wrong in ("ann", "ann@", "@x", "ann@x,bob"):
         with pytest.raises(InvalidInput, match=r"WFCORE_OPERATORS: .* is no email"):
             settings_from({"WFCORE_OPERATORS": wrong})
+
+
+OIDC = {
+    "WFCORE_OIDC_ISSUER": "https://login.example.org/a/",
+    "WFCORE_OIDC_CLIENT_ID": "wfcore",
+    "WFCORE_OIDC_CLIENT_SECRET": "no-one-knows",
+}
+
+
+def test_an_identity_provider_is_named_by_its_issuer(monkeypatch):
+    """Exactly as given; the secret is not shown, nor left in the environment. SE-9."""
+    more = {"WFCORE_OIDC_DOMAINS": "Example.org, example.com", "WFCORE_OIDC_CREATE": "1"}
+    for name, value in {**OIDC, **more}.items():
+        monkeypatch.setenv(name, value)
+    settings = settings_from(take_environment())
+    assert "WFCORE_OIDC_CLIENT_SECRET" not in os.environ
+    assert "no-one-knows" not in repr(settings)
+    found = sign_on_with(settings.sign_on, ManualClock())
+    assert found.name == "login.example.org"
+    assert found.terms == SignOnTerms(frozenset({"example.org", "example.com"}), create=True)
+    assert settings_from({}).sign_on is sign_on_with(None, ManualClock()) is None
+    named = settings_from({**OIDC, "WFCORE_OIDC_NAME": "Example Corp"}).sign_on
+    assert (named.name, named.terms, named.issuer) == (
+        "Example Corp",
+        SignOnTerms(),
+        OIDC["WFCORE_OIDC_ISSUER"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            {"WFCORE_OIDC_ISSUER": "http://login.example.org"},
+            "WFCORE_OIDC_ISSUER: must be the https",
+        ),
+        ({"WFCORE_OIDC_ISSUER": "login.example.org"}, "WFCORE_OIDC_ISSUER: must be the https"),
+        ({"WFCORE_OIDC_CLIENT_ID": ""}, "WFCORE_OIDC_CLIENT_ID: is needed"),
+        ({"WFCORE_OIDC_DOMAINS": "a@example.org"}, "WFCORE_OIDC_DOMAINS: a@example.org is no"),
+        ({"WFCORE_OIDC_CREATE": "yes"}, "WFCORE_OIDC_CREATE: must be 0 or 1"),
+    ],
+)
+def test_what_is_wrong_with_an_identity_provider_is_said_at_the_start(wrong, says):
+    """The variable, and what would be right."""
+    with pytest.raises(InvalidInput, match=re.escape(says)):
+        settings_from({**OIDC, **wrong})
+
+
+def test_an_identity_provider_needs_its_extra(monkeypatch):
+    """Without Authlib the server says what to install, before it answers."""
+    settings = settings_from(OIDC)
+    monkeypatch.setattr("wfserver.sign_on.find_spec", lambda name: None)
+    with pytest.raises(Failed, match=r"wfcore\[oidc\]"):
+        sign_on_with(settings.sign_on, ManualClock())
 
 
 def test_a_public_url_names_the_host():

@@ -20,6 +20,7 @@ from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
 from wfserver.serving.engine import engine
 from wfserver.serving.listening import settle_memory
+from wfserver.sign_on import sign_on_with
 
 _LAST_ANSWERS_S = 2
 """How long answers that have begun may go on after the drain."""
@@ -56,6 +57,7 @@ async def answer(
             stage=leaving.stage,
             console=settings.console,
             login=system.login,
+            sign_on=sign_on_with(settings.sign_on, system.services.clock),
         )
         forgive_lost_clients(asyncio.get_running_loop())
         config = server_config(
