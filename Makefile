@@ -54,6 +54,7 @@ tables: .venv/.dev         ## write anew what the documentation shows of tables,
 	$(BIN)/python docs/fill.py
 	cd tests && ../$(BIN)/python -m escapes.page
 	cd tests && ../$(BIN)/python -m architecture.measure --write >/dev/null
+	PYTHONPATH=tests $(BIN)/python -m mutation.page >/dev/null
 
 client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
 	$(BIN)/python client/generate.py
@@ -81,13 +82,13 @@ clients: .venv/.dev        ## generate clients in four languages, type-check the
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/durability/test_power_cuts.py
 
-mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long)
+mutation: .venv/.dev       ## break the rules in every small way; the tests must notice (long); MOST=9 tries fewer
 	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run wfcore.rules
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(MOST:%=--most=%) wfcore.rules
 
 mutation-adapters: .venv/.dev## the same for a sample of the adapters and use cases (long)
 	$(PIP) install 'pip>=25.1' && $(PIP) install --group mutation
-	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run \
+	HYPOTHESIS_PROFILE=quick PYTHONPATH=tests $(BIN)/python -m mutation.run $(MOST:%=--most=%) \
 	  wfcore.usecases wfcore.wire adapters_store adapters_http adapters_runtime
 
 trace: .venv/.dev          ## how much there is to read: sizes, and the files that three requests cross

@@ -49,9 +49,10 @@ def test_the_next_minute_begins_anew():
     """The error says when; a clock that was set back locks nobody out."""
     traffic = LoginTraffic()
     admitted(traffic, None, LOGINS_EACH)
-    with pytest.raises(TooManyLogins) as refusal:
-        traffic.admit(None, EpochMs(NOW + 1))
-    assert refusal.value.retry_after_s == 60
+    for left, seconds in ((MINUTE - 1, 60), (1_001, 2), (1_000, 1), (1, 1)):
+        with pytest.raises(TooManyLogins) as refusal:
+            traffic.admit(None, EpochMs(NOW + MINUTE - left))
+        assert refusal.value.retry_after_s == seconds
     for now in (NOW + MINUTE, NOW - MINUTE):
         assert admitted(traffic, None, LOGINS_EACH + 1, now) == LOGINS_EACH
 

@@ -57,6 +57,10 @@ def test_without_a_key_a_row_is_its_place() -> None:
     """As many rows as before are told by their places; of fewer nobody knows which are gone."""
     changed = {**SECOND, "amount": 21}
     same_number = _edited(_approval(None), "ann", FIRST, changed, THIRD)
-    assert [row.by for row in _review(same_number)] == [None, "ann", None]
+    assert _review(same_number) == (
+        ReviewRow(FIRST, FIRST),
+        ReviewRow(SECOND, changed, "ann"),
+        ReviewRow(THIRD, THIRD),
+    )
     fewer = _edited(_approval(None), "ann", FIRST, THIRD)
     assert _review(fewer) == (ReviewRow(FIRST, FIRST), ReviewRow(THIRD, THIRD))

@@ -5,77 +5,88 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from difflib import unified_diff
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mutmut.mutation.file_mutation import mutate_file_contents
 
+from mutation.groups import digest, path_of
+from mutation.page import Change
+
 FOLDER = Path(os.environ.get("MUTANTS", "mutants")).absolute()
 """A copy of the project with mutated modules, and what came of each."""
-KILLED, SURVIVED, UNREACHED, SAME = "killed", "survived", "unreached", "same"
+KILLED, LATE, SURVIVED, UNREACHED, SAME = "killed", "late", "survived", "unreached", "same"
 SQL = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|PRAGMA|BEGIN|COMMIT|ROLLBACK|RELEASE|SAVEPOINT)\b"
 )
+CAST = re.compile(r"\bcast\((?:\"[^\"]*\"|[\w\[\], |]+), ")
+ENCODING = re.compile(r"\b(?:en|de)code\(\"[\w-]+\"")
 WRAPPED = re.compile(
     r"^(@(?:retried|contextmanager|asynccontextmanager))\n((?:async )?def \w+\()", re.MULTILINE
 )
 
 
-class Change(NamedTuple):
-    """What a mutant changes: the function (below `wfcore.rules`, or in full) and the new line."""
-
-    rule: str
-    line: str
-
-
 def make(module: str) -> list[str]:
     """Write *module* with all its mutants into `FOLDER`; their names."""
-    text = _path(module).read_text()
-    mutated = mutate_file_contents(str(_path(module)), WRAPPED.sub(r"\2", text))
+    text = path_of(module).read_text()
+    mutated = mutate_file_contents(str(path_of(module)), WRAPPED.sub(r"\2", text))
     code = mutated.code
     for wrapper, head in WRAPPED.findall(text):  # `mutmut` leaves out what is decorated
         inner = rf"^((?:@_mutmut_mutated.*\n)?{re.escape(head)})"
         code = re.sub(inner, rf"{wrapper}\n\1", code, count=1, flags=re.MULTILINE)
-    (FOLDER / _path(module)).write_text(code)
+    (FOLDER / path_of(module)).write_text(code)
     return sorted(f"{module}.{name}" for name in mutated.mutant_names)
 
 
 def diff(mutant: str) -> str:
     """What *mutant* changes in its function, line by line."""
     module, _, name = mutant.rpartition(".")
-    functions = _functions(FOLDER / _path(module))
+    functions = _functions(FOLDER / path_of(module))
     before = functions[name.rpartition("_mutmut_")[0] + "_mutmut_orig"]
     return "\n".join(list(unified_diff(before, functions[name], "", "", lineterm=""))[2:])
 
 
 def change(mutant: str) -> Change:
-    """What *mutant* changes; of several lines the first."""
+    """What *mutant* changes; of several lines the first, and `- ` before one that is left out."""
     module, _, function = mutant.removeprefix("wfcore.rules.").rpartition(".")
-    lines = (line[1:].strip() for line in diff(mutant).splitlines() if line.startswith("+"))
+    lines = diff(mutant).splitlines()
+    new = (line[1:].strip() for line in lines if line.startswith("+"))
+    old = (f"- {line[1:].strip()}" for line in lines if line.startswith("-"))
     name = function.removeprefix("x").rpartition("__mutmut_")[0].strip("_")
-    return Change(f"{module}.{name.replace('ǁ', '.').strip('.')}", next(lines, ""))
+    rule = f"{module}.{name.replace('ǁ', '.').strip('.')}"
+    return Change(rule, next(new, "") or next(old))
 
 
 def is_same(mutant: str) -> bool:
-    """Whether only the case of a text of SQL is another, which is the same statement."""
-    lines = [line for line in diff(mutant).splitlines() if line.startswith(("+", "-"))]
-    cased = {line[1:].casefold() for line in lines}
-    return len(lines) == 2 and len(cased) == 1 and SQL.search(lines[0]) is not None
+    """Whether it does the same for sure: SQL or an encoding in other letters, another type
+    for a `cast`."""
+    lines = diff(mutant).splitlines()
+    old = [line[1:] for line in lines if line.startswith("-")]
+    new = [line[1:] for line in lines if line.startswith("+")]
+    if len(old) == len(new) == 1 and SQL.search(old[0]):
+        return old[0].casefold() == new[0].casefold()
+    return _plain(old) == _plain(new)
+
+
+def _plain(lines: Sequence[str]) -> Sequence[str]:
+    """Without the types of casts, and with names of encodings in small letters."""
+    uncast = (CAST.sub("cast(", line) for line in lines)
+    return [ENCODING.sub(lambda found: found[0].lower(), line) for line in uncast]
 
 
 def known(module: str) -> dict[str, Any]:
     """
-    What came of its mutants as the module is now: `made` (how many there are), `day` of the last
-    run, `status` and, of survivors, `changes` by mutant, `drawn` for the next run.
+    What came of its mutants as the module is now: `made` (how many there are), `status` and, of
+    survivors, `changes` by mutant, `killers` (tests), `drawn` for the next run; and, as they were
+    then, `files` of tests that took part, as digests.
     """
-    text = sha256(_path(module).read_bytes()).hexdigest()
+    text = digest([path_of(module)])
     came = kept(module) if (FOLDER / f"{module}.json").exists() else {}
-    fresh = {"text": text, "made": 0, "day": "", "status": {}, "changes": {}, "drawn": []}
-    return came if came.get("text") == text else fresh
+    fresh = {"text": text, "made": 0, "drawn": []}
+    maps: dict[str, Any] = {"status": {}, "changes": {}, "killers": {}, "files": {}}
+    return came if came.get("text") == text else fresh | maps
 
 
 def kept(module: str) -> dict[str, Any]:
@@ -86,12 +97,7 @@ def kept(module: str) -> dict[str, Any]:
 
 def keep(module: str, came: Mapping[str, Any]) -> None:
     """Keep what is known of its mutants."""
-    day = datetime.now(UTC).date().isoformat()
-    (FOLDER / f"{module}.json").write_text(json.dumps({**came, "day": day}, indent=1))
-
-
-def _path(module: str) -> Path:
-    return Path("src", *module.split(".")).with_suffix(".py")
+    (FOLDER / f"{module}.json").write_text(json.dumps(came))
 
 
 @cache

@@ -16,17 +16,27 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from mutation.mutants import FOLDER, SAME, SURVIVED, UNREACHED, Change, is_same, keep, known, make
-from mutation.page import explained, write_page
+from mutation.groups import Group, digest, groups, modules_of
+from mutation.mutants import (
+    FOLDER,
+    KILLED,
+    LATE,
+    SAME,
+    SURVIVED,
+    UNREACHED,
+    is_same,
+    keep,
+    known,
+    make,
+)
+from mutation.page import Change, record, why, write_page
 
-GROUPS = Path("tests/mutation/groups.toml")
 COPIED = (
     "src",
     "tests",
@@ -42,42 +52,6 @@ LEFT = "--left" in sys.argv
 MOST = "--most="
 
 
-class Group(NamedTuple):
-    """Modules whose mutants the same tests must notice."""
-
-    modules: Sequence[str]
-    tests: Sequence[str]
-    most: int
-    seconds: float
-    seed: int
-
-
-def groups() -> Iterator[Group]:
-    """Those of the table, each module in the first that names it or its package."""
-    table = tomllib.loads(GROUPS.read_text())
-    taken: set[str] = set()
-    for group in table["group"]:
-        without = set(chain.from_iterable(map(modules_of, group.get("without", ()))))
-        found = dict.fromkeys(chain.from_iterable(map(modules_of, group["modules"])))
-        chosen = [one for one in found if one not in taken | without]
-        taken.update(chosen)
-        yield Group(
-            chosen,
-            group["tests"],
-            group.get("most", table["most"]),
-            group.get("seconds", table["seconds"]),
-            table["seed"],
-        )
-
-
-def modules_of(name: str) -> Iterator[str]:
-    """The modules of a package, or the module itself."""
-    path = Path("src", *name.split("."))
-    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]:
-        if file.name != "__init__.py":
-            yield ".".join(file.relative_to("src").with_suffix("").parts)
-
-
 def main() -> int:
     """Try the modules of the table, or those that are named; write the page."""
     tests = [one for one in sys.argv[1:] if one.startswith("tests/")]
@@ -87,13 +61,17 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     for group in groups():
         _copy()
-        most = min([group.most, *fewer])
-        some = [one for one in group.modules if one in chosen or not named]
-        if some := [one for one in some if _draw(one, most, group.seed)]:
+        group = group._replace(
+            modules=[one for one in group.modules if one in chosen or not named],
+            tests=tests or group.tests,
+            most=min([group.most, *fewer]),
+        )
+        if some := [one for one in group.modules if _draw(one, group)]:
             began = time.monotonic()
-            _session(some, tests or group.tests, group.seconds * (3 if LEFT else 1))
+            _session(some, group)
             print(*map(_told, some), f"{time.monotonic() - began:.0f} s", sep="\n", flush=True)
-    write_page([one for group in groups() for one in group.modules])
+        record({module: _came(module) for module in group.modules})
+    write_page()
     return 0
 
 
@@ -104,36 +82,69 @@ def _copy() -> None:
         copy(name, FOLDER / name)
 
 
-def _draw(module: str, most: int, seed: int) -> bool:
+def _draw(module: str, group: Group) -> bool:
     """Write the module with its mutants, and which of them to try; whether there are any."""
     came, made = known(module), make(module)
-    drawn = random.Random(seed).sample(made, len(made))[:most]  # fewer are some of the same
+    _forget(came, group)
+    drawn = random.Random(group.seed).sample(made, len(made))[: group.most]  # fewer: of the same
     new = [one for one in sorted(drawn) if one not in came["status"]]
     came["status"] |= {one: SAME for one in new if is_same(one)}
     left = [one for one, status in came["status"].items() if _is_left(came, one, status)]
     wanted = left if LEFT else [one for one in new if one not in came["status"]]
-    if new or wanted:
-        keep(module, {**came, "made": len(made), "drawn": wanted})
+    keep(module, {**came, "made": len(made), "drawn": wanted})
     return bool(wanted)
+
+
+def _forget(came: dict[str, Any], group: Group) -> None:
+    """What tests that have changed since had to say; which of them killed what is kept."""
+    killers = {_file(one) for one in came["killers"].values()}
+    taking_part = set(chain.from_iterable(map(_files, group.tests)))
+    now = {name: digest([Path(name)]) for name in killers | taking_part}
+    changed = {name for name, text in now.items() if came["files"].get(name) != text}
+    for mutant, status in [*came["status"].items()]:
+        file = _file(came["killers"].get(mutant, ""))
+        killed = status in (KILLED, LATE) and file in changed
+        left = status in (SURVIVED, UNREACHED) and changed & taking_part and not LEFT
+        if killed or left or status == SAME:
+            del came["status"][mutant]
+    came["files"] |= now
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _files(name: str) -> Sequence[str]:
+    path = Path(name)
+    return [str(one) for one in (path.rglob("*.py") if path.is_dir() else [path])]
 
 
 def _is_left(came: dict[str, Any], mutant: str, status: str) -> bool:
     if status == SURVIVED:
-        return Change(*came["changes"][mutant]) not in explained()
-    return status == UNREACHED
+        return not why(Change(*came["changes"][mutant]))
+    return status in (UNREACHED, LATE)
 
 
-def _session(modules: Sequence[str], tests: Sequence[str], seconds: float) -> None:
-    options = ("-q", "--no-header", "--tb=no", "--assert=plain", *IMPORTED)
-    command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.forks", *tests)
+def _session(modules: Sequence[str], group: Group) -> None:
+    options = ("-q", "--no-header", "--tb=no", "--assert=plain", "--capture=no", *IMPORTED)
+    command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.forks", *group.tests)
     more = {
         "PYTHONPATH": os.pathsep.join(str(FOLDER / name) for name in ("src", "tests")),
         "MUTANTS": str(FOLDER),
         "MUTATED": " ".join(modules),
         "MUTANT_UNDER_TEST": "",
-        "LONGEST_S": str(seconds),
+        "LONGEST_S": str(group.seconds * (3 if LEFT else 1)),
+        "LATE_S": str(10 if LEFT else 2),
+        "TOGETHER": str(1 if LEFT else group.together),
     }
     subprocess.run(command, cwd=FOLDER, env={**os.environ, **more}, check=False)
+
+
+def _came(module: str) -> dict[str, Any]:
+    came = known(module)
+    status = Counter(came["status"].values())
+    changes = sorted(came["changes"].values())
+    return {"text": came["text"], "made": came["made"], "status": status, "survived": changes}
 
 
 def _told(module: str) -> str:

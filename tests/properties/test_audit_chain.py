@@ -225,6 +225,14 @@ def test_what_does_not_fit_is_told_in_words() -> None:
     assert first_fault("c1", BEGINNING, linked) == (five.point, None)
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '"id"', "null", '{"id": 7}', "[" * 100_000])
+def test_any_text_may_stand_in_the_place_of_an_entry(text: str) -> None:
+    """AL-2: who wrote it knew how hashes are made; it is told where it is, without an id."""
+    entry = chained("c1", BEGINNING, text, record="{}")
+    why = "the record that is kept with it (rows before and after) was changed or removed"
+    assert first_fault("c1", BEGINNING, [entry]) == (BEGINNING, Fault(1, None, why))
+
+
 def test_an_anchor_that_is_not_met_says_why() -> None:
     """AL-4: another log, another entry, an end that was cut off, a beginning cut off too soon."""
     point = ChainPoint(4, "a" * 64)
@@ -284,9 +292,13 @@ def test_an_anchor_is_read_as_it_was_written() -> None:
     anchor = Anchor("c1", 3, "ab" * 32, NOW)
     assert read_anchor(anchor_text(anchor)) == anchor
     said = json.loads(anchor_text(anchor))
-    wrong = ({"at": "x"}, {"number": True}, {"number": -1}, {"number": 10**30}, {"hash": 5})
+    wrong = ({"at": "x"}, {"number": True}, {"number": -1}, {"number": 2**63}, {"hash": 5})
     others = (json.dumps({**said, **one}) for one in wrong)
     other_format = anchor_text(anchor).replace("anchor/1", "anchor/2")
+    fix = "the file is no anchor of an audit log; wfcore audit anchor writes one"
     for text in ("", "[]", "{}", other_format, *others):
-        with pytest.raises(InvalidInput, match="wfcore audit anchor"):
+        with pytest.raises(InvalidInput) as refused:
             read_anchor(text)
+        assert (refused.value.field, refused.value.fix) == ("--anchor", fix)
+    for number in (0, 2**63 - 1):
+        assert read_anchor(anchor_text(evolve(anchor, number=number))).number == number

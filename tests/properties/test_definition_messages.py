@@ -1,5 +1,6 @@
 """Named mistakes and what is said about them."""
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -350,6 +351,15 @@ def test_an_output_of_null_is_an_output() -> None:
     """Written null is not the same as left out."""
     assert check({"name": "W", "steps": [CODE], "output": None}).has_output
     assert not check({"name": "W", "steps": [CODE]}).has_output
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(True, "true"), (0.5, "a number"), ((), "a list"), (date(2026, 11, 22), "date")],
+)
+def test_a_value_is_named_as_its_author_knows_it(value: object, words: str) -> None:
+    """Even one that JSON does not have, as an embedder may hand one in."""
+    assert said({"name": value, "steps": [CODE]}) == [f"name: must be text, not {words}"]
 
 
 def test_empty_triggers_are_fine() -> None:

@@ -13,6 +13,18 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition.check import definition_schema
 from wfcore.rules.definition.steps import KINDS
+from wfcore.rules.definition.values import (
+    Check,
+    Field,
+    Findings,
+    accepting,
+    boolean,
+    by_kind,
+    list_of,
+    number,
+    record,
+    text,
+)
 from wfcore.testing.strategies.definition import definitions
 from wfcore.testing.strategies.values import json_values
 from wfcore.testing.strategies.written import leaves, written
@@ -67,6 +79,69 @@ def test_what_the_schema_refuses_the_checker_refuses(
     keys = keys[: data.draw(st.integers(1, len(keys)))]
     changed = replaced(document, keys, data.draw(json_values()))
     assert VALIDATOR.is_valid(changed) or mistakes(changed)
+
+
+def agree(one: Check, value: Json) -> bool:
+    """Whether a check and its schema say the same of *value*."""
+    findings = Findings()
+    one(value, "at", findings)
+    return jsonschema_rs.is_valid(one.schema, value) != bool(findings.problems)
+
+
+@given(
+    st.integers(0, 3),
+    st.none() | st.integers(3, 5),
+    st.sampled_from(["", "[ab]+"]),
+    st.text("abc", max_size=7) | st.sampled_from([None, True, 3, ["a"], {"a": "b"}]),
+)
+def test_a_text_and_its_schema_have_the_same_bounds(least, most, pattern, value):
+    """A check of text with any bounds and any form refuses just what its schema refuses."""
+    assert agree(text(least, most, pattern, "a word of a and b"), value)
+
+
+@given(
+    st.integers(0, 3),
+    st.none() | st.integers(3, 5),
+    st.lists(st.booleans() | st.just("yes"), max_size=7) | st.sampled_from([None, {}, "[]", 0]),
+)
+def test_a_list_and_its_schema_have_the_same_bounds(least, most, value):
+    """A check of a list with any bounds refuses just what its schema refuses."""
+    assert agree(list_of(boolean, least, most), value)
+
+
+@given(
+    st.integers(-2, 2),
+    st.integers(2, 5),
+    st.booleans(),
+    st.integers(-4, 7) | st.sampled_from([0.5, 5.5, None, "3", True, [3]]),
+)
+def test_a_number_and_its_schema_have_the_same_bounds(least, most, whole, value):
+    """A check of a number with any bounds, whole or not, refuses just what its schema refuses."""
+    assert agree(number(least, most, whole), value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "c", "d"]), st.booleans() | st.just("yes"), max_size=4
+    )
+    | st.sampled_from([None, [], "a", 3])
+)
+def test_an_object_and_its_schema_have_the_same_fields(value):
+    """A check of an object refuses just what its schema refuses, forbidden fields included."""
+    nothing = accepting(False)(lambda document, path, findings: findings.add(path, "may not be"))
+    fields = {
+        "a": Field(boolean, "a", required=True),
+        "b": Field(boolean, "b"),
+        "c": Field(nothing, "c"),
+    }
+    assert agree(record(dict, fields), value)
+
+
+@given(st.sampled_from([{"kind": "x", "a": 1}, {"kind": "y", "a": 1}, {"kind": "z"}, {}, []]))
+def test_the_kind_of_an_object_chooses_its_schema(value):
+    """Of an object with a kind the schema of this kind is asked, and no kind is refused."""
+    schema = by_kind({"x": {"properties": {"a": {"const": 1}}}, "y": False})
+    assert jsonschema_rs.is_valid(schema, value) == (value == {"kind": "x", "a": 1})
 
 
 def kinds_of_steps() -> Iterator[tuple[str, dict[str, Any]]]:

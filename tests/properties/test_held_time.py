@@ -88,6 +88,7 @@ def test_the_time_of_work_never_goes_back(jumps: list[tuple[int, int]]):
     for passed, jump in jumps:
         steady, wall = steady + passed, wall + passed + jump
         known, now = service_time(known, wall, steady)
+        assert type(now) is int  # whole milliseconds
         assert now >= before + passed * 9 // 10 - 1
         before = now
     known, now = service_time(known, wall + 10**11, steady + 10**11)

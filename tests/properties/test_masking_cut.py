@@ -42,6 +42,20 @@ def test_an_error_that_was_shortened_shows_no_rest_of_a_secret():
     assert mask_shortened("abcdefgh stays", secrets) == "abcdefgh stays"
 
 
+def test_only_the_first_ellipsis_stands_for_what_was_left_out():
+    """Behind a further one the text goes on, and a secret may still have been cut at the first."""
+    secrets = secrets_of(["SECRET-abcdefgh"])
+    assert mask_shortened("said: …T-abcdefgh…done", secrets) == f"said: …{MASK}…done"
+
+
+def test_a_text_without_a_secret_at_its_edges_is_left_alone():
+    """Nothing is taken from what stands before and after a cut."""
+    secrets = secrets_of(["SECRET-abcdefgh"])
+    assert mask_cut("no secret", secrets, start=True, end=True) == "no secret"
+    assert mask_cut("", secrets, start=True, end=True) == ""
+    assert mask_cut("no secret", NO_SECRETS, start=True, end=True) == "no secret"
+
+
 def test_output_lines_show_no_part_of_a_secret_where_they_were_cut():
     """Behind a line that came in parts, and where no more is kept, nothing of a secret is left."""
     secrets = secrets_of(["SECRET-abcdefgh"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wfcore.errors import InvalidInput
 from wfcore.model.approval import Approval, Group, HistoryEntry
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.edited_items import original_rows, released_rows, same
+from wfcore.rules.approval.edited_items import key_text, original_rows, released_rows, same
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
@@ -216,6 +216,26 @@ def test_a_browser_may_write_a_hidden_number_its_own_way():
     """AP-23: 7.0 comes back as 7, at any depth, and is still the hidden field of its row."""
     group = Group("rows", "Rows", SHOWN, ({"amount": 1, "h": {"n": [7.0]}}, {"amount": 2}))
     assert len(let_go(group, {"amount": 5, "h": {"n": [7]}})) == 1
+
+
+def test_rows_with_the_same_hidden_fields_are_each_released():
+    """AP-23: two payments to one account are two rows, and a third one was not proposed."""
+    twins = tuple({**HIDING[0], "amount": amount} for amount in (1, 2))
+    assert let_go(evolve(UNKEYED, items=twins), *twins) == twins
+    refused(of(evolve(UNKEYED, items=(*twins, HIDING[1]))), {"rows": [*twins, twins[0]]})
+
+
+def test_without_columns_a_keyed_row_is_as_it_was_sent():
+    """AP-9: nothing is put back that a reviewer took out, where nothing is hidden."""
+    bare = evolve(KEYED, columns=())
+    assert let_go(bare, {"id": "a"}) == ({"id": "a"},)
+
+
+@given(st.sampled_from([1, 1.0, 1.5, True, "1", None, [1], [1.0], [2], {"a": 1}, {"a": 1.0}, {}]))
+def test_keys_are_one_text_if_they_are_the_same(key):
+    """AP-9: what JSON calls equal is one row, and nothing else is."""
+    for other in (1, 1.5, 2, True, "1", "null", None, [1], [2], {"a": 1}, {"b": 1}, {}):
+        assert (key_text(key) == key_text(other)) == same(key, other)
 
 
 def test_rows_are_added_only_where_the_group_says_so():

@@ -5,13 +5,14 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wfcore.errors import AuthReason, TooManyAttempts, Unauthenticated
-from wfcore.model.access import Login
+from wfcore.errors import AuthReason, LinkOver, TooManyAttempts, Unauthenticated
+from wfcore.model.access import Login, LoginLink
 from wfcore.rules.auth.session import (
     failed,
     is_current,
     require_alive,
     require_current,
+    require_good,
     require_unlocked,
     signed_out,
     touched,
@@ -48,6 +49,27 @@ def test_a_session_ends_by_idling_and_by_age(created_at, seen_after, idle):
                 require_alive(session, EpochMs(now))
             told = (refused.value.reason, refused.value.account_id)
             assert told == (AuthReason.SESSION_INVALID, session.account_id)
+
+
+@given(instants(), st.integers(-2, 2), st.integers(0, 2), st.integers(0, 2))
+def test_a_link_signs_in_before_its_end_and_the_end_of_all_sessions(now, left, made, epoch):
+    """SE-7: up to the millisecond before either; whom it signs in is the account as it is now."""
+    account = builders.account(session_epoch=epoch)
+    link = LoginLink("link", account.id, now, EpochMs(now + left), made)
+    if left > 0 and made == epoch:
+        assert require_good(link, account, now) == account
+    else:
+        with pytest.raises(LinkOver):
+            require_good(link, account, now)
+
+
+@pytest.mark.parametrize("gone", ["link", "account"])
+def test_a_link_that_is_gone_or_whose_account_is_signs_nobody_in(gone):
+    """SE-7: both look like a link that was used."""
+    account = builders.account()
+    link = LoginLink("link", account.id, NOW, EpochMs(NOW + 1))
+    with pytest.raises(LinkOver):
+        require_good(None if gone == "link" else link, None if gone == "account" else account, NOW)
 
 
 @given(instants())

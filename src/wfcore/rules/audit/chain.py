@@ -66,7 +66,7 @@ def read_entry(text: str) -> AuditEntry:
     """The inverse of `entry_text`. Raises `ValueError` or `TypeError` for other texts."""
     values = json.loads(text)
     if not isinstance(values, dict):
-        raise TypeError("no object")
+        raise TypeError
     known = {name: values[wire] for name, wire in _WIRE.items() if wire in values}
     return AuditEntry(**{**known, "outcome": AuditOutcome(str(values.get("outcome")))})
 

@@ -1,0 +1,61 @@
+"""The groups of modules in `groups.toml`, and the tests that must notice their mutants."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = Path("tests/mutation/groups.toml")
+
+
+class Group(NamedTuple):
+    """Modules whose mutants the same tests must notice; of each at most so many are drawn."""
+
+    modules: Sequence[str]
+    tests: Sequence[str]
+    most: int
+    seconds: float
+    together: int
+    seed: int
+
+
+def groups() -> Iterator[Group]:
+    """Those of the table, each module in the first that names it or its package."""
+    table = tomllib.loads(TABLE.read_text())
+    taken: set[str] = set()
+    for group in table["group"]:
+        without = set(chain.from_iterable(map(modules_of, group.get("without", ()))))
+        found = dict.fromkeys(chain.from_iterable(map(modules_of, group["modules"])))
+        chosen = [one for one in found if one not in taken | without]
+        taken.update(chosen)
+        yield Group(
+            chosen,
+            group["tests"],
+            group.get("most", table["most"]),
+            group.get("seconds", table["seconds"]),
+            group.get("together", 1),
+            table["seed"],
+        )
+
+
+def modules_of(name: str) -> Iterator[str]:
+    """The modules of a package, or the module itself."""
+    path = path_of(name).with_suffix("")
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path_of(name)]:
+        if file.name != "__init__.py":
+            yield ".".join(file.relative_to("src").with_suffix("").parts)
+
+
+def path_of(module: str) -> Path:
+    """Its source."""
+    return Path("src", *module.split(".")).with_suffix(".py")
+
+
+def digest(files: Iterable[Path]) -> str:
+    """Of the contents of *files*, which need not exist."""
+    known = sha256()
+    for file in files:
+        known.update(file.read_bytes() if file.exists() else b"")
+    return known.hexdigest()
