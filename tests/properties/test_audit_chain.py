@@ -228,7 +228,7 @@ def test_what_does_not_fit_is_told_in_words() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"id"', "null", '{"id": 7}', "[" * 100_000])
 def test_any_text_may_stand_in_the_place_of_an_entry(text: str) -> None:
     """AL-2: who wrote it knew how hashes are made; it is told where it is, without an id."""
-    entry = chained("c1", BEGINNING, text, record="{}")
+    entry = chained(BEGINNING, text, record="{}")
     why = "the record that is kept with it (rows before and after) was changed or removed"
     assert first_fault("c1", BEGINNING, [entry]) == (BEGINNING, Fault(1, None, why))
 
