@@ -100,18 +100,23 @@ def _caches_rules(one: Any) -> bool:
 def _reached(
     session: pytest.Session, placed: Collection[Place], here: bool
 ) -> Mapping[str, Seconds]:
-    """What tests come to a function, in how many seconds. Those that fail do not count."""
-    if here:
+    """
+    What tests come to a function, in how many seconds. Those that fail do not count. It is kept in
+    `REACHED`, for the next run of the same tests on the same modules.
+    """
+    kept = Path(os.environ["REACHED"])
+    if not kept.exists() and here:
         with _silence():
-            reached, failing = _watch(session, placed)
-    else:
-        found, kept = tempfile.mkstemp()
-        os.close(found)
-        os.waitpid(_forked(lambda: Path(kept).write_text(json.dumps(_watch(session, placed)))), 0)
-        reached, failing = json.loads(Path(kept).read_text())
-        Path(kept).unlink()
+            _write_reached(session, placed, kept)
+    elif not kept.exists():
+        os.waitpid(_forked(partial(_write_reached, session, placed, kept)), 0)
+    reached, failing = json.loads(kept.read_text())
     print(*(f"fails without a mutant: {one}" for one in failing), sep="\n", flush=True)
-    return reached
+    return reached  # type: ignore[no-any-return]
+
+
+def _write_reached(session: pytest.Session, placed: Collection[Place], file: Path) -> None:
+    file.write_text(json.dumps(_watch(session, placed)))
 
 
 def _watch(

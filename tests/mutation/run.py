@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mutation.groups import Group, digest, groups, modules_of
+from mutation.groups import Group, digest, groups, modules_of, path_of
 from mutation.mutants import (
     FOLDER,
     KILLED,
@@ -116,7 +116,7 @@ def _file(test: str) -> str:
 
 def _files(name: str) -> Sequence[str]:
     path = Path(name)
-    return [str(one) for one in (path.rglob("*.py") if path.is_dir() else [path])]
+    return [str(one) for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
 
 
 def _is_left(came: dict[str, Any], mutant: str, status: str) -> bool:
@@ -128,11 +128,14 @@ def _is_left(came: dict[str, Any], mutant: str, status: str) -> bool:
 def _session(modules: Sequence[str], group: Group) -> None:
     options = ("-q", "--no-header", "--tb=no", "--assert=plain", "--capture=no", *IMPORTED)
     command = (sys.executable, "-m", "pytest", *options, "-p", "mutation.forks", *group.tests)
+    tests = map(Path, chain.from_iterable(map(_files, group.tests)))
+    files = (*map(path_of, group.modules), *tests)
     more = {
         "PYTHONPATH": os.pathsep.join(str(FOLDER / name) for name in ("src", "tests")),
         "MUTANTS": str(FOLDER),
         "MUTATED": " ".join(modules),
         "MUTANT_UNDER_TEST": "",
+        "REACHED": str(FOLDER / f"{digest(files)}.reached"),
         "LONGEST_S": str(group.seconds * (3 if LEFT else 1)),
         "LATE_S": str(10 if LEFT else 2),
         "TOGETHER": str(1 if LEFT else group.together),

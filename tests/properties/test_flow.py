@@ -3,10 +3,20 @@
 from itertools import combinations
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 
-from wfcore.model.workflow import Branch, LoopStep, ParallelStep, Step
-from wfcore.rules.definition.flow import Box, lay_out
+from wfcore.model.workflow import (
+    AiStep,
+    ApprovalStep,
+    Branch,
+    ChildStep,
+    DelayStep,
+    LoopStep,
+    ParallelStep,
+    Step,
+)
+from wfcore.rules.definition.flow import BOX_WIDTH, MARGIN, Box, Flow, kind_of, lay_out
 from wfcore.testing import builders as make
 from wfcore.testing.strategies.definition import definitions
 from wfcore.wire.drawing import mermaid, path, svg, text
@@ -47,15 +57,18 @@ def test_boxes_lie_apart(definition):
 
 
 @given(definitions())
-def test_everything_lies_in_the_picture(definition):
-    """Boxes, ends of lines and labels are inside of the view box. DF-13."""
+def test_the_picture_is_as_large_as_what_lies_in_it(definition):
+    """Boxes, ends of lines and labels, with the same margin on every side. DF-13."""
     flow = lay_out(definition.steps)
     places = [(box.x, box.y) for box in flow.boxes]
     places += [(box.x + box.width, box.y + box.height) for box in flow.boxes]
     places += [(edge.x1, edge.y1) for edge in flow.edges]
     places += [(edge.x2, edge.y2) for edge in flow.edges]
     places += [(label.x, label.y) for label in flow.labels]
-    assert all(0 <= x <= flow.width and 0 <= y <= flow.height for x, y in places)
+    across, down = [x for x, _ in places], [y for _, y in places]
+    assert (min(across), min(down)) == pytest.approx((MARGIN, MARGIN))
+    ends = flow.width - MARGIN, flow.height - MARGIN
+    assert (max(across), max(down)) == pytest.approx(ends)
     assert all(edge.y1 <= edge.y2 for edge in flow.edges)
 
 
@@ -65,6 +78,26 @@ def test_the_svg_is_well_formed(definition):
     root = ElementTree.fromstring(svg(definition.steps, definition.name))
     rectangles = root.findall("{http://www.w3.org/2000/svg}rect")
     assert len(rectangles) == _boxes(definition.steps)
+
+
+def test_the_picture_of_no_steps_is_an_empty_one():
+    """As wide as a box, so that it can be shown beside others."""
+    assert lay_out(()) == Flow(BOX_WIDTH + 2 * MARGIN, 2 * MARGIN, (), (), ())
+
+
+@given(definitions())
+def test_a_step_is_named_by_its_kind(definition):
+    """The word of the document, and for code its language. DF-13."""
+    words = {
+        AiStep: "ai",
+        ApprovalStep: "approval",
+        DelayStep: "delay",
+        ChildStep: "workflow",
+        ParallelStep: "parallel",
+        LoopStep: "loop",
+    }
+    for step in definition.steps:
+        assert kind_of(step) == (words.get(type(step)) or step.language)
 
 
 HOSTILE = '"]; click n0 "javascript:alert(1)" <img src=x>'
