@@ -96,8 +96,11 @@ def kept(module: str) -> dict[str, Any]:
 
 
 def keep(module: str, came: Mapping[str, Any]) -> None:
-    """Keep what is known of its mutants."""
-    (FOLDER / f"{module}.json").write_text(json.dumps(came))
+    """Keep what is known of its mutants, even if the run is broken off."""
+    file = FOLDER / f"{module}.json"
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(came))
+    new.replace(file)
 
 
 @cache
