@@ -14,13 +14,12 @@ from typing import Any
 from attrs import define
 
 from adapters_store.sqlite.connection import Connection, Cursor
-from adapters_store.sqlite.kinds import Cells, Row, value_of
+from adapters_store.sqlite.kinds import ADD_AUDIT, CHAIN, Cells, Row, chain_of, link, value_of
 from adapters_store.sqlite.queries import query
-from adapters_store.sqlite.statements import Values, insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
-from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, ChainPoint
+from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry
 from wfcore.ports.system import Sealer
-from wfcore.rules.audit.chain import BEGINNING, canonical, entry_text, extended, read_entry
+from wfcore.rules.audit.chain import BEGINNING, canonical, entry_text, read_entry
 from wfcore.time import EpochMs
 from wfcore.wire.records import reader_of
 
@@ -29,33 +28,11 @@ FIRST = """SELECT 0, body, id FROM audit
 """From the first id that counts on: what is older is not even looked at."""
 NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 
-CHAIN = "SELECT id, start_number, start_hash, end_number, end_hash FROM audit_chain"
-END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
 START = "UPDATE audit_chain SET start_number = ?, start_hash = ?"
 OLDEST = "SELECT number, hash, at FROM audit ORDER BY number LIMIT ?"
 DELETE = "DELETE FROM audit WHERE number <= ?"
 
 CHAINED = "SELECT number, previous, hash, body, record, id FROM audit"
-
-
-def _chain(row: Row) -> AuditChain:
-    id, start, start_hash, end, end_hash = row
-    return AuditChain(id, _noted(start, start_hash), _noted(end, end_hash))
-
-
-def _noted(number: object, hash: str) -> ChainPoint:
-    """A point as the store records it; a value that is not a number matches no entry."""
-    return ChainPoint(number if isinstance(number, int) else -1, hash)
-
-
-def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
-    """Give each entry (its text and record) its position at the end of the chain. AL-1."""
-    chain, entries = extended(_chain(cursor.execute(CHAIN).fetchone()), rows)
-    cursor.execute(END, (chain.end.number, chain.end.hash))
-    return [(one.number, one.previous, one.hash, one.text, one.record) for one in entries]
-
-
-ADD = insert("audit", ("number", "previous", "hash", "body", "record"), fill=link)
 
 
 def trim(cursor: Cursor, before: EpochMs, limit: int) -> int:
@@ -103,7 +80,7 @@ def link_old(connection: Connection) -> None:
     last = ""
     while rows := cursor.execute(OLD, (last, BATCH)).fetchall():
         for values in link(cursor, [(_text_of(*row), None) for row in rows]):
-            cursor.execute(ADD, values)
+            cursor.execute(ADD_AUDIT, values)
         last = rows[-1][0]
     cursor.execute("DROP TABLE audit_unlinked")
 
@@ -131,7 +108,7 @@ class Audit:
 
     async def chain(self) -> AuditChain:
         found = await self.unit.rows(query(CHAIN, tables="audit"))
-        return _chain(found[0]) if found else AuditChain("", BEGINNING, BEGINNING)
+        return chain_of(found[0]) if found else AuditChain("", BEGINNING, BEGINNING)
 
     async def chained(self, after: int, limit: int) -> Sequence[ChainedEntry]:
         sql = CHAINED + " WHERE number > ? ORDER BY number LIMIT ?"

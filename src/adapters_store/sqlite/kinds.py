@@ -18,9 +18,11 @@ from typing import Any, Generic, TypeVar, cast
 import orjson
 from attrs import define, evolve, frozen
 
-from adapters_store.sqlite.statements import Write, insert, update
+from adapters_store.sqlite.connection import Cursor
+from adapters_store.sqlite.statements import Values, Write, insert, update
 from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
 from wfcore.model.approval import Approval
+from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
@@ -28,6 +30,7 @@ from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
 from wfcore.rules.approval.machine import next_reminder
+from wfcore.rules.audit.chain import extended
 from wfcore.wire.records import reader_of, writer_of
 
 
@@ -290,3 +293,27 @@ TABLE_OF: Mapping[type[Any], str] = {
     Tally: "webhook_tallies",
     Delivery: "webhook_deliveries",
 }
+
+CHAIN = "SELECT id, start_number, start_hash, end_number, end_hash FROM audit_chain"
+END = "UPDATE audit_chain SET end_number = ?, end_hash = ?"
+
+
+def chain_of(row: Row) -> AuditChain:
+    """The chain of the audit log, of which the store has one row. Decision 90."""
+    id, start, start_hash, end, end_hash = row
+    return AuditChain(id, _point(start, start_hash), _point(end, end_hash))
+
+
+def _point(number: object, hash: str) -> ChainPoint:
+    """A point as the store records it; a value that is not a number matches no entry."""
+    return ChainPoint(number if isinstance(number, int) else -1, hash)
+
+
+def link(cursor: Cursor, rows: Sequence[Values]) -> Sequence[Values]:
+    """Give each entry (its text and record) its position at the end of the chain. AL-1."""
+    chain, entries = extended(chain_of(cursor.execute(CHAIN).fetchone()), rows)
+    cursor.execute(END, (chain.end.number, chain.end.hash))
+    return [(one.number, one.previous, one.hash, one.text, one.record) for one in entries]
+
+
+ADD_AUDIT = insert("audit", ("number", "previous", "hash", "body", "record"), fill=link)

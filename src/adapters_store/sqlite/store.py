@@ -18,7 +18,16 @@ from adapters_store.private_folder import alone
 from adapters_store.sqlite import audit, claims, concurrency, execution_rows, records, runs, vacuum
 from adapters_store.sqlite.connection import copy_database
 from adapters_store.sqlite.execution_rows import FETCH
-from adapters_store.sqlite.kinds import KINDS, REPLAYS, SEALED, TABLE_OF, Fetch, sealed, text_of
+from adapters_store.sqlite.kinds import (
+    ADD_AUDIT,
+    KINDS,
+    REPLAYS,
+    SEALED,
+    TABLE_OF,
+    Fetch,
+    sealed,
+    text_of,
+)
 from adapters_store.sqlite.migrate import prepare
 from adapters_store.sqlite.read_cache import Reads
 from adapters_store.sqlite.sealing_keys import (
@@ -119,7 +128,7 @@ class SqliteUnit:
         if isinstance(entry, AuditEntry):
             if record is not None:
                 record = sealed(unit.sealer, record, "audit", "record", entry.id)
-            unit.write("audit", (audit.ADD, (entry_text(entry), record), None))
+            unit.write("audit", (ADD_AUDIT, (entry_text(entry), record), None))
         else:
             _append_event(unit, "events", entry)
 
