@@ -119,7 +119,6 @@ from wfcore.model.workflow import VariableType as VariableType
 from wfcore.model.workflow import Workflow as Workflow
 from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
-from wfcore.ports.environments import Environments as Environments
 from wfcore.ports.files import ArtifactFiles as ArtifactFiles
 from wfcore.ports.files import StoredFile as StoredFile
 from wfcore.ports.models import Answer as Answer
@@ -153,6 +152,7 @@ from wfcore.ports.records import TriggerQueries as TriggerQueries
 from wfcore.ports.records import WebhookQueries as WebhookQueries
 from wfcore.ports.records import WorkflowQueries as WorkflowQueries
 from wfcore.ports.runtime import AiJob as AiJob
+from wfcore.ports.runtime import Environments as Environments
 from wfcore.ports.runtime import Job as Job
 from wfcore.ports.runtime import JobRunner as JobRunner
 from wfcore.ports.runtime import LanguageState as LanguageState

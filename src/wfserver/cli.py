@@ -42,7 +42,7 @@ COMMANDS = {
     "backup": "Write one archive of everything, while the server runs.",
     "restore": "Fill an empty data folder from an archive.",
 }
-_MODULES = {"try": "trial", "restore": "backup"}
+_MODULES = {"try": "trial", "restore": "backup", "login": "session"}
 
 
 class Commands(Group):

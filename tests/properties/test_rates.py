@@ -11,7 +11,7 @@ from wfcore.errors import InvalidInput, RateLimited
 from wfcore.model.access import Plan, Taken, Window
 from wfcore.rules.auth.rate_limit import Count, Ledger, Quota, verdict, windows
 from wfcore.rules.limits import REQUESTS
-from wfcore.rules.webhooks.stats import utc_date
+from wfcore.rules.webhooks.webhook import utc_date
 from wfcore.testing.strategies.values import instants
 from wfcore.time import DAY, MINUTE, EpochMs
 

@@ -20,8 +20,9 @@ from wfcore.model.access import Plan, Principal
 from wfcore.model.webhook import AuthMode, DisabledReason, Tally, WebhookStatus
 from wfcore.rules.limits import MAX_NAME, WEBHOOKS_PER_ACCOUNT
 from wfcore.rules.variables import PRINTABLE
-from wfcore.rules.webhooks.stats import Day, Stats, stats, utc_date
 from wfcore.rules.webhooks.webhook import (
+    Day,
+    Stats,
     back_within,
     bound,
     check_mapping,
@@ -35,6 +36,8 @@ from wfcore.rules.webhooks.webhook import (
     require_plan,
     require_room,
     require_triggerable,
+    stats,
+    utc_date,
 )
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW

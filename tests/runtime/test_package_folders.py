@@ -21,8 +21,7 @@ from adapters_runtime.code.packages.program import Ran, passed_on, run, words
 from adapters_runtime.code.packages.sandbox import Sandbox
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Language, Needs
-from wfcore.ports.environments import Environments
-from wfcore.ports.runtime import LanguageState
+from wfcore.ports.runtime import Environments, LanguageState
 from wfcore.testing.contracts.environments import EnvironmentsContract, never_asked
 from wfcore.testing.fakes import NotedEnvironments
 

@@ -20,8 +20,7 @@ from adapters_runtime.sandbox.isolation.config import CONTEXT
 from adapters_runtime.sandbox.step_folders import StepFolder
 from wfcore.model.json import JsonObject
 from wfcore.model.workflow import Language, Needs
-from wfcore.ports.environments import Environments
-from wfcore.ports.runtime import LanguageState, StepJob
+from wfcore.ports.runtime import Environments, LanguageState, StepJob
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _LONGEST_VARIABLE = 131_071  # the kernel's: name, equals sign, value

@@ -41,9 +41,16 @@ from adapters_runtime.sandbox.isolation_level import Isolation, Level, find_leve
 from adapters_runtime.sandbox.step_folders import Folders, StepFolder
 from wfcore.errors import StoreUnavailable
 from wfcore.model.workflow import Language
-from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
-from wfcore.ports.runtime import LanguageState, LeftFile, Say, StepEnd, StepJob
+from wfcore.ports.runtime import (
+    NO_ENVIRONMENTS,
+    Environments,
+    LanguageState,
+    LeftFile,
+    Say,
+    StepEnd,
+    StepJob,
+)
 from wfcore.rules.limits import ARTIFACT_BYTES, ARTIFACTS_PER_EXECUTION
 
 _FILE_THREADS = 4

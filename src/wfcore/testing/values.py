@@ -37,7 +37,7 @@ from wfcore.model.workflow import (
     Variable,
 )
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.rules.webhooks.stats import utc_date
+from wfcore.rules.webhooks.webhook import utc_date
 from wfcore.testing.strategies import definition as written
 from wfcore.testing.strategies import triggers as st_triggers
 from wfcore.testing.strategies import values as plain

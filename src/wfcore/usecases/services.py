@@ -8,8 +8,8 @@ from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
 from wfcore.ports.counters import Counters
 from wfcore.ports.dispatch import Wakeup
-from wfcore.ports.environments import NO_ENVIRONMENTS, Environments
 from wfcore.ports.files import ArtifactFiles
+from wfcore.ports.runtime import NO_ENVIRONMENTS, Environments
 from wfcore.ports.store import Store
 from wfcore.ports.system import Calendar, Clock, Ids, Offload, Passwords, Templates, Tokens, inline
 from wfcore.rules.auth.session import LoginTraffic

@@ -15,8 +15,7 @@ from wfcore.model.webhook import (
     Webhook,
     WebhookStatus,
 )
-from wfcore.rules.webhooks.stats import Stats
-from wfcore.rules.webhooks.webhook import may_be_replayed
+from wfcore.rules.webhooks.webhook import Stats, may_be_replayed
 from wfcore.time import EpochMs
 from wfcore.wire.common import ABSENT, ListPage
 

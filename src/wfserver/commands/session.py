@@ -1,16 +1,22 @@
-"""`wfcore session`: who is signed in at the console, and signing people out."""
+"""
+`wfcore session`: who is signed in at the console, and signing people out. `wfcore login`: a way in
+without a password.
+"""
 
 from collections.abc import Sequence
 
 import click
 
 from wfcore.model.access import Session as ConsoleSession
+from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.accounts import sessions
+from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.services import Services
+from wfserver.serving.pidfile import base_url
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
-from wfserver.terminal.options import Group, pass_session
+from wfserver.terminal.options import Command, Group, pass_session
 from wfserver.terminal.output import instant, put_json, put_list, put_table
 
 
@@ -63,3 +69,24 @@ def end(session: Session, account: str, id: str | None) -> None:
         put_json({"ok": True})
     else:
         click.echo(f"{email} is signed out" if id is None else f"{id} has ended")
+
+
+@click.command("login", cls=Command)
+@click.argument("account", metavar="ID-or-EMAIL")
+@click.option(
+    "--minutes", type=click.IntRange(1, 1_440), default=15, show_default=True, metavar="N"
+)
+@pass_session
+def login_command(session: Session, account: str, minutes: int) -> None:
+    """Print a link that signs the account in at the console: once, and within N minutes."""
+
+    async def job(services: Services) -> str:
+        owner = await lookup.account(services, account, "account")
+        lasts = DurationMs(minutes * MINUTE)
+        return await issue_login_link(services, owner.id, AT_THE_COMMAND_LINE, lasts)
+
+    url = f"{base_url(session.settings())}/in/{session.work(job)}"
+    if session.json:
+        put_json({"url": url})
+    else:
+        click.echo(url)

@@ -53,7 +53,7 @@ class Tool:
 
 class PackageEnvironments:
     """
-    Implements `wfcore.ports.environments.Environments` with pip and npm, below *root*.
+    Implements `wfcore.ports.runtime.Environments` with pip and npm, below *root*.
 
     *environment*: the operator's, which contains the installers' configuration. *interpreters*
     returns those of the steps; it may take a moment. *builds*: see `Pip`. *pruned*: whether `prune`

@@ -1,8 +1,10 @@
 """
-Webhooks: their state machine, who may trigger one, how one changes, how many an account may have.
+Webhooks: their state machine, who may trigger one, how one changes, how many an account may have,
+and how answers are counted. Contract §6.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TypeAlias
 
@@ -12,10 +14,12 @@ from wfcore.errors import AuthReason, Conflict, Forbidden, InvalidInput, Unauthe
 from wfcore.machine import Machine, Row
 from wfcore.model.access import Account, ApiKey, Plan, Principal
 from wfcore.model.webhook import (
+    ACCEPTED,
     AuthMode,
     Delivery,
     DisabledReason,
     Scheme,
+    Tally,
     Webhook,
     WebhookStatus,
 )
@@ -294,3 +298,48 @@ def check_name(name: str) -> str:
         raise InvalidInput("name", f"must have 1 to {MAX_NAME} characters")
     check_printable("name", name)
     return name
+
+
+def utc_date(at: EpochMs) -> str:
+    """The UTC date (`YYYY-MM-DD`) of an instant."""
+    return datetime.fromtimestamp(at / 1_000, UTC).date().isoformat()
+
+
+@frozen
+class Day:
+    date: str
+    accepted: int
+    rejected: int
+
+
+@frozen
+class Stats:
+    """The answers of a webhook so far. `rejected`: counts by HTTP status."""
+
+    total: int
+    accepted: int
+    rejected: Mapping[str, int]
+    last_triggered_at: EpochMs | None
+    daily: tuple[Day, ...]
+
+
+def stats(tallies: Sequence[Tally]) -> Stats:
+    """The sum of one webhook's tallies; days in order. WH-9."""
+    rejected: dict[str, int] = {}
+    days: dict[str, Day] = {}
+    for tally in sorted(tallies, key=lambda one: (one.date, one.status)):
+        good = tally.count if tally.status == ACCEPTED else 0
+        bad = tally.count - good
+        if bad:
+            rejected[str(tally.status)] = rejected.get(str(tally.status), 0) + bad
+        day = days.get(tally.date, Day(tally.date, 0, 0))
+        days[tally.date] = Day(tally.date, day.accepted + good, day.rejected + bad)
+    accepted = sum(day.accepted for day in days.values())
+    times = [tally.last_at for tally in tallies if tally.status == ACCEPTED]
+    return Stats(
+        total=accepted + sum(rejected.values()),
+        accepted=accepted,
+        rejected=rejected,
+        last_triggered_at=max(times, default=None),
+        daily=tuple(days.values()),
+    )

@@ -17,7 +17,7 @@ import pytest
 
 from wfcore.errors import PackagesUnavailable
 from wfcore.model.workflow import Needs
-from wfcore.ports.environments import Environments
+from wfcore.ports.runtime import Environments
 from wfcore.testing.contracts.awaited import Awaited
 
 

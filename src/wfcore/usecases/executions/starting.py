@@ -21,8 +21,7 @@ from wfcore.rules.execution.redrive import kept_results
 from wfcore.rules.execution.start import NOTHING, Start, accept
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.rules.variables import map_payload
-from wfcore.rules.webhooks.stats import utc_date
-from wfcore.rules.webhooks.webhook import require_triggerable
+from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services

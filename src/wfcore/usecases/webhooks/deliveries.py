@@ -10,12 +10,12 @@ from wfcore.model.webhook import AuthMode, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.webhooks.scheme import sender_headers
-from wfcore.rules.webhooks.stats import utc_date
 from wfcore.rules.webhooks.webhook import (
     MAX_REASON,
     keeps_payload,
     may_be_replayed,
     require_triggerable,
+    utc_date,
 )
 from wfcore.usecases.accounts.authenticate import (
     Credentials,

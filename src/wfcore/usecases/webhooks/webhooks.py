@@ -12,7 +12,7 @@ from wfcore.rules.callback import SECRET_LENGTH
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.webhooks import webhook as rules
 from wfcore.rules.webhooks.scheme import check_secret, made_secret
-from wfcore.rules.webhooks.stats import Stats, stats
+from wfcore.rules.webhooks.webhook import Stats, stats
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.services import Services
