@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import define
 
-from bench import http, kit, largest, readers, retention, scenarios, spawn, writer
+from bench import http, kit, largest, readers, retention, scenarios, spawn, without, writer
 from bench.load import request
 from bench.servers import Server
 from wfcore.model.workflow import Language
@@ -201,6 +201,13 @@ def largest_rows(report: Report, folder: Path) -> None:
     report.most(what, largest.held_ms(folder), "ms", 100)
 
 
+def without_rows(report: Report, seconds: float, folder: Path) -> None:
+    """What each cleverness buys; not one of the parts that are measured without being asked for."""
+    for name in without.PARTS:
+        for load, cpu_us, ratio in without.measured(name, seconds / 6, folder / name):
+            report.plain(f"{load} without {name}", f"{ratio:.2f}", f"of {cpu_us:.0f} CPU µs with")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
@@ -213,7 +220,7 @@ def main() -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        for name in asked.parts or PARTS:
+        for name in asked.parts or [name for name in PARTS if name != "without"]:
             PARTS[name](report, asked, Path(folder, name))
     return 0 if report.kept else 1
 
@@ -225,6 +232,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
+    "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),
 }
 
 

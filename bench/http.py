@@ -85,8 +85,8 @@ def bare() -> Iterator[Server]:
 
 
 @contextmanager
-def http_alone(data: Path) -> Iterator[Server]:
-    with running(["-m", "bench.servers", str(data), "{port}"]) as server:
+def http_alone(data: Path, **env: str) -> Iterator[Server]:
+    with running(["-m", "bench.servers", str(data), "{port}"], **env) as server:
         yield server
 
 

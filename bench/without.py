@@ -1,0 +1,282 @@
+"""
+What each cleverness buys: the CPU time of one request or transition without it, in relation to
+that with it.
+
+Two servers (for a transition two processes) run side by side, one of them with a part replaced by
+its plain form; they get the same load in turns, and the ratio of the turn in the middle counts, so
+that a busy moment meets both. Decision 130 says what follows from the figures.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from adapters_http.body import Answers, dump_json
+from adapters_http.transport.connections import HeadFirst
+from adapters_store import counters
+from adapters_store.sqlite import execution_rows, writer
+from adapters_store.sqlite.read_cache import ENTRY_BYTES, Cache, Reads
+from adapters_store.sqlite.statements import Batcher, Writes, perform
+from adapters_store.sqlite.writer import Writer
+from bench import http
+from bench.load import load
+from bench.servers import Server
+from wfcore.model import execution
+from wfcore.rules.auth import api_key, rate_limit
+from wfcore.rules.execution import fold, fold_steps, start
+from wfcore.wire.converter import plain
+from wfserver.serving import listening
+
+TURNS = 9
+CLIENTS = 32
+
+
+def _group_commit() -> None:
+    """Each unit of work has a transaction and a flush of its own."""
+    together = Writer._carry_out
+
+    def apart(self: Writer, batch: Sequence[Any]) -> Any:
+        *others, last = [together(self, [job]) for job in batch]
+        for done in others:
+            self._report(done)
+        return last
+
+    Writer._carry_out = apart  # type: ignore[method-assign]
+
+
+def _waiting_for_company() -> None:
+    """Each job goes to the writer in the turn in which it came."""
+    writer.QUIET_TURNS = 0
+
+
+def _statements_of_many_rows() -> None:
+    """Each row is a statement."""
+
+    def one_by_one(cursor: Any, units: Sequence[Writes]) -> bool:
+        for unit in units:
+            perform(cursor, unit.writes)
+        return True
+
+    writer.perform_together = one_by_one  # type: ignore[assignment]
+
+
+def _decoded_records() -> None:
+    """Every record is read and decoded again."""
+    Cache.keep = lambda self, table, key, known: None  # type: ignore[method-assign]
+
+
+def _following_own_commits() -> None:
+    """A commit of this process is treated as one of another process."""
+    committed = Reads.committed
+    Reads.committed = lambda self, beat, units: committed(self, beat, None)  # type: ignore[method-assign]
+
+
+def _one_snapshot_a_turn() -> None:
+    """Each read has a transaction of its own."""
+    one = Reads._one
+
+    def alone(self: Reads, fetch: Any, key: Any) -> Any:
+        self._next_turn()
+        return one(self, fetch, key)
+
+    Reads._one = alone  # type: ignore[method-assign]
+
+
+def _only_changed_steps() -> None:
+    """All results of an execution's steps are written with every transition."""
+    execution_rows._known = lambda unit, record: (None, ENTRY_BYTES)
+
+
+def _heads_that_stay() -> None:
+    """Every column that an index looks at is written, whether it has changed or not."""
+    head = execution_rows._head
+    execution_rows._head = lambda run, base, *rest: head(run, None, *rest)
+
+
+def _own_evolve() -> None:
+    """`attrs.evolve`, which runs the whole `__init__`."""
+    for module in (execution, execution_rows, fold, fold_steps, start, sys.modules["bench.writer"]):
+        module.evolve = attrs.evolve  # type: ignore[attr-defined]
+
+
+def _encoded_answers() -> None:
+    """Every status is made and encoded again."""
+    Answers.known = lambda self, id, state: None  # type: ignore[method-assign]
+    Answers.keep = lambda self, id, state, view: dump_json(plain(view))  # type: ignore[method-assign]
+
+
+def _one_write_an_answer() -> None:
+    """Head and body are two writes."""
+
+    def two(self: HeadFirst, data: bytes) -> None:
+        self._transport.write(data)
+
+    HeadFirst.write = two  # type: ignore[method-assign]
+
+
+def _remembered_counts() -> None:
+    """Counts of quotas are read for each batch."""
+    remember = counters.Counts._remember
+
+    def forgetting(self: counters.Counts, asked: Any) -> None:
+        self._known.counts.clear()
+        remember(self, asked)
+
+    counters.Counts._remember = forgetting  # type: ignore[method-assign]
+
+
+def _batched_counts() -> None:
+    """Each request is counted by itself."""
+    batched = Batcher.add
+
+    def at_once(self: Batcher[Any], item: Any) -> None:
+        batched(self, item)
+        if self.quiet_turns != writer.QUIET_TURNS:
+            self.flush()
+
+    Batcher.add = at_once  # type: ignore[method-assign]
+
+
+def _windows_of_a_minute() -> None:
+    """The quota's windows are computed for each request."""
+    rate_limit._windows = rate_limit._windows.__wrapped__  # type: ignore[assignment]
+
+
+def _digits_in_pairs() -> None:
+    """The checksum of a key is written digit by digit."""
+
+    def digits(id: str, random: str) -> str:
+        number = int.from_bytes(api_key.sha256(f"{id}_{random}".encode()).digest()[:8])
+        found = ""
+        for _ in range(api_key.CHECKSUM_LENGTH):
+            number, digit = divmod(number, len(api_key.ALPHABET))
+            found = api_key.ALPHABET[digit] + found
+        return found
+
+    api_key.checksum = digits
+
+
+def _seldom_looking_at_the_file() -> None:
+    """Every batch asks whether the database is still at its path."""
+    writer.LOOK_EVERY_S = 0
+
+
+def _frozen_memory() -> None:
+    """Garbage is collected as usual."""
+    listening.settle_memory = lambda: None
+    sys.modules["bench.writer"].settle_memory = lambda: None  # type: ignore[attr-defined]
+
+
+@frozen
+class Part:
+    """A part, how it is left out, and under which loads."""
+
+    without: Callable[[], None]
+    loads: Sequence[str]
+
+
+ALL = ("poll", "start", "transition")
+PARTS: Mapping[str, Part] = {
+    "group commit": Part(_group_commit, ("start", "transition")),
+    "waiting for company": Part(_waiting_for_company, ("start", "transition")),
+    "statements of many rows": Part(_statements_of_many_rows, ("start", "transition")),
+    "decoded records": Part(_decoded_records, ALL),
+    "following own commits": Part(_following_own_commits, ALL),
+    "one snapshot a turn": Part(_one_snapshot_a_turn, ALL),
+    "only changed steps": Part(_only_changed_steps, ("transition",)),
+    "heads that stay": Part(_heads_that_stay, ("transition",)),
+    "own evolve": Part(_own_evolve, ("start", "transition")),
+    "encoded answers": Part(_encoded_answers, ("poll",)),
+    "one write an answer": Part(_one_write_an_answer, ("poll", "start")),
+    "remembered counts": Part(_remembered_counts, ("poll",)),
+    "batched counts": Part(_batched_counts, ("poll",)),
+    "windows of a minute": Part(_windows_of_a_minute, ("poll",)),
+    "digits in pairs": Part(_digits_in_pairs, ("poll",)),
+    "seldom looking at the file": Part(_seldom_looking_at_the_file, ("start", "transition")),
+    "frozen memory": Part(_frozen_memory, ALL),
+}
+
+
+def _cpu_s(server: Server) -> float:
+    """CPU seconds of all threads, to the nanosecond."""
+    tasks = Path(f"/proc/{server.process.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def _request_us(server: Server, seconds: float, ask: Callable[[], bytes]) -> float:
+    before = _cpu_s(server)
+    done = load(server.port, CLIENTS, seconds, ask)
+    if done.bad:
+        raise SystemExit(f"{done.bad} requests failed")
+    return (_cpu_s(server) - before) / done.good * 1e6
+
+
+def _transition_us(name: str, seconds: float) -> float:
+    argv = [sys.executable, "-m", "bench.without", name, str(seconds)]
+    return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+
+
+def _in_turns(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
+    turns = [(one(), other()) for _ in range(TURNS)]
+    return median(first for first, _ in turns), median(second / first for first, second in turns)
+
+
+def measured(name: str, seconds: float, folder: Path) -> Iterator[tuple[str, float, float]]:
+    """For each load: its name, the CPU time in µs with the part, and the ratio without it."""
+    part = PARTS[name]
+    with ExitStack() as stack:
+        servers, asks = [], []
+        for left_out in ("", name) if set(part.loads) & {"poll", "start"} else ():
+            data = folder / (left_out or "whole").replace(" ", "-")
+            seeded = http.seed(data)
+            server = stack.enter_context(http.http_alone(data, WITHOUT=left_out))
+            servers.append(server)
+            asks.append({"poll": http.polls(server, seeded), "start": http.starts(seeded)})
+            for ask in asks[-1].values():
+                load(server.port, CLIENTS, seconds / 4, ask)
+        for kind in part.loads:
+            if kind == "transition":
+                found = _in_turns(
+                    lambda: _transition_us("", seconds), lambda: _transition_us(name, seconds)
+                )
+            else:
+                found = _in_turns(
+                    *(
+                        lambda server=server, ask=ask[kind]: _request_us(server, seconds, ask)
+                        for server, ask in zip(servers, asks, strict=True)
+                    )
+                )
+            yield kind, *found
+
+
+def leave_out() -> None:
+    """Replace the part that the environment names."""
+    if name := os.environ.get("WITHOUT"):
+        PARTS[name].without()
+
+
+async def _transition(seconds: float) -> float:
+    from bench.writer import transitions
+
+    before = time.process_time()
+    rate = await transitions(seconds, CLIENTS)
+    return (time.process_time() - before) / (rate * seconds) * 1e6
+
+
+if __name__ == "__main__":
+    import bench.writer
+
+    assert bench.writer
+    if sys.argv[1]:
+        PARTS[sys.argv[1]].without()
+    print(asyncio.run(_transition(float(sys.argv[2]))))
