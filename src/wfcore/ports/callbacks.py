@@ -9,8 +9,9 @@ from attrs import frozen
 @frozen
 class CallbackAnswer:
     """
-    The answer's status, or (None) why there was none, in words without secrets. `postponed`:
-    nothing was sent, since this machine lacked this; it is no attempt. EX-27.
+    The HTTP status of the answer, or None with the reason in `error`, which contains no secrets.
+    `postponed`: the request was not sent because this machine lacked a resource, which is named; it
+    does not count as an attempt. EX-27.
     """
 
     status: int | None = None
@@ -21,8 +22,8 @@ class CallbackAnswer:
 class CallbackClient(Protocol):
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         """
-        Send *body* to *url* once. Never raises for what the other side did.
+        Send *body* to *url* once. Never raises for what the receiver did.
 
-        The name is resolved once, every address checked and the checked one connected to;
-        no redirect is followed; time and the size of the answer are bounded.
+        The host name is resolved once, every resulting address is checked, and the connection goes
+        to a checked address. Redirects are not followed; time and response size are limited.
         """

@@ -12,15 +12,15 @@ class Counters(Protocol):
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Taken:
         """
-        Count one admission in every window, or, when one of them is full, in none.
+        Count one admission in every window, or in none if one of them is full.
 
-        Exactly `limit` calls are admitted in a window, however many come at once, over
-        restarts, and from several processes on the same store. A counter is kept for at least
-        48 h, so a clock that was set back grants nothing anew.
+        Exactly `limit` calls are admitted per window, however many arrive at once, across restarts
+        and across processes on the same store. A counter is kept for at least 48 h, so setting the
+        clock back does not grant new admissions.
         """
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted, to within a minute; None: not in memory."""
+        """When *subject* was last admitted, to within a minute; None if that is not known."""
 
     async def trim(self, before: EpochMs) -> None:
         """Forget windows that ended before *before*."""

@@ -1,4 +1,4 @@
-"""Who takes due executions and runs their steps, and the hints that save it a look."""
+"""The worker that runs due executions, and the hints that save it from polling."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -6,9 +6,9 @@ from typing import Protocol
 
 class Wakeup(Protocol):
     """
-    Hints after commit, for whoever listens. Losing one costs a polling delay, never work.
+    Hints sent after a commit to all listeners. A lost hint costs a polling delay, never work.
 
-    One that spans processes brings the hints of the others to those who listen here.
+    An implementation that spans processes passes the hints of the others to its own listeners.
     """
 
     def listen(
@@ -20,47 +20,48 @@ class Wakeup(Protocol):
         look: Callable[[str], None] | None = None,
     ) -> None:
         """
-        From now on each of these is called at every hint of its name, in the event loop that
-        listens. They return at once and never raise.
+        Register callbacks for hints: each is called for every hint of its name, in the event loop
+        in which `listen` was called. Callbacks return at once and never raise.
         """
 
     def runner(self) -> None:
-        """Something may be due: look now."""
+        """An execution may be due: claim now."""
 
     def stop(self, execution_id: str) -> None:
-        """That execution was moved from outside: stop what runs for it here."""
+        """The execution was changed from outside: stop whatever runs for it in this process."""
 
     def look(self, execution_id: str) -> None:
-        """There is something to do in that execution: whoever holds it here looks again."""
+        """The execution has something to do: whichever worker holds it should load it again."""
 
     def timer(self) -> None:
-        """A deadline was set or moved: reconsider when to look next."""
+        """A deadline was set or moved: compute the next due time again."""
 
     def events(self, execution_id: str) -> None:
-        """The execution's log grew: wake those who follow it."""
+        """The execution's event log grew: wake its subscribers."""
 
     async def rest(self, execution_id: str, timeout_ms: int) -> None:
-        """Return when the execution's log grew, or after *timeout_ms*."""
+        """Wait until the execution's event log grows, at most *timeout_ms*."""
 
     def release(self) -> None:
-        """Wake all who rest: they look again, and find that this process ends."""
+        """Wake all waiting subscribers, so that they notice that this process is stopping."""
 
 
 class Worker(Protocol):
     """
-    Takes due executions and runs their steps, for one worker.
+    Claims due executions and runs their steps.
 
-    Of several dispatchers on one store exactly one gets each execution, and a step that one
-    has begun is begun by no other. A worker that dies leaves its executions to the sweep.
+    If several workers share a store, exactly one of them gets each execution, and a step that one
+    has begun is never begun by another. The executions of a worker that died are recovered by the
+    sweep.
     """
 
     async def run(self) -> None:
-        """Claim and run until `stop`, which must be called in the end."""
+        """Claim and run until `stop` is called, which must always happen."""
 
     async def stop(self, drain_s: float) -> None:
         """
-        Claim nothing more, let running steps end for up to *drain_s*, then end them.
+        Stop claiming, give running steps up to *drain_s* seconds to end, then end them.
 
-        On return nothing runs any more, and nothing is held: what had not begun is due for
-        others, and an execution whose step had to be ended is INTERRUPTED.
+        On return nothing runs and no lease is held: steps that had not begun are due for other
+        workers, and an execution whose step had to be ended is INTERRUPTED.
         """

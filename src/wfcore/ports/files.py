@@ -14,19 +14,22 @@ class StoredFile:
 
 
 class ArtifactFiles(Protocol):
-    """Content by storage key. Stored before the record that names it, durable on return."""
+    """
+    Artifact contents by storage key. A content is stored before the record that refers to it, and
+    is durable when `store` returns.
+    """
 
     async def store(self, execution_id: str, artifact_id: str, content: BinaryIO) -> StoredFile:
         """Copy *content* from its position to its end. Raises `StoreUnavailable`."""
 
     def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """
-        The bytes [*start*, *end*) in chunks. Raises `NotFound` before the first one where the
-        content is gone.
+        The bytes [*start*, *end*) in chunks. Raises `NotFound` before the first chunk if the
+        content no longer exists.
         """
 
     async def delete_executions(self, *execution_ids: str) -> None:
         """
-        Delete every file of these executions, durably: none is back after a power cut. Nothing
-        there is fine. Raises `StoreUnavailable`.
+        Delete all files of these executions durably: none reappears after a power cut. Executions
+        without files are ignored. Raises `StoreUnavailable`.
         """

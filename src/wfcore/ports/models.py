@@ -1,4 +1,4 @@
-"""Models: how an AI step asks its question, and what an answer costs. AI-1, AI-3, AI-7."""
+"""AI models: how a step sends a prompt, and what an answer costs. AI-1, AI-3, AI-7."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -23,10 +23,11 @@ class Finish(StrEnum):
 @frozen
 class Question:
     """
-    One question. `model` is `provider:model`.
+    One prompt. `model` is `provider:model`.
 
-    With `schema` the answer is to be JSON of that shape: asked for in the provider's own way, or
-    in words; whether it is, the caller checks.
+    With `schema` the answer should be JSON of that shape; the request uses the provider's own
+    mechanism if there is one, and instructions in the prompt otherwise. The caller validates the
+    answer.
     """
 
     model: str
@@ -39,7 +40,7 @@ class Question:
 
 @frozen
 class Answer:
-    """What came back. `cached_tokens` are among `input_tokens` and may cost less."""
+    """The response. `cached_tokens` are included in `input_tokens` and may cost less."""
 
     text: str
     input_tokens: int
@@ -50,7 +51,10 @@ class Answer:
 
 @define
 class ModelFailed(WfError):
-    """No usable answer. The words are for the workflow's author; they never show a key."""
+    """
+    There is no usable answer. The message is meant for the author of the workflow and never
+    contains a key.
+    """
 
     message: str
 
@@ -61,8 +65,8 @@ class ModelFailed(WfError):
 @define
 class ModelBusy(ModelFailed):
     """
-    The provider says, or the missing connection does, that nothing was done: ask again, not
-    before `retry_after_s` where that is known.
+    Nothing was processed, as the provider says or as a failed connection proves. The request may be
+    repeated, not before `retry_after_s` if that is known.
     """
 
     retry_after_s: float | None = None
@@ -70,36 +74,40 @@ class ModelBusy(ModelFailed):
 
 @define
 class NotAsked(ModelBusy):
-    """This machine lacked what it takes to ask; the message says what. Nothing was sent. EX-27."""
+    """
+    This machine lacked a resource needed for the request, which the message names. Nothing was
+    sent. EX-27.
+    """
 
 
 @define
 class ModelRefused(ModelFailed):
-    """The provider will not answer this, however often it is asked."""
+    """The provider will never answer this request, however often it is repeated."""
 
 
 @define
 class AnswerLost(ModelFailed):
-    """The question was taken, and may have been worked on; what came back is unusable."""
+    """
+    The provider accepted the request and may have processed it, but there is no usable response.
+    """
 
 
 class Models(Protocol):
-    """The providers that the operator configured."""
+    """The configured providers."""
 
     async def ask(self, question: Question) -> Answer:
         """
-        Ask once. However long it takes: the caller sets the limit by cancelling.
+        Send one request. There is no time limit; the caller sets one by cancelling.
 
-        When it has returned or raised, cancelled or not, its connection is closed.
+        When this returns or raises, cancelled or not, its connection is closed.
 
-        Raises:
-            ModelBusy, NotAsked, ModelRefused, AnswerLost: see there. A provider that is not
-                configured is a `ModelRefused` that names the setting.
+        Raises `ModelBusy`, `NotAsked`, `ModelRefused`, `AnswerLost`; for a provider that is not
+        configured a `ModelRefused` that names the setting.
         """
 
 
 class Prices(Protocol):
-    """What models cost, without asking anybody."""
+    """What models cost, from a local table."""
 
     async def cost(self, model: str, answer: Answer) -> Decimal | None:
-        """The exact price of an answer in USD; None where the model's price is unknown."""
+        """The exact price of an answer in USD; None if the model's price is unknown."""

@@ -1,27 +1,27 @@
 """
 What a store keeps: `RECORDS`, one row for each kind of record, and the named queries.
 
-**Records.** Every kind is stored in the same way, so there is nothing to say about a kind but its
-row: the key, what must be unique, what is deleted with it. `View.get` reads one by its key and
-`Unit.put` stores one; no kind has methods of its own for that. The contract suite, the comparison
-and the stores of this project iterate over `RECORDS`, so a new kind is a record, a row here, its
-queries and, for a SQL store, a migration.
+**Records.** All kinds are stored in the same way and differ only in their rows: the key, what must
+be unique, what is deleted with a record. `View.get` reads a record by its key and `Unit.put` stores
+it; no kind has methods of its own for that. The contract suite, the comparison and the stores of
+this project iterate over `RECORDS`, so a new kind needs a record class, a row here, its queries
+and, for a SQL store, a migration.
 
 **Compare-and-set.** A record carries its `version`: 0 means "must be new", n means "the stored
-version must be n". The stored copy's version is one higher; the record that was given stays as it
-is. The loser of a race gets `Stale` from `commit` at the latest (a later read of its unit may say
-so, too), and nothing of its unit is visible. One unit may put a record several times: each further
-`put` starts from the version that a read after the previous one shows.
+version must be n". The stored copy gets the next version; the record that was passed does not
+change. The loser of a race gets `Stale` from `commit` at the latest (a later read in the same unit
+may also raise it), and none of its unit becomes visible. A unit may put a record several times:
+each further `put` starts from the version that a read after the previous one returns.
 
-**Queries** answer what a key cannot: lists, what is due, what belongs to what. Inside a unit they
-see what the same unit has put. They are grouped by subject, read only, and the same for a view and
-a unit. Records are frozen, so a store may hand out the same object twice.
+**Queries** answer what a key cannot: lists, due records, records that belong to another one. Inside
+a unit they see what the same unit has put. They are grouped by subject, read only, and the same for
+a view and a unit. Records are frozen, so a store may return the same object twice.
 
-Of an execution `trigger_source`, `concurrency_group` and `redrive_of` never change: a store may
-look at them when the record is new, and never again.
+An execution's `trigger_source`, `concurrency_group` and `redrive_of` never change: a store may read
+them from the new record only.
 
-**Logs** (`Event`, `AuditEntry`) are appended and never change; tallies and deliveries are counted
-and added without compare-and-set, so units never collide over them. See `store.Unit`.
+**Logs** (`Event`, `AuditEntry`) are append-only; tallies and deliveries are counted and added
+without compare-and-set, so units never conflict over them. See `store.Unit`.
 """
 
 from collections.abc import Collection, Sequence
@@ -54,9 +54,10 @@ class RecordKind:
     """
     One kind of record.
 
-    *name*: what `Stale` and people call it. *key*: the fields that identify it. *unique*: fields
-    that together no two records may share; a second one makes `commit` raise `Stale`. *owns*:
-    kinds that are deleted with it, each with the field that names the owner.
+    *name*: as shown by `Stale` and in messages. *key*: the fields that identify a record. *unique*:
+    fields whose combination must be unique; a second record with the same values makes `commit`
+    raise `Stale`. *owns*: kinds that are deleted with a record, each with the field that refers to
+    the owner.
     """
 
     name: str
@@ -108,13 +109,13 @@ class KeyQueries(Protocol):
 
 class SessionQueries(Protocol):
     async def of_account(self, account_id: str) -> Sequence[Session]:
-        """All sessions of an account that are still stored, ended ones too, newest first."""
+        """All stored sessions of an account, including ended ones, newest first."""
 
 
 class WorkflowQueries(Protocol):
     async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
     async def visible_to(self, account_id: str, page: PageRequest) -> Page[Workflow]:
-        """Workflows the account owns or has any share of, by name, then id."""
+        """Workflows that the account owns or that are shared with it, by name, then id."""
 
     async def list(self, page: PageRequest) -> Page[Workflow]:
         """All workflows, by name, then id."""
@@ -132,11 +133,11 @@ class ShareQueries(Protocol):
 @frozen
 class ExecutionFilter:
     """
-    Which executions a list shows, and in which order. Every field that is set narrows.
+    Which executions a list shows, and in which order. Each field that is set narrows the list.
 
-    `owner_id`: those that belong to the account. `workflow_id`: those of one workflow.
-    `statuses`, `sources`: those with one of them; empty: with any. `since`, `until`: accepted
-    at or after the one, and before the other.
+    `owner_id`: owned by that account. `workflow_id`: of that workflow. `statuses`, `sources`: with
+    one of these; empty means any. `since`, `until`: accepted at or after `since` and before
+    `until`.
     """
 
     owner_id: str | None = None
@@ -162,13 +163,13 @@ class ExecutionQueries(Protocol):
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """
-        Unfinished executions whose worker is gone: the lease is over by the store's time, or the
-        store knows that the worker's process has ended (see `Store.enlist`). By id.
+        Unfinished executions whose worker is gone: its lease has expired by the store's time, or
+        the store knows that its process has ended (see `Store.enlist`). Ordered by id.
         """
 
     async def next_due(self) -> EpochMs | None:
         """
-        The earliest `due_at` of an execution that nobody holds and `Store.claim` may give. Those
+        The earliest `due_at` of an unclaimed execution that `Store.claim` may return. Executions
         that wait in their concurrency group may be left out.
         """
 
@@ -176,7 +177,7 @@ class ExecutionQueries(Protocol):
         """Ids of executions that ended before *at*, oldest first."""
 
     async def redriven_as(self, id: str) -> str | None:
-        """The execution with that `redrive_of`; of several the one that was accepted last."""
+        """The execution with that `redrive_of`; if there are several, the last one accepted."""
 
 
 @frozen
@@ -236,7 +237,7 @@ class ArtifactQueries(Protocol):
 
 class CallbackQueries(Protocol):
     async def due(self, limit: int) -> Sequence[Callback]:
-        """Those whose `due_at` has come by the store's time, earliest first."""
+        """Callbacks whose `due_at` has come by the store's time, earliest first."""
 
     async def next_due(self) -> EpochMs | None:
         """The earliest `due_at`."""
@@ -272,10 +273,10 @@ class TriggerQueries(Protocol):
 
 class GroupQueries(Protocol):
     async def unfinished(self, group: str) -> int:
-        """How many executions of *group* have not ended, those that wait included."""
+        """The number of executions of *group* that have not ended, including waiting ones."""
 
     async def held(self, group: str) -> int:
-        """How many of them were taken by a worker, if only once."""
+        """The number of those that a worker has claimed at least once."""
 
 
 class TimerQueries(Protocol):
@@ -296,8 +297,8 @@ class EventQueries(Protocol):
 
 class AuditQueries(Protocol):
     """
-    Entries in a chain: each carries the hash of the one that was committed before it, by
-    whichever process. See `rules.audit.chain`. AL-1.
+    Audit entries form a chain: each contains the hash of the entry committed before it, by any
+    process. See `rules.audit.chain`. AL-1.
     """
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:

@@ -1,6 +1,6 @@
 """
-Running steps: what a step runner gets and what it gives back, and the packages that steps import.
-Contract §4 and §5.
+Running steps: what a step runner receives and returns, and the packages that steps import. Contract
+§4 and §5.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -19,13 +19,13 @@ from wfcore.rules.masking import NO_SECRETS, Secrets
 @frozen
 class StepJob:
     """
-    One attempt of one code step, with all that its world holds.
+    One attempt of one code step, with everything the step can see.
 
-    `argv` is the rendered `command` (empty for the other languages). `environment` are the
-    `WF_VAR_*` and `WF_SECRET_*` values by full name; `context` is the content of the context file.
-    `log`: whether output lines are wanted while it runs; else its end has them. `postponed`: how
-    often this attempt was to begin before, and did not. `hidden`: what is to be masked in all that
-    comes out of it. SC-6.
+    `argv` is the rendered `command` (empty for the other languages). `environment`: the `WF_VAR_*`
+    and `WF_SECRET_*` values by full name; `context`: the content of the context file. `log`:
+    whether output lines are wanted while the step runs; otherwise they are part of the result.
+    `postponed`: how often this attempt was to begin and could not. `hidden`: the secrets to mask in
+    all its output. SC-6.
     """
 
     execution_id: str
@@ -47,8 +47,8 @@ class AiJob:
     """
     One attempt of one AI step; `system` and `prompt` are rendered.
 
-    `allowance`: the execution's budget and what was spent of it, None without one. `postponed` and
-    `hidden` as of `StepJob`.
+    `allowance`: the execution's budget and what has been used of it; None without a budget.
+    `postponed` and `hidden` as in `StepJob`.
     """
 
     execution_id: str
@@ -70,7 +70,7 @@ Job: TypeAlias = StepJob | AiJob
 
 @frozen
 class LeftFile:
-    """A file that a step left in its artifacts folder, already stored."""
+    """A file that a step left in its artifacts folder; its content is already stored."""
 
     id: str
     name: str
@@ -84,18 +84,18 @@ class LeftFile:
 @frozen
 class StepEnd:
     """
-    How an attempt ended. `error` None: it went well and `output` counts.
+    How an attempt ended. `error` None: it succeeded, and `output` is valid.
 
-    `timed_out`: it ran into its timeout. `permanent`: trying again cannot help (no such
-    interpreter, too much output). When this exists, everything the step started is dead.
-    `usage`: what the attempt consumed, whether it went well or not. `refused`: what it left
-    beside its `files` and what is no artifact.
+    `timed_out`: it reached its timeout. `permanent`: retrying cannot help (no such interpreter, too
+    much output). Once this exists, every process that the step started is dead. `usage`: what the
+    attempt consumed, successful or not. `refused`: what was found beside its `files` and is not an
+    artifact.
 
-    `postponed`: nothing of the attempt has run, provably, because the machine lacked this to start
-    it (no process, no descriptor, no space); it is begun again later, and the rest does not count.
-    `lasting`: time alone does not cure that, so it is tried a bounded number of times. EX-27.
+    `postponed`: nothing of the attempt has run, because the machine lacked the named resource (no
+    process, no descriptor, no space); the attempt begins again later, and the other fields do not
+    count. `lasting`: waiting alone does not help, so the number of tries is limited. EX-27.
 
-    `lines`: what it wrote, by stream, where nobody wanted it while it ran. EX-28.
+    `lines`: its output by stream, if nobody wanted it while the step ran. EX-28.
     """
 
     output: Json = None
@@ -112,7 +112,7 @@ class StepEnd:
 
 @frozen
 class LanguageState:
-    """Whether a language can run here; `cure` says what to install when it cannot."""
+    """Whether a language can run here; if not, `cure` says what to install."""
 
     language: Language
     available: bool
@@ -126,69 +126,69 @@ Say = Callable[[str, str], Awaitable[None]]
 
 
 class JobRunner(Protocol):
-    """Runs whatever kind of job. Bounded concurrency is the caller's."""
+    """Runs jobs of any kind. The caller limits concurrency."""
 
     async def run(self, job: Job, say: Say) -> StepEnd:
         """
         Run one attempt to its end. Never raises for what the step did.
 
-        May be cancelled; when it has returned or raised, nothing of the attempt goes on.
+        May be cancelled; once this has returned or raised, nothing of the attempt is running.
         """
 
 
 class StepRunner(Protocol):
-    """Runs code. Bounded concurrency is the caller's."""
+    """Runs code. The caller limits concurrency."""
 
     async def run(self, job: StepJob, say: Say) -> StepEnd:
         """
         Run one attempt to its end. Never raises for what the code did.
 
-        May be cancelled; when it has returned or raised, every process that the step started
-        is dead, whatever it did to hide, and its folder is gone.
+        May be cancelled; once this has returned or raised, every process that the step started is
+        dead, however it tried to hide, and its folder is deleted.
         """
 
     def languages(self) -> Mapping[Language, LanguageState]:
-        """What can run here."""
+        """Which languages can run here."""
 
     async def close(self) -> None:
-        """End everything that still runs."""
+        """End everything that is still running."""
 
 
 class Environments(Protocol):
     """
-    One environment for each different `Needs`, kept between processes and restarts.
+    One environment per distinct `Needs`, shared by processes and kept across restarts.
 
-    An environment is there whole or not at all: what was cut off while it was being made is
-    never found. Once there, it does not change; one that was damaged is made anew by `prepare`.
+    An environment is complete or absent: a partly installed one is never found. It does not change
+    once it exists; `prepare` rebuilds one that was damaged.
     """
 
     async def prepare(self, needs: Needs) -> Needs:
         """
-        Install exactly what the lock of *needs* says, unless it is there and undamaged; without a
-        lock, or with one that is for another platform, resolve the packages first. The same needs
-        with the lock that holds. Of any number of callers at once, in any number of processes,
-        one installs and all return when it is done.
+        Install exactly what the lock of *needs* lists, unless that is already installed and intact;
+        without a lock, or with a lock for another platform, resolve the packages first. Returns
+        *needs* with the valid lock. Of any number of concurrent callers, in any number of
+        processes, one installs, and all return when it is done.
 
-        Raises `PackagesUnavailable` with the installer's words; nothing is left then, and the
-        next call tries again.
+        Raises `PackagesUnavailable` with the installer's message; nothing is left behind then, and
+        the next call tries again.
         """
 
     def find(self, needs: Needs) -> str | None:
         """
-        The path of what `prepare` made for needs with that lock; None where it is not, or no
-        longer, there.
+        The path of the environment that `prepare` made for needs with that lock; None if it does
+        not exist (any more).
         """
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """
-        Remove what has not been prepared or used for a while and is not among what *in_use*
-        gives; how many went. It is asked only where something might go. What somebody
-        prepares at the same time stays.
+        Remove environments that have not been prepared or used for a while and are not in what
+        *in_use* returns; returns their number. *in_use* is called only if something could be
+        removed. Environments that are being prepared at the same time stay.
         """
 
 
 class NoEnvironments:
-    """An `Environments` for a service whose steps bring no packages."""
+    """The `Environments` of a service whose steps may not use packages."""
 
     async def prepare(self, needs: Needs) -> Needs:
         """Raises `PackagesUnavailable`."""

@@ -18,17 +18,17 @@ Q = TypeVar("Q", covariant=True)
 
 class View(Protocol):
     """
-    A look at the store: records by their keys, and the queries of each subject.
+    Read access to the store: records by key, and the queries of each subject.
 
-    Read only where it comes from `Store.view`, which never waits for a writer; a `Unit` is one as
-    well, and then also sees what it has put itself.
+    A view from `Store.view` is read only and never waits for a writer; a `Unit` is a view that also
+    sees its own writes.
     """
 
     async def get(self, kind: type[R], *key: str | int) -> R | None:
-        """The record of that kind (see `records.RECORDS`) under *key*."""
+        """The record of *kind* (see `records.RECORDS`) under *key*."""
 
     async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
-        """Those of *ids* that are there, by id, in one question. For kinds whose key is `id`."""
+        """Those of *ids* that exist, ordered by id, in one query. For kinds whose key is `id`."""
 
     @property
     def accounts(self) -> records.AccountQueries: ...
@@ -72,23 +72,24 @@ class Unit(View, Protocol):
     """
     One unit of work: reads, collected writes, one `commit`.
 
-    Reads are `async` because a store may have to travel; writes are plain calls because they only
-    collect. Leaving without `commit` leaves no trace. After `commit` returned, everything is
-    durable (a power cut does not undo it). A cancelled `commit` has happened wholly or not at all.
+    Reads are `async` because a store may be remote; writes are plain calls because they are only
+    collected. Leaving the unit without `commit` changes nothing. Once `commit` has returned,
+    everything is durable, even after a power cut. A cancelled `commit` has been done completely or
+    not at all.
     """
 
     def put(self, record: Any) -> None:
         """
         Store a record of a kind of `RECORDS`, comparing its version.
 
-        An `Execution`: `worker` and `fence` as in the record; when `worker` is None the lease is
-        gone. The lease's end is the store's own, see `Store.claim`. A `Replay` of version 0 may
-        also replace one that is older than 24 h.
+        For an `Execution`, `worker` and `fence` are stored as given; `worker` None releases the
+        lease. The store itself sets when a lease expires, see `Store.claim`. A `Replay` of version
+        0 may also replace one that is older than 24 h.
         """
 
     def delete(self, record: Any) -> None:
         """
-        Delete a record, comparing its version, with what its kind `owns`: of two units that
+        Delete a record, comparing its version, with everything its kind `owns`: of two units that
         delete the same record, one commits.
         """
 
@@ -97,68 +98,66 @@ class Unit(View, Protocol):
 
     def append(self, entry: Event | AuditEntry, record: str | None = None) -> None:
         """
-        Add an entry to a log. An event's number, or an audit entry's id, that exists already makes
-        `commit` raise `Stale`.
+        Add an entry to a log. If an event's number or an audit entry's id exists already, `commit`
+        raises `Stale`.
 
-        An audit entry goes to the end of the chain; *record*: canonical JSON to keep with it,
-        whose hash is in the entry. AL-3.
+        An audit entry is added to the end of the chain; *record* is canonical JSON to store with
+        it, whose hash is part of the entry. AL-3.
         """
 
     def log(self, line: Event) -> None:
-        """Add output lines (see `View.logs`). A number that exists already is `Stale`."""
+        """Add output lines (see `View.logs`). A number that exists already raises `Stale`."""
 
     def tally(self, webhook_id: str, date: str, status: int, at: EpochMs) -> None:
-        """Count one answer of a webhook. Units never collide over it."""
+        """Count one answer of a webhook. Units never conflict over it."""
 
     def deliver(self, record: Delivery) -> None:
         """
-        Add a delivery (its id is new). Of each webhook the newest `DELIVERIES_KEPT` by id stay of
-        those that are `authenticated`, and as many of the others. Units never collide over it.
+        Add a delivery with a new id. Of each webhook the newest `DELIVERIES_KEPT` (by id) of the
+        `authenticated` ones are kept, and as many of the others. Units never conflict over it.
         """
 
     def purge(self, *ids: str) -> None:
         """
-        Delete executions with their events, approvals, callbacks and artifact records. Files are
-        the caller's.
+        Delete executions with their events, approvals, callbacks and artifact records. The caller
+        deletes the files.
         """
 
     def require_abandoned(self, record: Execution) -> None:
         """
-        `commit` raises `Stale` unless *record*'s worker still holds it then and is gone: its
-        lease is over by the store's time, or its process has ended. A lease that was extended
-        after `abandoned` was read keeps the execution, although `extend` changes no version.
+        Make `commit` raise `Stale` unless *record* is then still held by its worker and that worker
+        is gone: its lease has expired by the store's time, or its process has ended. A lease
+        extended after `abandoned` was read prevents this, although `extend` does not change the
+        version.
         """
 
     def limit_group(self, workflow_id: str, at_once: int | None) -> None:
         """
-        From this unit on so many of each concurrency group of the workflow run at once (None:
-        all); see `Store.claim`. Slots are counted from the executions, so that none can be lost.
+        From this unit on, limit each concurrency group of the workflow to *at_once* running
+        executions (None: no limit); see `Store.claim`. Slots are counted from the executions, so
+        none can be lost.
         """
 
     def require_room(self, group: str, at_once: int) -> None:
         """
-        `commit` raises `Stale` where, after what this unit has collected so far, *at_once*
-        executions of *group* or more have not ended: of racing units only as many commit as fit.
+        Make `commit` raise `Stale` if, including what this unit has collected so far, *at_once* or
+        more executions of *group* have not ended: of racing units only as many commit as fit.
         """
 
     async def commit(self) -> None:
         """
         Store everything that was collected, or nothing.
 
-        Raises:
-            Stale: a record changed since it was read, or a unique value is taken.
-            StoreUnavailable: the store cannot write now, and nothing was stored; or its
-                answer got lost, and everything was. Who tries again must find out which.
+        Raises `Stale` if a record changed since it was read or a unique value is taken;
+        `StoreUnavailable` if the store could not write, so that nothing was stored, or if its
+        answer was lost, so that everything was. A caller that retries must find out which.
         """
 
 
 class queries(Generic[Q]):
     """
-    For authors of stores: an attribute of a unit that holds the queries of one subject,
-
-        accounts = queries(Accounts)
-
-    made by the class over whatever the unit keeps in `_unit`.
+    For authors of stores: an attribute of a unit for the queries of one subject, as in `accounts =
+    queries(Accounts)`. The class is called with the unit's `_unit`.
     """
 
     def __init__(self, make: Callable[[Any], Q]) -> None:
@@ -171,56 +170,56 @@ class queries(Generic[Q]):
 @frozen
 class Slots:
     """
-    How a worker's places are shared out among accounts. Decision 61.
+    How a worker's slots are shared among accounts. Decision 61.
 
-    The last free one is kept for accounts that hold none, while other accounts have work lately:
-    they hold a place of this worker, or were given one, by any worker, less than `lately_ms`
-    before. So one account's flood leaves room for the next one's first step, and a service of one
-    account uses all its places. Counted from rows in the claiming transaction.
+    The last free slot is reserved for accounts that hold none, as long as other accounts have had
+    work recently: they hold a slot of this worker, or got one from any worker less than `lately_ms`
+    ago. So one account's flood leaves room for another account's first step, and a service with one
+    account uses all its slots. Counted from rows in the claiming transaction.
     """
 
     places: int
     lately_ms: DurationMs = HOUR
 
     def admits(self, held: int, free: int, *, others_lately: bool) -> bool:
-        """Whether an account that holds *held* places may take one of those that are *free*."""
+        """Whether an account that holds *held* slots may take one of *free* free ones."""
         return free > 0 and (held == 0 or free > 1 or not others_lately)
 
 
 class Store(Protocol):
     """
-    Where everything is kept. One task uses one unit; units of many tasks run at once.
+    Where everything is kept. A unit belongs to one task; units of many tasks run concurrently.
 
     Driver errors never cross this port: they become `StoreUnavailable`.
 
-    **Time.** Leases end and work becomes due by the store's own time, so that machines whose
-    clocks differ agree about both: a lease is a duration, and no caller says what time it is. What
-    people set (deadlines of approvals, schedules) is asked for with an instant.
+    **Time.** Leases expire and work becomes due by the store's own time, so that machines whose
+    clocks differ agree on both: a lease is a duration, and no caller passes the current time.
+    Deadlines that people set (of approvals, schedules) are queried with an instant.
     """
 
     def now(self) -> EpochMs:
         """
-        The store's time, in which use cases write every due time and stamp of work. It never goes
-        back within a process.
+        The store's time, which use cases write as due times and timestamps. It never goes back
+        within a process.
 
-        A store that others share over a network measures how far the time of its database is from
-        a monotonic clock of the process, so that asking costs no journey; it may be off by as much
-        as an answer takes. A store on one machine is given the clock of the process, whose
-        `Clock.service_now` agrees with that of other processes.
+        A store that is shared over a network measures the offset of its database's clock from a
+        monotonic clock of the process, so that asking for the time needs no round trip; it may be
+        wrong by as much as a round trip takes. A store on one machine gets the process's clock,
+        whose `Clock.service_now` agrees with that of other processes.
         """
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit of work."""
 
     def view(self) -> AbstractAsyncContextManager[View]:
-        """A read-only look."""
+        """A read-only view."""
 
     async def enlist(self, worker: str) -> None:
         """
-        Make *worker* known as alive until this store is closed or its process ends.
+        Register *worker* as alive until this store is closed or its process ends.
 
-        Where the store can tell that a worker's process has ended (a lock that the operating
-        system gave back), `abandoned` reports its executions at once; else when the lease is over.
+        If the store can detect that a worker's process has ended (the operating system released its
+        lock), `abandoned` returns its executions at once; otherwise when the lease has expired.
         """
 
     async def claim(
@@ -234,37 +233,38 @@ class Store(Protocol):
         able: Collection[str] | None = None,
     ) -> Sequence[Execution]:
         """
-        Take up to *limit* due executions for *worker*, atomically.
+        Claim up to *limit* due executions for *worker*, atomically.
 
-        Due: PENDING, RUNNING or AWAITING_APPROVAL (the time of something else in it is up),
-        `due_at` at or before the store's time, held by nobody. *ids*: only those among them (None:
-        any), for a queue that says which one is next. *able*: only those whose `capabilities` are
-        all in it (None: the worker is able to do everything).
+        Due means: PENDING, RUNNING or AWAITING_APPROVAL (something else in it is due), `due_at` at
+        or before the store's time, claimed by nobody. *ids*: only these (None: any), for a queue
+        that determines which is next. *able*: only executions whose `capabilities` are all included
+        (None: the worker can do everything).
 
-        The account with the fewest held places comes first, of those with equally few the one
-        that was given a place longest ago (they take turns), within an account the earliest
-        `due_at`; how many it may take, `Slots` says. Each is returned as stored: `worker` set,
-        `fence` and `version` one higher, `due_at` None, leased for *lease_ms* from now on. Of
-        racing workers exactly one gets each execution.
+        Accounts that hold the fewest slots come first, among equals the one that got a slot longest
+        ago (round robin), within an account the earliest `due_at`; `Slots` limits how many an
+        account may take. Each execution is returned as stored: `worker` set, `fence` and `version`
+        incremented, `due_at` None, leased for *lease_ms* from now. Of racing workers exactly one
+        gets each execution.
 
-        One with a `concurrency_group` that nobody has taken yet (`fence` 0) waits while as many of
-        that group as its workflow's limit says were taken and have not ended; within a group the
-        earliest `due_at`, then the smallest id comes first. It does not keep any other from being
-        taken.
+        An execution with a `concurrency_group` that was never claimed (`fence` 0) waits while as
+        many of its group as the workflow's limit allows have been claimed and have not ended;
+        within a group the earliest `due_at`, then the smallest id comes first. It does not block
+        any other execution.
         """
 
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
         """
-        Let the leases that *worker* holds of *ids* end *lease_ms* from now; those that it does
+        Extend the leases that *worker* holds on *ids* to *lease_ms* from now; returns those it does
         hold, each with its `due_at`.
 
-        Others that it holds run out: it does not know of them, as when a claim's answer got lost.
+        Its other leases expire: the worker does not know of them, for example because the answer to
+        a claim was lost.
         """
 
     async def ping(self) -> None:
-        """Read and write reachable? Raises `StoreUnavailable`."""
+        """Check that reading and writing work. Raises `StoreUnavailable`."""
 
     async def trim(
         self,
@@ -275,19 +275,19 @@ class Store(Protocol):
         limit: int,
     ) -> int:
         """
-        Delete up to *limit* old records, the oldest of a kind first; how many went: audit
-        entries, idempotency records, deliveries of webhooks, and, by *sessions_before*, sessions
-        (when they began), logins (their last failure) and links to sign in.
+        Delete up to *limit* old records, oldest first within each kind, and return their number:
+        audit entries, idempotency records, webhook deliveries and, by *sessions_before*, sessions
+        (by their start), logins (by their last failure) and sign-in links.
 
-        Audit entries go in the order in which they were committed, up to the first that is too
-        young, and the chain then starts with the last that went. AL-5.
+        Audit entries are deleted in commit order up to the first that is too recent; the chain then
+        starts at the last deleted one. AL-5.
         """
 
     async def release(self, limit: int) -> int:
         """
-        Give up to *limit* bytes that nothing uses any more back to the system, soon enough for
-        others to write meanwhile; how many went. 0: there is nothing worth giving back.
+        Return up to *limit* unused bytes to the operating system, quickly enough that others can
+        write in between; returns how many. 0: there was nothing worth returning.
         """
 
     async def close(self) -> None:
-        """Finish what was handed in, then release everything. Safe to call twice."""
+        """Finish what was submitted, then release everything. Safe to call twice."""

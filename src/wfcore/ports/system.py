@@ -1,4 +1,4 @@
-"""Time, calendars, identity, chance, passwords, templates: what rules take as arguments."""
+"""What rules take as arguments: time, calendars, ids, randomness, passwords, templates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
@@ -12,14 +12,17 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Where pure work is done that takes longer than others should wait for the event loop."""
+    """Runs long pure computations outside the event loop."""
 
     async def __call__(self, work: Callable[[], T], /) -> T:
-        """What *work* gives or raises. It changes nothing, and nothing that it reads changes."""
+        """
+        Returns what *work* returns, or raises what it raises. *work* changes nothing, and nothing
+        that it reads changes meanwhile.
+        """
 
 
 async def inline(work: Callable[[], T], /) -> T:
-    """An `Offload` that has nowhere else to go: *work* is done here."""
+    """An `Offload` that runs *work* in place."""
     return work()
 
 
@@ -29,19 +32,19 @@ class Clock(Protocol):
 
     def deadline_now(self) -> EpochMs:
         """
-        The instant that deadlines of approvals are held against.
+        The time that approval deadlines are compared with.
 
-        The wall clock, except for 5 minutes after it jumped by more than 60 s against the
-        monotonic one: then the time as if it had not jumped, so that a wrong clock does not
-        reject what people were still asked. `rules.clock_jumps` says it of any two clocks.
+        This is the wall clock, except during the 5 minutes after it jumped by more than 60 s
+        relative to the monotonic clock: then it is the time as if there had been no jump, so that a
+        wrong clock does not expire open approvals. See `rules.clock_jumps`.
         """
 
     def service_now(self) -> EpochMs:
         """
-        The instant that work goes by on one machine: what is due, leases, delays, retries, and
-        the stamps of executions. Use cases ask `Store.now`, and a store on one machine is given
-        this. Never before one that it has told, though the wall clock be set back and the process
-        start anew; else that of deadlines. See `rules.clock_jumps.service_time`.
+        The time of work on one machine: due times, leases, delays, retries and timestamps of
+        executions. Use cases call `Store.now`, which a store on one machine answers with this.
+        Never earlier than a previous value, even if the wall clock is set back and the process
+        restarted; otherwise equal to the time of deadlines. See `rules.clock_jumps.service_time`.
         """
 
 
@@ -49,13 +52,12 @@ class Calendar(Protocol):
     """Cron expressions of five fields, and time zones by name."""
 
     def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
-        """What is wrong with them, by field (`cron`, `timezone`); empty: nothing."""
+        """What is invalid, by field (`cron`, `timezone`); empty if nothing is."""
 
     def next_local(self, cron: str, after: datetime) -> datetime | None:
         """
-        The first local time after *after* that *cron* names; both without a zone, in whole
-        seconds. None: there is none. Says nothing of daylight saving: see
-        `rules.triggers.schedule`.
+        The first local time after *after* that matches *cron*; both are naive and in whole seconds.
+        None if there is none. Daylight saving is not considered: see `rules.triggers.schedule`.
         """
 
     def zone(self, name: str) -> tzinfo:
@@ -64,7 +66,7 @@ class Calendar(Protocol):
 
 class Ids(Protocol):
     def new(self, prefix: str, now: EpochMs) -> str:
-        """A new id: prefix, underscore, a time-ordered part. Unique over processes."""
+        """A new id: prefix, underscore, a time-ordered part. Unique across processes."""
 
 
 class Tokens(Protocol):
@@ -73,37 +75,37 @@ class Tokens(Protocol):
 
 
 class Passwords(Protocol):
-    """Both raise `NotReady` where more wait for their turn than there is room for."""
+    """Both methods raise `NotReady` if too many calls are already waiting."""
 
     async def hash(self, password: str) -> str: ...
     async def verify(self, password: str, hashed: str | None) -> bool:
-        """Whether they fit. None costs as much time as a real hash, and never fits."""
+        """Whether they match. None takes as long as a real hash and never matches."""
 
 
 class Sealer(Protocol):
-    """Encrypts what a store keeps, so that whoever reads the file alone reads nothing of it."""
+    """Encrypts what a store keeps, so that the file alone reveals nothing of it."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """Ids of the keys that it opens with; it seals with the first."""
+        """The ids of the keys that can open cells; the first one seals."""
 
     @property
     def where(self) -> str:
-        """Where the keys come from, in words for the operator."""
+        """Where the keys come from, described for the operator."""
 
     def make(self) -> None:
-        """Make a first key where there is none: called before anything is sealed."""
+        """Create a first key if there is none; called before anything is sealed."""
 
     def seal(self, text: str, place: str) -> str:
         """
-        *text*, which is not empty, sealed for *place*: its key's id, a dot, and printable ASCII.
-        Sealed twice, the same text looks different.
+        Seal *text*, which is not empty, for *place*: the key's id, a dot, and printable ASCII.
+        Sealing the same text twice gives different results.
         """
 
     def open(self, sealed: str, place: str) -> str:
         """
-        What was sealed for *place*. Raises `ValueError` for an unknown key, a changed text, another
-        place.
+        The text that was sealed for *place*. Raises `ValueError` for an unknown key, a changed cell
+        or another place.
         """
 
 
@@ -118,13 +120,13 @@ class Templates(Protocol):
         """
         Evaluate every template in *value* (strings, also inside lists and objects).
 
-        Raises `TemplateFailed`: unknown name, wrong type, out of fuel, a result over *limit*
-        (the characters of its texts, and one for each other value).
+        Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, or a result larger than
+        *limit* (the characters of its texts, and one for each other value).
         """
 
     def problems(self, text: str, known: Mapping[str, Collection[str] | None]) -> Sequence[str]:
         """
-        What can be seen to be wrong in *text* without data: syntax, statements, unknown names.
+        Errors in *text* that can be found without data: syntax, statements, unknown names.
 
-        *known* maps each top-level name to the names below it (None: anything).
+        *known* maps each top-level name to the names below it (None: any).
         """

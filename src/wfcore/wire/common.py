@@ -1,11 +1,11 @@
 """
-What every list, session and error looks like on the wire. Contract §1, §3.
+What lists, sessions and errors look like on the wire. Contract §1, §3.
 
-The shapes of what the API answers are one attrs class each, by subject, each file with what makes
-them of records: pure, and secrets are masked there. Names are snake case here and camel case on
-the wire (`converter`). A field without a value is null, unless it is marked `ABSENT`: then it is
-left out. Not frozen, because a frozen class costs five times as much to build, and these live for
-microseconds.
+Each response shape is an attrs class, grouped by subject, in the same file as the functions that
+build it from records; these are pure, and they mask secrets. Names are snake case here and camel
+case on the wire (`converter`). A field without a value is null, or absent if it is marked `ABSENT`.
+The classes are not frozen, because building a frozen class costs five times as much and these live
+for microseconds.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class RateLimitedView:
 
 
 def shown_of(found: Page[Any], list: str) -> dict[str, Any]:
-    """What every `ListPage` says of a page of that *list*, by field."""
+    """The fields that every `ListPage` takes from a page of that *list*."""
     after = found.total is None
     return {
         "total": found.total,

@@ -1,8 +1,8 @@
 """
-Between attrs classes and JSON values: camel case on the wire, nothing coerced.
+Conversion between attrs classes and JSON values: camel case on the wire, nothing is coerced.
 
-Going out, `plain` gives a dict that is ready to be written. Coming in, `structured` refuses
-unknown fields and values of the wrong type by name.
+`plain` turns a view into a dict that can be encoded. `structured` turns a request body into a
+class; it refuses unknown fields and values of the wrong type by name.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def plain(view: object) -> Any:
 
 
 def _is_ready(annotation: Any) -> bool:
-    """Whether values of this annotation can be written as they are."""
+    """Whether values of this annotation can be encoded as they are."""
     if annotation in (Any, str, int, float, bool, NoneType) or get_origin(annotation) is Annotated:
         return True
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -67,15 +67,15 @@ _OUT.register_unstructure_hook_factory(attrs.has, _writer)
 
 
 class _Wrong(ValueError):
-    """A value is not what its field takes; the message says what would be."""
+    """A value has the wrong type; the message says what is expected."""
 
 
 def structured(shape: type[T], body: JsonObject) -> T:
     """
     The request body as *shape*.
 
-    Raises `InvalidInput` naming the field: unknown (and which are known), missing, or of the
-    wrong type. "no" is not false, 1 is not true.
+    Raises `InvalidInput` that names the field: unknown (with the known ones), missing, or of the
+    wrong type. "no" is not false, and 1 is not true.
     """
     try:
         return _IN.structure(body, shape)
@@ -97,7 +97,7 @@ def _named(refused: ClassValidationError, shape: type[Any]) -> InvalidInput:
 
 
 def sent(body: Any, raw: JsonObject) -> dict[str, Any]:
-    """The fields of *body* that the request really carried, by attribute name."""
+    """The fields of *body* that were present in the request, by attribute name."""
     return {
         one.name: getattr(body, one.name)
         for one in attrs.fields(type(body))
@@ -123,7 +123,7 @@ def _reader(shape: type[Any], converter: Converter) -> Callable[[Mapping[str, An
 
 
 def _not_null(annotation: Any, converter: Converter) -> Callable[[Any, Any], Any]:
-    """The hook of `X | None`, but for null."""
+    """The hook of `X | None` for values that are not null."""
     kind = next(one for one in get_args(annotation) if one is not NoneType)
     hook = converter.get_structure_hook(kind)
     return lambda value, _: hook(value, kind)

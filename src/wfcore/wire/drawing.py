@@ -38,7 +38,7 @@ def _shapes(flow: Flow) -> Iterator[str]:
 
 
 def path(edge: Edge) -> str:
-    """The way of a line: straight down, or a bend to another column."""
+    """The path of a line: straight down, or with a bend to another column."""
     if edge.x1 == edge.x2:
         return f"M{edge.x1:g} {edge.y1:g}V{edge.y2:g}"
     y = (edge.y1 + edge.y2) / 2 if edge.to else max(edge.y1, edge.y2 - 13)
@@ -65,7 +65,7 @@ def _short(name: str) -> str:
 
 
 def text(steps: Sequence[Step], indent: str = "") -> Iterator[str]:
-    """A line for each step, what is inside of one below it and further right."""
+    """One line per step, with nested steps indented below it."""
     for step in steps:
         yield f"{indent}{step.name}  {kind_of(step)}"
         if isinstance(step, LoopStep):
@@ -85,7 +85,7 @@ def mermaid(steps: Sequence[Step]) -> str:
 
 @define
 class _Chart:
-    """Lines of a flowchart; each sequence says where it begins and ends."""
+    """The lines of a flowchart; each sequence returns where it begins and ends."""
 
     lines: list[str] = field(factory=list)
     _numbers: "count[int]" = field(factory=count)
@@ -117,6 +117,6 @@ class _Chart:
 
 
 def _quoted(name: str, more: str = "") -> str:
-    """A label; Mermaid writes entities with `#`, and knows none for the single quote."""
+    """A quoted label. Mermaid writes entities with `#` and has none for the single quote."""
     entities = escape(name).replace("&#x27;", "'").replace("&", "#")
     return f'"{entities}{more}"'

@@ -1,4 +1,4 @@
-"""What an execution left and why it is where it is, on the wire: events, output, artifacts."""
+"""Events, output, artifacts and explanations of executions on the wire."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -92,7 +92,7 @@ class LogPage:
 
 
 def explanation_view(run: Execution, at: int, lines: Iterable[Line]) -> ExplanationView:
-    """The state of *run* with the lines that explain it."""
+    """The status of *run* with the lines that explain it."""
     return ExplanationView(run.id, run.status, at, [_line(one) for one in lines])
 
 
@@ -124,7 +124,7 @@ def event_view(event: Event) -> EventView:
 
 
 def log_view(event: Event) -> LogView:
-    """Output lines as one row; an older release did not keep the attempt."""
+    """Output lines as one row; releases before this one did not store the attempt."""
     data: Any = event.data
     attempt = data.get("attempt", 1)
     text, stream = data["text"], data["stream"]

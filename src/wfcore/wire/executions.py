@@ -1,4 +1,4 @@
-"""Executions, and what came of their steps, on the wire; secrets are masked. Contract §2."""
+"""Executions and the results of their steps on the wire; secrets are masked. Contract §2."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -182,7 +182,7 @@ def _starter(run: Execution, names: Names) -> StarterView:
 
 
 def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
-    """What both show of an execution, by field."""
+    """The fields that both views show."""
     return {
         "workflow_version": run.revision,
         "started_by": _starter(run, names),
@@ -229,7 +229,7 @@ def result_view(run: Execution) -> ResultView:
 
 
 def _current(run: Execution) -> str | None:
-    """The first step that runs or waits; what only holds it is not meant. EX-22."""
+    """The first step that runs or waits, ignoring steps that only contain others. EX-22."""
     holder = None
     for name, result in run.step_results.items():
         if result.status in _NOW_RUNNING:

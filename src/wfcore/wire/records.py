@@ -1,9 +1,9 @@
 """
 For authors of stores: records as plain data and as JSON text, and back.
 
-`encode_record` and `decode_record` need nothing beside the core. A store that writes some fields
-apart, or has a faster JSON, uses `writer_of` and `reader_of`. What reads and writes a kind of
-record is generated when the first one is: a starting server needs none.
+`encode_record` and `decode_record` need only the core. A store that keeps some fields in columns of
+their own, or uses a faster JSON library, uses `writer_of` and `reader_of`. The code that converts a
+kind of record is generated on first use, so it does not slow down the start of a server.
 """
 
 import json
@@ -43,7 +43,7 @@ def _make_converter() -> Converter:
 
 
 def _is_step(wanted: Any) -> bool:
-    """Steps hold steps, so that inside of them the type is only a name."""
+    """Steps contain steps, so a nested annotation is only the name of the type."""
     return wanted in (Step, "Step")
 
 
@@ -60,7 +60,7 @@ def _is_json(wanted: Any) -> bool:
 
 
 def _writer_of(converter: Converter, cls: Any) -> Callable[[Any], dict[str, Any]]:
-    """Leave out what is None by default; every other default is written, as it may change."""
+    """Omits None where that is the default; other defaults are written, because they may change."""
     without_none = {
         field.name: override(omit_if_default=True)
         for field in attrs.fields(cls)
@@ -78,12 +78,12 @@ def encode_record(record: Any) -> str:
 
 
 def decode_record(kind: type[R], text: str) -> R:
-    """What `encode_record` was given, which was of that *kind*."""
+    """The inverse of `encode_record` for a record of that *kind*."""
     return reader_of(kind)(json.loads(text))
 
 
 def writer_of(cls: type[R], leaving_out: Sequence[str] = ()) -> Callable[[R], dict[str, Any]]:
-    """A function from a record to plain data without the fields *leaving_out*."""
+    """A function that turns a record into plain data without the fields *leaving_out*."""
     made = cache(lambda: _made_writer(cast("Any", cls), tuple(leaving_out)))
     return lambda record: made()(record)
 
@@ -107,7 +107,7 @@ def _made_writer(cls: Any, leaving_out: tuple[str, ...]) -> Callable[[Any], dict
 
 
 def reader_of(cls: type[R]) -> Callable[[Mapping[str, Any]], R]:
-    """A function from plain data to a record."""
+    """A function that turns plain data into a record."""
     hook = cache(lambda: _made_reader(cast("Any", cls)))
     return lambda data: hook()(data, cls)
 

@@ -1,6 +1,6 @@
 """
-The shapes of request bodies. Unknown fields are refused: a typo in `editedItems` must not
-release unedited rows. Contract preamble and §6.
+The shapes of request bodies. Unknown fields are refused: a typo in `editedItems` must not release
+the rows unedited. Contract preamble and §6.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """
-JSON Schema (2020-12) from the attrs classes of the wire, for OpenAPI.
+JSON Schema (2020-12) derived from the wire classes, for OpenAPI.
 
-Written so that code generators make good types of it: every class, enum and kind of row is a
-component of its own, a nullable primitive is a list of types, and a free object says that it is.
+It is written for code generators: every class, enum and kind of row is a component of its own, a
+nullable primitive is a list of types, and free-form objects are marked as such.
 """
 
 import inspect
@@ -43,7 +43,7 @@ class Schemas:
         self.found: dict[str, Schema] = {}
 
     def ref(self, shape: type[Any], *, closed: bool = False) -> Schema:
-        """A reference to the schema of *shape*. *closed*: further fields are refused."""
+        """A reference to the schema of *shape*. *closed*: additional fields are refused."""
         name = shape.__name__
         if name not in self.found:
             self.found[name] = {}
@@ -107,7 +107,7 @@ class Schemas:
 
 
 def _not_none(annotation: Any) -> Any:
-    """The X of `X | None`; the wire has no other unions."""
+    """The X of `X | None`; the wire classes use no other unions."""
     (kind,) = (one for one in get_args(annotation) if one is not NoneType)
     return kind
 

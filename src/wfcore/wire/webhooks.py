@@ -151,7 +151,7 @@ def trigger_view(
 def webhook_view(
     webhook: Webhook, trigger_url: str, last_triggered_at: int | None, secret: str | None = None
 ) -> WebhookView:
-    """A webhook; *secret* only in the answer that makes it."""
+    """A webhook; *secret* is set only in the response that creates it."""
     return WebhookView(
         id=webhook.id,
         webhook_id=webhook.id,
@@ -173,7 +173,7 @@ def webhook_view(
 
 
 def delivery_view(delivery: Delivery) -> DeliveryView:
-    """A delivery, without what it carried."""
+    """A delivery without its payload."""
     return DeliveryView(
         id=delivery.id,
         webhook_id=delivery.webhook_id,

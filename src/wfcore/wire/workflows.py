@@ -1,4 +1,4 @@
-"""Workflows, definitions, and what starts them by itself, on the wire. Contract §4, §8."""
+"""Workflows, definitions and their triggers on the wire. Contract §4, §8."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
@@ -105,7 +105,7 @@ class WorkflowPage(ListPage):
 
 
 def trigger_view(shown: Shown) -> WorkflowTriggerView:
-    """A trigger, and how it stands."""
+    """A trigger and its state."""
     trigger, standing = shown.trigger, shown.standing
     return WorkflowTriggerView(
         id=trigger.id,
@@ -122,7 +122,7 @@ def trigger_view(shown: Shown) -> WorkflowTriggerView:
 
 
 def _written(spec: TriggerSpec) -> dict[str, Any]:
-    """A trigger as definitions write it, defaults included."""
+    """A trigger as definitions write it, including defaults."""
     if isinstance(spec, Schedule):
         return {
             "kind": TriggerKind.SCHEDULE,
@@ -139,7 +139,7 @@ def _written(spec: TriggerSpec) -> dict[str, Any]:
 
 
 def concurrency_view(concurrency: Concurrency | None) -> ConcurrencyView | None:
-    """The limit, where there is one."""
+    """The limit, if there is one."""
     if concurrency is None:
         return None
     return ConcurrencyView(concurrency.limit, concurrency.key, concurrency.on_limit)
@@ -170,7 +170,7 @@ def _variable(one: Variable) -> VariableView:
 
 
 def definition_view(run: Execution, definition: Definition) -> DefinitionView:
-    """The definition of an execution; defaults of secret variables are masked."""
+    """The definition of an execution; default values of secret variables are masked."""
     return DefinitionView(
         run.id,
         run.workflow_id,
