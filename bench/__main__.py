@@ -204,8 +204,11 @@ def largest_rows(report: Report, folder: Path) -> None:
 def without_rows(report: Report, seconds: float, folder: Path) -> None:
     """What each cleverness buys; not one of the parts that are measured without being asked for."""
     for name in without.PARTS:
-        for load, cpu_us, ratio in without.measured(name, seconds / 6, folder / name):
-            report.plain(f"{load} without {name}", f"{ratio:.2f}", f"of {cpu_us:.0f} CPU µs with")
+        for load, found in without.measured(name, seconds / 6, folder / name):
+            what = f"{load} without {name}: CPU, rate"
+            report.plain(
+                what, f"{found.cpu:.2f}, {found.rate:.2f}", f"{found.cpu_us:.0f} CPU µs with"
+            )
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """
-What each cleverness buys: the CPU time of one request or transition without it, in relation to
-that with it.
+What each cleverness buys: CPU time and rate of requests or transitions without it, in relation to
+those with it.
 
 Two servers (for a transition two processes) run side by side, one of them with a part replaced by
 its plain form; they get the same load in turns, and the ratio of the turn in the middle counts, so
@@ -213,26 +213,48 @@ def _cpu_s(server: Server) -> float:
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
-def _request_us(server: Server, seconds: float, ask: Callable[[], bytes]) -> float:
+@frozen
+class Cost:
+    """CPU time of one request or transition, and how many there were in a second."""
+
+    cpu_us: float
+    per_second: float
+
+
+def _requests(server: Server, seconds: float, ask: Callable[[], bytes]) -> Cost:
     before = _cpu_s(server)
     done = load(server.port, CLIENTS, seconds, ask)
     if done.bad:
         raise SystemExit(f"{done.bad} requests failed")
-    return (_cpu_s(server) - before) / done.good * 1e6
+    return Cost((_cpu_s(server) - before) / done.good * 1e6, done.per_second)
 
 
-def _transition_us(name: str, seconds: float) -> float:
+def _transitions(name: str, seconds: float) -> Cost:
     argv = [sys.executable, "-m", "bench.without", name, str(seconds)]
-    return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+    told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    return Cost(*map(float, told.split()))
 
 
-def _in_turns(one: Callable[[], float], other: Callable[[], float]) -> tuple[float, float]:
-    turns = [(one(), other()) for _ in range(TURNS)]
-    return median(first for first, _ in turns), median(second / first for first, second in turns)
+@frozen
+class Bought:
+    """With the part: CPU µs each. Without it: CPU time and rate as parts of those with it."""
+
+    cpu_us: float
+    cpu: float
+    rate: float
 
 
-def measured(name: str, seconds: float, folder: Path) -> Iterator[tuple[str, float, float]]:
-    """For each load: its name, the CPU time in µs with the part, and the ratio without it."""
+def _in_turns(whole: Callable[[], Cost], without: Callable[[], Cost]) -> Bought:
+    turns = [(whole(), without()) for _ in range(TURNS)]
+    return Bought(
+        median(one.cpu_us for one, _ in turns),
+        median(other.cpu_us / one.cpu_us for one, other in turns),
+        median(other.per_second / one.per_second for one, other in turns),
+    )
+
+
+def measured(name: str, seconds: float, folder: Path) -> Iterator[tuple[str, Bought]]:
+    """What the part buys under each of its loads."""
     part = PARTS[name]
     with ExitStack() as stack:
         servers, asks = [], []
@@ -247,16 +269,16 @@ def measured(name: str, seconds: float, folder: Path) -> Iterator[tuple[str, flo
         for kind in part.loads:
             if kind == "transition":
                 found = _in_turns(
-                    lambda: _transition_us("", seconds), lambda: _transition_us(name, seconds)
+                    lambda: _transitions("", seconds), lambda: _transitions(name, seconds)
                 )
             else:
                 found = _in_turns(
                     *(
-                        lambda server=server, ask=ask[kind]: _request_us(server, seconds, ask)
+                        lambda server=server, ask=ask[kind]: _requests(server, seconds, ask)
                         for server, ask in zip(servers, asks, strict=True)
                     )
                 )
-            yield kind, *found
+            yield kind, found
 
 
 def leave_out() -> None:
@@ -265,12 +287,12 @@ def leave_out() -> None:
         PARTS[name].without()
 
 
-async def _transition(seconds: float) -> float:
+async def _transition(seconds: float) -> Cost:
     from bench.writer import transitions
 
     before = time.process_time()
     rate = await transitions(seconds, CLIENTS)
-    return (time.process_time() - before) / (rate * seconds) * 1e6
+    return Cost((time.process_time() - before) / (rate * seconds) * 1e6, rate)
 
 
 if __name__ == "__main__":
@@ -279,4 +301,5 @@ if __name__ == "__main__":
     assert bench.writer
     if sys.argv[1]:
         PARTS[sys.argv[1]].without()
-    print(asyncio.run(_transition(float(sys.argv[2]))))
+    cost = asyncio.run(_transition(float(sys.argv[2])))
+    print(cost.cpu_us, cost.per_second)

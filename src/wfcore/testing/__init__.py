@@ -1,10 +1,10 @@
 """
-For tests, ours and yours: what this project's own tests are made of.
+For tests, ours and yours: what this project's own tests are built from.
 
-The names that `__init__.pyi` lists are public: `from wfcore.testing import values_of`.
-What a name needs is loaded when it is asked for: pytest and hypothesis (`wfcore[testing]`) for
-contracts, strategies and walks, nothing for builders, fakes, vectors and the simulator. Code
-that is shipped to run never imports any of it.
+The names listed in `__init__.pyi` are public: `from wfcore.testing import values_of`. Each is
+loaded when it is first used: contracts, strategies and walks need pytest and hypothesis
+(`wfcore[testing]`); builders, fakes, vectors and the simulator need nothing. Production code never
+imports any of it.
 """
 
 import sys

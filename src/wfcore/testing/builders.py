@@ -1,7 +1,7 @@
 """
-Small factories of records for tests: everything has a sensible value, name only what matters.
+Factories of records for tests: every field has a sensible value, so a test names only what matters.
 
-Ids are given by hand or numbered (`acc_1`, `exec_7`); times are plain integers around `NOW`.
+Ids are given or numbered (`acc_1`, `exec_7`); times are plain integers around `NOW`.
 """
 
 from typing import Any
@@ -76,12 +76,12 @@ def session(id: str = "session_1", **fields: Any) -> Session:
 
 
 def login(id: str = "login_1", **fields: Any) -> Login:
-    """A login name under which one attempt failed."""
+    """The failed login attempts for one name: one so far."""
     return Login(**{"id": id, "failures": (NOW,), "last_failure_at": NOW, **fields})
 
 
 def login_link(id: str = "link_1", **fields: Any) -> LoginLink:
-    """A link that signs `acc_1` in once, within 15 minutes."""
+    """A sign-in link for `acc_1` that works once, within 15 minutes."""
     times = {"created_at": NOW, "expires_at": later(NOW, 15 * MINUTE)}
     return LoginLink(**{"id": id, "account_id": "acc_1", **times, **fields})
 
@@ -120,7 +120,7 @@ def code_step(name: str = "work", **fields: Any) -> CodeStep:
 
 
 def definition(*steps: Step, **fields: Any) -> Definition:
-    """A definition of these steps (one code step where none are given)."""
+    """A definition with these steps, or with one code step if none are given."""
     chosen = steps or (code_step(),)
     written = tuple({"name": step.name} for step in chosen)
     return Definition(
@@ -141,7 +141,7 @@ def snapshot(workflow_id: str = "wf_1", revision: int = 1, **fields: Any) -> Def
 
 
 def step_result(status: StepStatus = StepStatus.COMPLETED, **fields: Any) -> StepResult:
-    """A step that started at `NOW` and, where *status* says it ended, ended a second later."""
+    """A step that started at `NOW`; if *status* is final, it ended a second later."""
     ended = status not in (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
     return StepResult(
         **{
@@ -154,7 +154,7 @@ def step_result(status: StepStatus = StepStatus.COMPLETED, **fields: Any) -> Ste
 
 
 def execution(id: str = "exec_1", **fields: Any) -> Execution:
-    """A PENDING execution of `wf_1` by `acc_1`, due at once, that nobody holds."""
+    """A PENDING execution of `wf_1` by `acc_1`, due at once and unclaimed."""
     return Execution(
         **{
             "id": id,
@@ -196,7 +196,7 @@ def approval(id: str = "appr_1", **fields: Any) -> Approval:
 
 
 def artifact(id: str = "art_1", **fields: Any) -> Artifact:
-    """A text file that the step `work` of `exec_1` left behind."""
+    """A text file left by the step `work` of `exec_1`."""
     execution_id = fields.get("execution_id", "exec_1")
     return Artifact(
         **{
@@ -216,7 +216,7 @@ def artifact(id: str = "art_1", **fields: Any) -> Artifact:
 
 
 def callback(id: str = "exec_1", **fields: Any) -> Callback:
-    """The message that the end of `exec_1` makes due at once."""
+    """The callback about the end of `exec_1`, due at once."""
     return Callback(
         **{
             "id": id,
@@ -280,7 +280,7 @@ def timer(id: str = "trg_1@1", **fields: Any) -> Timer:
 
 
 def replay(key: str = "once", **fields: Any) -> Replay:
-    """The first answer to the idempotency key *key*: `exec_1`."""
+    """The stored answer for the idempotency key *key*: `exec_1`."""
     return Replay(
         **{
             "scope": "key_1:wf_1",
@@ -307,7 +307,7 @@ def event(number: int = 1, execution_id: str = "exec_1", **fields: Any) -> Event
 
 
 def audit_entry(id: str = "aud_1", **fields: Any) -> AuditEntry:
-    """An admitted request in the audit log."""
+    """The audit entry of an admitted request."""
     return AuditEntry(
         **{"id": id, "at": NOW, "event": "request", "outcome": AuditOutcome.ALLOWED, **fields}
     )

@@ -1,1 +1,1 @@
-"""Your store beside the one in memory: the same requests, the same answers."""
+"""Your store compared with the one in memory: the same requests, the same answers."""

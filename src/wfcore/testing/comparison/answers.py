@@ -1,4 +1,4 @@
-"""What the plain dicts of `StoreComparison` answer: a function for each query of the port."""
+"""What the model of `StoreComparison` (plain dicts) answers: one function per query of the port."""
 
 from typing import Any
 

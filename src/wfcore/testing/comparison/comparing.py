@@ -78,7 +78,7 @@ _open_units = st.runner().flatmap(lambda script: st.sampled_from(sorted(script.u
 
 @define(eq=False)
 class OpenUnit:
-    """A unit in a task of its own, as a use case would have it, and what it has collected."""
+    """A unit of work in a task of its own, as in a use case, and what it has collected so far."""
 
     orders: "asyncio.Queue[Any]"
     task: "asyncio.Task[None]"
@@ -112,11 +112,10 @@ async def _serve(store: Store, orders: "asyncio.Queue[Any]") -> None:
 
 class StoreComparison(RuleBasedStateMachine):
     """
-    Subclasses give `open`: a new, empty store, whose files (if any) are below the folder, and whose
-    time is that of `clock` where it can be given one.
+    Subclasses implement `open`: a new, empty store, whose files (if any) are in the given folder
+    and whose time is that of `clock` if it can be injected.
 
-    The first failure is said at once; then Hypothesis looks for a shorter script, for half a
-    minute at most.
+    The first failure is reported at once; then Hypothesis shrinks it for at most half a minute.
     """
 
     TestCase = BoundedTestCase()
@@ -138,7 +137,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @property
     def state(self) -> State:
-        """What is committed."""
+        """The committed state."""
         return self.past[-1]
 
     def teardown(self) -> None:
@@ -153,7 +152,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(records=st.lists(RECORDS, min_size=1, max_size=3))
     def keep(self, records: list[Any]) -> None:
-        """A unit that nobody stands beside, with fresh versions."""
+        """A unit that runs alone and writes current versions."""
         self._begin("alone")
         for record in records:
             self._put("alone", record, "seen")
@@ -161,7 +160,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(record=RECORDS, known=st.booleans())
     def race(self, record: Any, known: bool) -> None:
-        """Two units put the same record from what both have seen: one of them is too late."""
+        """Two units put the same record from the version that both have read: one of them loses."""
         if known:
             self.keep([record])
         for unit in RACERS:
@@ -178,7 +177,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, id=ids, status=st.sampled_from(ExecutionStatus))
     def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
-        """Put an execution back with another status; its worker keeps it while it runs."""
+        """Put an execution with another status; its worker keeps it while it is RUNNING."""
         self._begin(unit)
         run = self._seen(unit).get(Execution, id)
         if run is not None:
@@ -187,7 +186,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, record=GOING)
     def delete(self, unit: str, record: Any) -> None:
-        """Delete what is deleted by its key, or by the version that the unit sees; or purge."""
+        """Delete by key or by the version that the unit sees, or purge."""
         self._begin(unit)
         kind, key = type(record), key_of(record)
         if kind is Execution:
@@ -200,7 +199,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, webhook=ids, status=st.sampled_from((202, 401)), at=moments)
     def tally(self, unit: str, webhook: str, status: int, at: EpochMs) -> None:
-        """Count an answer."""
+        """Count one webhook answer."""
         self._begin(unit)
         said = (webhook, "2023-11-14", status, at)
         self._collect(unit, Count(*said), lambda kept: kept.tally(*said))
@@ -208,7 +207,7 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, ask=ASKS)
     def ask_unit(self, unit: str, ask: Ask) -> None:
-        """A unit sees what it has put itself, over what was there some time since it began."""
+        """A unit sees its own writes over a state that existed at some time since it began."""
         open = self.units[unit]
         states = [after(state, open.changes) for state in self.past[open.began :]]
         try:
@@ -223,7 +222,7 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: self.units)
     @rule(unit=_open_units, commits=st.sampled_from((True, True, True, False)))
     def end(self, unit: str, commits: bool) -> None:
-        """Commit a unit: all of it, or `Stale` and nothing. Or leave it: nothing."""
+        """Commit a unit (all of it, or `Stale` and nothing), or leave it (nothing)."""
         if commits:
             self._commit(unit)
         else:
@@ -233,7 +232,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(ask=ASKS)
     def ask(self, ask: Ask) -> None:
-        """A view sees what is committed."""
+        """A view sees the committed state."""
 
         async def look() -> Any:
             async with self.store.view() as view:
@@ -260,7 +259,7 @@ class StoreComparison(RuleBasedStateMachine):
         which: set[str] | None,
         able: set[str] | None,
     ) -> None:
-        """A worker takes what is due: anything, or some of it that it is able to do."""
+        """A worker claims due executions: any, or only some that it is able to run."""
         slots, lease_ms, now = Slots(places), self._lease(lease), self.store.now()
         deed = self.store.claim(worker, lease_ms, slots, limit, ids=which, able=able)
         got = self._loop.run(deed)
@@ -271,7 +270,7 @@ class StoreComparison(RuleBasedStateMachine):
     @precondition(lambda self: any(run.worker for run in self.state.all(Execution)))
     @rule(worker=workers, ids=st.sets(ids), lease=LEASES)
     def extend(self, worker: str, ids: set[str], lease: int) -> None:
-        """A worker says that it is alive."""
+        """A worker extends its leases."""
         until = later(self.store.now(), self._lease(lease))
         kept = self._loop.run(self.store.extend(worker, ids, self._lease(lease)))
         state, _ = after(self.state, ())
@@ -283,12 +282,12 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(by=st.integers(1, 3))
     def pass_time(self, by: int) -> None:
-        """Leases end, and work becomes due, while nobody does anything."""
+        """Time passes: leases expire and work becomes due."""
         self._moves(by)
 
     @rule(run=RUNNABLE, worker=workers, then=st.lists(st.none() | workers, min_size=1, max_size=2))
     def hand_over(self, run: Execution, worker: str, then: list[str | None]) -> None:
-        """A worker takes an execution and gives it back; who holds it then has no lease of it."""
+        """A worker claims an execution and releases it; the next holder has no lease yet."""
         self.keep([run])
         self.claim(worker=worker, lease=3, places=4, limit=3, which=None, able=None)
         for holder in then:
@@ -300,7 +299,7 @@ class StoreComparison(RuleBasedStateMachine):
     # Inside
 
     def _moves(self, by: int) -> bool:
-        """Whether the store's time is that of `clock`, which goes on."""
+        """Whether the store uses the time of `clock`, which can be advanced."""
         until = self.store.now() + by
         self.clock.advance(by)
         return self.store.now() == until
@@ -309,7 +308,7 @@ class StoreComparison(RuleBasedStateMachine):
         return DurationMs(self._least_lease + ms)
 
     def _begin(self, unit: str) -> None:
-        """Open that unit, where it is not open yet."""
+        """Open that unit unless it is open."""
 
         async def begin() -> OpenUnit:
             orders: asyncio.Queue[Any] = asyncio.Queue()
@@ -352,7 +351,7 @@ class StoreComparison(RuleBasedStateMachine):
             self.past.append(state)
 
     def _seen(self, unit: str) -> State:
-        """What the unit sees, where nobody commits beside it."""
+        """What the unit sees if nobody else commits."""
         return after(self.state, self.units[unit].changes)[0]
 
     def _version(self, unit: str, record: Any, wanted: str) -> int:
@@ -362,7 +361,7 @@ class StoreComparison(RuleBasedStateMachine):
 
 
 def _plain(answer: Any) -> Any:
-    """Sequences as lists, so that a tuple is no difference."""
+    """Sequences as lists, so that tuples and lists compare as equal."""
     if isinstance(answer, Sequence) and not isinstance(answer, str):
         return list(answer)
     return evolve(answer, rows=tuple(answer.rows)) if isinstance(answer, Page) else answer

@@ -1,8 +1,8 @@
 """
-What a store holds, as plain dicts: the other side of `StoreComparison`.
+What a store contains, as plain dicts: the model that `StoreComparison` compares with.
 
-No versions are compared twice, nothing is cached, nothing is clever: a state is a dict of
-dicts, a change is a function that says whether it may, and a question a function of a state.
+There is no caching and no cleverness: a state is a dict of dicts, a change is a function that says
+whether it is allowed, and a query is a function of a state.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ def key_of(record: Any) -> Key:
 
 
 class State:
-    """Every record by class and key, the end of every lease. `now` tells the store's time."""
+    """Every record by class and key, and the end of every lease. `now` tells the store's time."""
 
     def __init__(self, now: Now) -> None:
         self.now = now
@@ -79,7 +79,7 @@ class State:
 
 @frozen
 class Put:
-    """A record as it was given to `put` or `append`."""
+    """A record passed to `put` or `append`."""
 
     record: Any
 
@@ -104,7 +104,7 @@ class Put:
 
 @frozen
 class Delete:
-    """A record that is to go. Without *version*: whatever is there."""
+    """A record to delete. Without *version*, whichever version is stored."""
 
     kind: type
     key: Key
@@ -139,7 +139,7 @@ class Purge:
 
 @frozen
 class Count:
-    """One answer of a webhook."""
+    """One answer of a webhook to count."""
 
     webhook_id: str
     date: str
@@ -158,7 +158,7 @@ Change = Put | Delete | Purge | Count
 
 
 def _takes_the_place(other: Any, record: Any) -> bool:
-    """Whether another record has what may be there once."""
+    """Whether another record already has a value that must be unique."""
     kind = KIND_OF.get(type(record))
     if kind is None or not kind.unique or key_of(other) == key_of(record):
         return False
@@ -166,7 +166,9 @@ def _takes_the_place(other: Any, record: Any) -> bool:
 
 
 def _replaces(stored: Any, record: Any) -> bool:
-    """A day later an idempotency key may be used anew."""
+    """
+    Whether the record is old enough to be replaced: after a day an idempotency key may be reused.
+    """
     if not isinstance(record, Replay) or stored is None:
         return False
     return record.version == 0 and record.created_at - stored.created_at >= DAY
@@ -177,7 +179,7 @@ def _keeps_lease(stored: Execution | None, record: Execution) -> bool:
 
 
 def after(state: State, changes: Sequence[Change]) -> tuple[State, bool]:
-    """The state with *changes*, and whether all of them were in order."""
+    """The state with *changes* applied, and whether all of them were allowed."""
     state, fits = copy(state), True
     for change in changes:
         fits = change(state) and fits
@@ -187,7 +189,7 @@ def after(state: State, changes: Sequence[Change]) -> tuple[State, bool]:
 def waiting(
     state: State, now: EpochMs, ids: Collection[str] | None, able: Collection[str] | None
 ) -> Iterator[Execution]:
-    """What a worker may take: of *ids*, of what it is *able* to do."""
+    """What a worker may claim of *ids*, given what it is *able* to run."""
     for run in state.all(Execution):
         free = run.status in DUE and run.worker is None
         due = run.due_at is not None and run.due_at <= now
@@ -208,9 +210,9 @@ def claimed(
     able: Collection[str] | None = None,
 ) -> None:
     """
-    Whether *got* is what a claim may give; the state has it afterwards.
+    Whether *got* is a possible result of a claim; the state includes it afterwards.
 
-    Of accounts with equally few places, served at the same time, the store may choose.
+    Among accounts with equally few slots that were served at the same time, the store may choose.
     """
     due = list(waiting(state, now, ids, able))
     held = Counter(run.owner_id for run in state.all(Execution) if run.worker == worker)

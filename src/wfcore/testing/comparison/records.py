@@ -1,4 +1,4 @@
-"""The records that `StoreComparison` puts: of every kind, and few enough to meet."""
+"""The records that `StoreComparison` puts: of every kind, and few enough that units collide."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,8 @@
 """
-How a comparison fails: the first failure is said at once, and it is made short within bounds.
+How a comparison reports a failure: the first one at once, then a shrunk one within a time limit.
 
-Shortening runs the store hundreds of times more. Hypothesis gives that five minutes, which is long
-for whoever waits for a first answer; half a minute finds nearly the same script.
+Shrinking runs the store hundreds of times. Hypothesis allows five minutes for it, which is long to
+wait for; half a minute finds nearly the same script.
 """
 
 import sys
@@ -22,7 +22,7 @@ _TOLD: set[type] = set()
 
 
 def tell_first(machine: type) -> None:
-    """Say what failed, if something did and nothing did before; called while it is raised."""
+    """Print the failure, unless one was printed before; called while it is raised."""
     error = sys.exc_info()[1]
     if not isinstance(error, Exception) or isinstance(error, HypothesisException):
         return
@@ -34,7 +34,7 @@ def tell_first(machine: type) -> None:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Within, what fails is shortened for half a minute at most."""
+    """Limits shrinking to half a minute."""
     if not hasattr(engine, _LIMIT):  # another Hypothesis: it stops by itself, only later
         yield
         return
@@ -43,7 +43,7 @@ def bounded() -> Iterator[None]:
 
 
 class BoundedTestCase:
-    """`RuleBasedStateMachine.TestCase`, bounded."""
+    """`RuleBasedStateMachine.TestCase` with that limit."""
 
     def __get__(self, machine: Any, owner: type[RuleBasedStateMachine]) -> Any:
         return _case(owner)

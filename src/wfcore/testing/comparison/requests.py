@@ -1,4 +1,4 @@
-"""What `StoreComparison` asks a store and the plain dicts alike."""
+"""The queries that `StoreComparison` sends to the store and to the model."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -55,7 +55,7 @@ from wfcore.testing.comparison.records import (
 
 @frozen(eq=False)
 class Ask:
-    """A question: its words, how a store is asked, and what the plain dicts say."""
+    """One query: its description, how the store is asked, and what the model answers."""
 
     words: str
     ask: Callable[[Any], Awaitable[Any]] = field(repr=False)
@@ -76,7 +76,7 @@ def _asks(
     answer: Callable[..., Any],
     *arguments: st.SearchStrategy[Any],
 ) -> Ask:
-    """Asks with the same arguments on both sides; their values are in the words."""
+    """Queries with the same arguments for store and model; the description contains the values."""
     drawn = tuple(draw(one) for one in arguments)
     said = f"{words}({', '.join(map(repr, drawn))})"
     return Ask(said, lambda view: ask(view, *drawn), lambda state: answer(state, *drawn))

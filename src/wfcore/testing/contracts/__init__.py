@@ -1,7 +1,7 @@
 """
-Contract suites for the authors of adapters: what each port promises, as tests to inherit.
+Contract suites for authors of adapters: what each port promises, as test classes to inherit from.
 
-Inherit from the one for your port, give the fixtures that it names, and run pytest.
+Inherit from the class for your port, provide the fixtures that it names, and run pytest.
 """
 
 from wfcore.testing.contracts.callback_client import CallbackClientContract

@@ -1,4 +1,4 @@
-"""What a store promises of the audit log: one chain, whoever writes, and nothing lost in it."""
+"""What a store promises about the audit log: one chain for all writers, without gaps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ NEVER = EpochMs(0)
 
 
 async def sound(store: Store) -> Sequence[ChainedEntry]:
-    """All entries of a chain that fits from its start to its end."""
+    """All entries of a chain, verified from its start to its end."""
     async with store.view() as view:
         chain = await view.audit.chain()
         entries = await view.audit.chained(chain.start.number, 1_000)
@@ -43,14 +43,14 @@ class AuditContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
-        """Entries from an instant on, above an id, oldest first, up to a limit."""
+        """Entries since an instant with an id above the given one, oldest first, up to a limit."""
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
         async with store.view() as view:
             assert ids(await view.audit.list(at(2), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             assert ids(await view.audit.list(at(0), "aud_2", 1)) == ["aud_3"]
 
     async def test_entries_are_linked_in_the_order_of_commits(self, store: Store) -> None:
-        """AL-1: each carries the hash of the one before it; the text is what was hashed."""
+        """AL-1: each contains the hash of the one before it, computed over the stored text."""
         async with store.view() as view:
             chain = await view.audit.chain()
             assert (chain.start, chain.end) == (BEGINNING, BEGINNING)
@@ -66,7 +66,7 @@ class AuditContract:
             assert names(await view.audit.chained(1, 1)) == ["aud_1"]
 
     async def test_a_unit_that_fails_leaves_no_gap(self, store: Store) -> None:
-        """AL-1: what is not committed, or not again, has no number."""
+        """AL-1: what was not committed gets no number."""
         await keep(store, make.audit_entry("aud_1"))
         with pytest.raises(Stale):
             await keep(store, make.audit_entry("aud_2"), make.audit_entry("aud_1"))
@@ -78,7 +78,7 @@ class AuditContract:
         assert names(await sound(store)) == ["aud_1", "aud_4"]
 
     async def test_whoever_writes_writes_into_one_chain(self, store: Store, another: Store) -> None:
-        """AL-1: racing units of two handles are linked one behind the other."""
+        """AL-1: entries of racing units from two handles form one chain."""
         both = (store, another)
         await asyncio.gather(
             *(keep(both[n % 2], make.audit_entry(f"aud_{n:02}")) for n in range(40))
@@ -86,7 +86,7 @@ class AuditContract:
         assert sorted(names(await sound(another))) == [f"aud_{n:02}" for n in range(40)]
 
     async def test_a_record_is_kept_with_its_entry(self, store: Store) -> None:
-        """AL-3: as long as the entry, and as it was given."""
+        """AL-3: unchanged, and for as long as the entry."""
         text = '{"rows":[1,2]}'
         async with store.unit() as unit:
             unit.append(make.audit_entry("aud_1", record_hash=digest(text)), text)
@@ -106,7 +106,9 @@ class AuditContract:
         ]
 
     async def test_old_entries_go_from_the_beginning(self, store: Store) -> None:
-        """AL-5: what is left fits to the last that went; behind the last of all it goes on."""
+        """
+        AL-5: the rest continues from the last deleted entry, even if all entries were deleted.
+        """
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(6)))
         assert await store.trim(at(4), NEVER, NEVER, NEVER, 3) == 3
         assert names(await sound(store)) == ["aud_3", "aud_4", "aud_5"]
@@ -116,7 +118,7 @@ class AuditContract:
         assert [entry.number for entry in await sound(store)] == [7]
 
     async def test_a_young_entry_keeps_those_behind_it(self, store: Store) -> None:
-        """AL-5: entries go in the order of their commits, so that no gap is ever right."""
+        """AL-5: entries are deleted in commit order, so a gap is always an error."""
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (1, 9, 2)))
         assert await store.trim(at(5), NEVER, NEVER, NEVER, 9) == 1
         assert names(await sound(store)) == ["aud_9", "aud_2"]

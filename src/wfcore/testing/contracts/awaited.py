@@ -1,4 +1,4 @@
-"""What keeps contracts of coroutines from failing in words that nobody understands."""
+"""A clear error if contracts with coroutines are run without pytest-asyncio in auto mode."""
 
 from inspect import iscoroutinefunction
 
@@ -11,7 +11,9 @@ UNAWAITED = (
 
 
 class Awaited:
-    """A contract whose tests are coroutines. Says how to run them where nobody would."""
+    """
+    A contract whose tests are coroutines. If nothing would await them, it says how to run them.
+    """
 
     @pytest.fixture(autouse=True)
     def _somebody_awaits(self, request: pytest.FixtureRequest) -> None:

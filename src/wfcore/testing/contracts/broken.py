@@ -1,4 +1,4 @@
-"""What a store promises while its medium fails: a refusal in the core's words, and no harm."""
+"""What a store promises when its medium fails: an error of the core, and no damage."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, get_type_hints
@@ -30,7 +30,7 @@ Look = Callable[[View], Awaitable[Any]]
 
 
 def every_look() -> Iterator[tuple[str, Look]]:
-    """Each way to read: every kind by its key, and every named query."""
+    """Every way to read: each kind by its key, and each named query."""
     for kind in records.RECORDS:
         key = tuple("x" for _ in kind.key)
         yield f"get {kind.name}", lambda view, kind=kind, key=key: view.get(kind.type, *key)  # type: ignore[misc]
@@ -61,14 +61,14 @@ class BrokenContract:
     async def test_nothing_is_stored_by_a_medium_that_fails(
         self, broken: Store, record: Any
     ) -> None:
-        """`commit` says that the store is unavailable, whatever it was to store."""
+        """`commit` raises `StoreUnavailable`, whatever it was to store."""
         async with broken.unit() as unit:
             collect(unit, record, make.event(1), make.audit_entry())
             with pytest.raises(StoreUnavailable):
                 await unit.commit()
 
     async def test_a_store_whose_medium_fails_gives_no_work(self, broken: Store) -> None:
-        """Claims, leases, health and cleaning say so in the core's words."""
+        """Claims, leases, health checks and cleanup raise errors of the core."""
         for deed in (
             broken.claim("w1", HOUR, Slots(8), 9),
             broken.claim("w1", HOUR, Slots(8), 9, ids=["e1"], able=["network"]),
@@ -81,7 +81,9 @@ class BrokenContract:
 
     @pytest.mark.parametrize("name", LOOKS)
     async def test_no_error_of_a_driver_is_read(self, broken: Store, name: str) -> None:
-        """A read of an empty store whose medium failed finds nothing, or says unavailable."""
+        """
+        A read of an empty store whose medium failed finds nothing or raises `StoreUnavailable`.
+        """
         try:
             async with broken.view() as view:
                 found = await LOOKS[name](view)
@@ -91,6 +93,6 @@ class BrokenContract:
         assert name == "audit.chain" or (found if found is None else found or ()) in NOTHING
 
     async def test_a_broken_store_can_be_closed(self, broken: Store) -> None:
-        """Twice, as any other: whoever shuts down need not know."""
+        """Twice, like any other store: shutdown code need not know that it is broken."""
         await broken.close()
         await broken.close()

@@ -24,35 +24,35 @@ HEADERS = {"webhook-id": "msg_1", "webhook-signature": "v1,abc="}
 
 
 class ScriptedReceiver(Protocol):
-    """The other side. Each word is about one request, in the order of the words."""
+    """The receiver. Each method scripts its reaction to one request, in the order of the calls."""
 
     @property
     def url(self) -> str:
-        """Where it is called."""
+        """The URL to call."""
 
     @property
     def received(self) -> Sequence[tuple[str, Mapping[str, str], bytes]]:
-        """Address (path and query), headers and body of every request."""
+        """Target (path and query), headers and body of every request."""
 
     def answers(self, status: int) -> None:
-        """It answers the next request so; where nothing was said, with 204."""
+        """Answer the next request like this; the default is 204."""
 
     def hangs_up(self) -> None:
-        """It closes the connection of the next request without a word."""
+        """Close the connection of the next request without an answer."""
 
 
 class CallbackClientContract(Awaited):
     """
-    Subclasses give fixtures `callback_client` and `peer`, a `ScriptedReceiver`, which it may call
-    wherever that is.
+    Subclasses provide the fixtures `callback_client` and `peer`, a `ScriptedReceiver` that the
+    client may call wherever it listens.
 
-    Everything that `wfcore.ports.callbacks.CallbackClient` promises and one peer can see.
+    Tests everything `wfcore.ports.callbacks.CallbackClient` promises that one receiver can observe.
     """
 
     async def test_body_and_headers_arrive_as_they_are(
         self, callback_client: CallbackClient, peer: ScriptedReceiver
     ) -> None:
-        """Every byte and every header of ours, once."""
+        """Every byte and every header of the request arrives, once."""
         body = '{"a":"ü","b":[1,2]}'.encode()
         assert await callback_client.post(peer.url, HEADERS, body) == CallbackAnswer(204)
         ((address, headers, received),) = peer.received
@@ -65,7 +65,7 @@ class CallbackClientContract(Awaited):
     async def test_whatever_is_answered_is_an_answer(
         self, callback_client: CallbackClient, peer: ScriptedReceiver, status: int
     ) -> None:
-        """No status is an exception."""
+        """No status raises an exception."""
         peer.answers(status)
         assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(status)
 
@@ -73,7 +73,7 @@ class CallbackClientContract(Awaited):
     async def test_a_redirect_is_not_followed(
         self, callback_client: CallbackClient, peer: ScriptedReceiver, status: int
     ) -> None:
-        """What is sent goes where it was sent to, and nowhere else."""
+        """The request goes to the given URL and nowhere else."""
         peer.answers(status)
         assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(status)
         assert len(peer.received) == 1
@@ -81,7 +81,10 @@ class CallbackClientContract(Awaited):
     async def test_no_answer_is_told_without_secrets(
         self, callback_client: CallbackClient, peer: ScriptedReceiver
     ) -> None:
-        """A connection that breaks is an answer without a status, in words without the address."""
+        """
+        A broken connection is an answer without a status, and its message does not contain the
+        address.
+        """
         peer.hangs_up()
         answer = await callback_client.post(peer.url, HEADERS, b"{}")
         assert answer.status is None
@@ -92,7 +95,7 @@ class CallbackClientContract(Awaited):
     async def test_many_at_once(
         self, callback_client: CallbackClient, peer: ScriptedReceiver
     ) -> None:
-        """Messages that are sent at once do not mix, and each arrives once."""
+        """Concurrent messages do not mix, and each arrives once."""
         bodies = [str(number).encode() for number in range(10)]
         await asyncio.gather(*(callback_client.post(peer.url, HEADERS, body) for body in bodies))
         assert sorted(body for _, _, body in peer.received) == sorted(bodies)

@@ -34,12 +34,12 @@ async def read(store: Store, id: str) -> Execution:
 async def claim(
     store: Store, worker: str = "w1", slots: Slots = MANY, limit: int = 100, **which: Any
 ) -> list[str]:
-    """Ids of what *worker* gets, in order."""
+    """The ids that *worker* gets, in order."""
     return ids(await store.claim(worker, LEASE, slots, limit, **which))
 
 
 async def abandoned(store: Store, limit: int = 9) -> list[str]:
-    """Ids of what has lost its worker."""
+    """The ids of executions whose worker is gone."""
     async with store.view() as view:
         return ids(await view.executions.abandoned(limit))
 
@@ -48,7 +48,7 @@ class ClaimContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_a_claim_takes_what_is_due_and_says_what_it_stored(self, store: Store) -> None:
-        """What has not ended, is due, and is held by nobody: returned exactly as stored."""
+        """Unfinished, due, unclaimed executions, returned exactly as they are stored."""
         awaiting, failed = ExecutionStatus.AWAITING_APPROVAL, ExecutionStatus.FAILED
         result = {"a": make.step_result(output={"n": 1})}
         await keep(
@@ -83,7 +83,7 @@ class ClaimContract:
     async def test_of_many_workers_each_execution_goes_to_one(
         self, store: Store, another: Store
     ) -> None:
-        """Racing claims never share an execution and leave none behind."""
+        """Racing claims never share an execution and leave none unclaimed."""
         await keep(store, *(make.execution(f"e{n}", owner_id=f"acc_{n % 3}") for n in range(40)))
 
         async def work(handle: Store, worker: str) -> list[str]:
@@ -101,13 +101,13 @@ class ClaimContract:
         assert set(everything) == {f"e{n}" for n in range(40)}
 
     async def test_the_earliest_due_comes_first(self, store: Store) -> None:
-        """Within an account executions are taken in the order of their due times."""
+        """Within an account executions are claimed in the order of their due times."""
         await keep(store, *(make.execution(f"e{n}", due_at=at(-n)) for n in (1, 3, 2)))
         assert await claim(store, limit=1) == ["e3"]
         assert await claim(store) == ["e2", "e1"]
 
     async def test_the_account_with_the_fewest_places_comes_first(self, store: Store) -> None:
-        """A flood of one account does not stand before another's first execution."""
+        """A flood of one account does not delay another account's first execution."""
         flood = [make.execution(f"a{n}", owner_id="acc_a", due_at=at(n - 9)) for n in range(4)]
         calm = [make.execution(f"b{n}", owner_id="acc_b", due_at=at(n - 2)) for n in range(2)]
         await keep(store, *flood, *calm)
@@ -115,7 +115,7 @@ class ClaimContract:
         assert await claim(store) == ["b0", "a1", "b1", "a2", "a3"]
 
     async def test_an_account_alone_takes_every_place(self, store: Store) -> None:
-        """Nothing is kept for others while nobody else has had work."""
+        """No slot is reserved while no other account has had work."""
         await keep(store, *(make.execution(f"a{n}", owner_id="acc_a") for n in range(9)))
         assert len(await claim(store, slots=Slots(places=8))) == 8
 
@@ -123,7 +123,9 @@ class ClaimContract:
     async def test_a_flood_leaves_the_last_place(
         self, store: Store, another: Store, places: int
     ) -> None:
-        """While another account has had work lately, by any worker, its next one begins at once."""
+        """
+        If another account has had work recently, on any worker, its next execution begins at once.
+        """
         slots = Slots(places)
         await keep(store, make.execution("b0", owner_id="acc_b"))
         (done,) = await another.claim("w2", LEASE, slots, 9)
@@ -136,7 +138,7 @@ class ClaimContract:
 
     @pytest.mark.parametrize("places", [3, 8])
     async def test_two_floods_leave_the_last_place(self, store: Store, places: int) -> None:
-        """A third account's first execution begins at once, however many others flood."""
+        """A third account's first execution begins at once, however many other accounts flood."""
         floods = [make.execution(f"{a}{n}", owner_id=f"acc_{a}") for a in "ab" for n in range(9)]
         await keep(store, *floods)
         slots = Slots(places)
@@ -147,7 +149,7 @@ class ClaimContract:
     async def test_what_was_given_long_ago_keeps_no_place(
         self, store: Store, elapse: Elapse
     ) -> None:
-        """The last place is kept from others for as long as `Slots.lately_ms` says."""
+        """The last slot is reserved only for as long as `Slots.lately_ms` says."""
         await keep(store, make.execution("b0", owner_id="acc_b"))
         (done,) = await store.claim("w2", LEASE, MANY, 9)
         await keep(store, evolve(done, worker=None, status=ExecutionStatus.COMPLETED))
@@ -157,7 +159,10 @@ class ClaimContract:
         assert len(await claim(store, slots=Slots(places=3, lately_ms=BRIEF))) == 1
 
     async def test_accounts_take_turns_at_one_place(self, store: Store, elapse: Elapse) -> None:
-        """Whoever was served longest ago comes first, though another's flood has waited longer."""
+        """
+        The account served longest ago comes first, even if another account's flood has waited
+        longer.
+        """
         flood = [make.execution(f"a{n}", owner_id="acc_a", due_at=at(n - 9)) for n in range(5)]
         calm = [make.execution(f"b{n}", owner_id="acc_b", due_at=at(n - 2)) for n in range(2)]
         await keep(store, *flood, *calm)
@@ -170,7 +175,7 @@ class ClaimContract:
         assert order == ["a0", "b0", "a1", "b1", "a2", "a3", "a4"]
 
     async def test_releasing_frees_the_place(self, store: Store) -> None:
-        """A put without worker gives the place back, and what is due can be claimed anew."""
+        """A put without a worker frees the slot, and a due execution can be claimed again."""
         await keep(store, make.execution("e1"), make.execution("e2"))
         slots = Slots(places=1)
         first = (await store.claim("w1", LEASE, slots, 9))[0]
@@ -180,7 +185,7 @@ class ClaimContract:
         assert [(run.id, run.fence) for run in again] == [("e1", 2)]
 
     async def test_a_write_from_before_the_claim_is_stale(self, store: Store) -> None:
-        """Who read before the claim cannot write after it."""
+        """A unit that read before the claim cannot write after it."""
         await keep(store, make.execution())
         old = await read(store, "exec_1")
         await claim(store)
@@ -188,7 +193,7 @@ class ClaimContract:
             await keep(store, old)
 
     async def test_particular_executions_are_claimed(self, store: Store, another: Store) -> None:
-        """Of `ids` those that are due and free, in their order; no other, and each once."""
+        """Of `ids`, those that are due and unclaimed, in order, each once, and no others."""
         await keep(
             store,
             make.execution("e1", due_at=at(-1)),
@@ -203,7 +208,9 @@ class ClaimContract:
         assert await claim(store, ids=["e3"]) == []
 
     async def test_a_particular_execution_waits_in_its_group(self, store: Store) -> None:
-        """Naming an execution lets it pass nobody, and takes no place that is kept for others."""
+        """
+        Naming an execution does not let it overtake others in its group or take a reserved slot.
+        """
         async with store.unit() as unit:
             unit.limit_group("wf_1", 1)
             await unit.commit()
@@ -215,7 +222,10 @@ class ClaimContract:
         assert await claim(store, slots=Slots(places=1), ids=["e3"]) == []
 
     async def test_a_worker_takes_what_it_is_able_to_do(self, store: Store) -> None:
-        """An execution goes to whoever is able to do all that it asks for; None is everything."""
+        """
+        An execution goes to a worker with all the capabilities it needs; None means every
+        capability.
+        """
         await keep(
             store,
             make.execution("any", due_at=at(-3)),
@@ -231,7 +241,7 @@ class ClaimContract:
     async def test_of_racing_claims_of_one_execution_one_gets_it(
         self, store: Store, another: Store
     ) -> None:
-        """A queue that delivers twice, to two machines, begins it once."""
+        """A queue that delivers the same id to two machines starts it once."""
         await keep(store, *(make.execution(f"e{n}") for n in range(20)))
         handles = [(store, "w1"), (another, "w2"), (another, "w3"), (store, "w4")]
         for n in range(20):
@@ -239,7 +249,9 @@ class ClaimContract:
             assert sorted(await asyncio.gather(*tries)) == [[], [], [], [f"e{n}"]]
 
     async def test_a_lease_that_is_over_is_abandoned(self, store: Store, elapse: Elapse) -> None:
-        """Held executions are reported once their lease is over, extended ones later."""
+        """
+        Executions are abandoned once their lease has expired; an extended lease expires later.
+        """
         await store.enlist("w1")
         await store.enlist("w2")
         await keep(store, *(make.execution(f"e{n}") for n in (1, 2, 3, 4)))
@@ -258,14 +270,17 @@ class ClaimContract:
         assert await abandoned(store) == ["e2", "e3"]
 
     async def test_handles_agree_about_the_time(self, store: Store, another: Store) -> None:
-        """Who shares a store is told one time, which does not go back."""
+        """All handles of a store report one time, which never goes back."""
         told = [handle.now() for handle in (store, another) * 5]
         assert told == sorted(told)
 
     async def test_a_lease_that_was_extended_in_time_keeps_its_execution(
         self, store: Store, another: Store, elapse: Elapse
     ) -> None:
-        """Who saw the lease over cannot take it away once another handle has extended it."""
+        """
+        A unit that saw the lease expired cannot take the execution once another handle has extended
+        it.
+        """
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
         await store.claim("w1", BRIEF, MANY, 2)
@@ -285,7 +300,7 @@ class ClaimContract:
         assert (await read(store, "e2")).worker is None
 
     async def test_what_nobody_holds_is_not_abandoned(self, store: Store) -> None:
-        """A requirement that rests on a worker that let go meanwhile is `Stale`."""
+        """Requiring that a worker is gone is `Stale` if it has released the execution meanwhile."""
         await keep(store, make.execution())
         async with store.unit() as unit:
             unit.require_abandoned(await read(store, "exec_1"))
@@ -295,7 +310,10 @@ class ClaimContract:
     async def test_a_lease_that_its_worker_does_not_name_runs_out(
         self, store: Store, elapse: Elapse
     ) -> None:
-        """Only what the worker says it works on is extended: a claim may be lost on its way."""
+        """
+        Only the leases that the worker names are extended: the answer to a claim may have been
+        lost.
+        """
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"))
         await store.claim("w1", BRIEF, MANY, 2)
@@ -305,7 +323,9 @@ class ClaimContract:
         assert await abandoned(store) == ["e1"]
 
     async def test_what_is_held_and_due_is_told_to_its_holder(self, store: Store) -> None:
-        """A `due_at` that is put while a worker holds it comes back from extending the lease."""
+        """
+        A `due_at` put while a worker holds the execution is returned when the lease is extended.
+        """
         await keep(store, make.execution("e1"), make.execution("e2"))
         (first, _) = await store.claim("w1", LEASE, MANY, 2)
         await keep(store, evolve(first, due_at=at(7)))
@@ -315,7 +335,7 @@ class ClaimContract:
     async def test_a_lease_outlives_puts_of_its_worker_only(
         self, store: Store, elapse: Elapse
     ) -> None:
-        """A put that keeps the worker keeps the lease; one without worker ends it."""
+        """A put that keeps the worker keeps the lease; a put without a worker ends it."""
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"), make.execution("e3"))
         for run in await store.claim("w1", LEASE, MANY, 3):

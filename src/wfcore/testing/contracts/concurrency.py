@@ -1,4 +1,6 @@
-"""What a store promises of concurrency groups: never more than the limit, in order, none lost."""
+"""
+What a store promises about concurrency groups: the limit is kept, in order, and no slot is lost.
+"""
 
 import asyncio
 from typing import Any
@@ -25,7 +27,7 @@ ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANC
 
 
 def waiting(id: str, group: str = "wf_1", **fields: Any) -> Execution:
-    """An execution that nobody has taken yet."""
+    """An execution that was never claimed."""
     return make.execution(id, concurrency_group=group, **fields)
 
 
@@ -46,7 +48,7 @@ class ConcurrencyContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_no_more_are_taken_than_the_limit_allows(self, store: Store) -> None:
-        """The earliest come first; each end lets the next one in, whoever claims."""
+        """The earliest come first; each end admits the next one, whichever worker claims."""
         await limit(store, 2)
         await keep(store, *(waiting(f"e{n}", due_at=at(-n)) for n in range(5)))
         assert await claim(store, "w1") == ["e4", "e3"]
@@ -59,7 +61,7 @@ class ConcurrencyContract:
         assert await claim(store, "w3") == ["e1", "e0"]
 
     async def test_equal_due_times_go_by_id(self, store: Store) -> None:
-        """Executions that were accepted in one moment have an order, too."""
+        """Executions accepted in the same millisecond are ordered by id."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}") for n in (2, 1, 3)))
         assert await claim(store) == ["e1"]
@@ -68,7 +70,9 @@ class ConcurrencyContract:
     async def test_what_was_taken_holds_its_place_until_it_ends(
         self, store: Store, status: ExecutionStatus
     ) -> None:
-        """Running, waiting for people, interrupted or handed back: the place is held."""
+        """
+        Running, waiting for people, interrupted or released: a claimed execution keeps its slot.
+        """
         await limit(store, 1)
         await keep(store, waiting("e1", due_at=at(-1)), waiting("e2"))
         assert await claim(store) == ["e1"]
@@ -84,7 +88,7 @@ class ConcurrencyContract:
     async def test_every_end_gives_the_place_back(
         self, store: Store, status: ExecutionStatus
     ) -> None:
-        """However an execution ends, taken or still waiting, the next one comes."""
+        """However an execution ends, claimed or still waiting, the next one is admitted."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}", due_at=at(n - 9)) for n in (1, 2, 3, 4)))
         assert await claim(store) == ["e1"]
@@ -96,7 +100,7 @@ class ConcurrencyContract:
         assert await claim(store) == []
 
     async def test_groups_do_not_wait_for_one_another(self, store: Store) -> None:
-        """A full group stops neither other groups nor executions without one, of any account."""
+        """A full group blocks neither other groups nor executions without one, of any account."""
         await limit(store, 1)
         await limit(store, 1, "wf_2")
         await keep(
@@ -127,7 +131,7 @@ class ConcurrencyContract:
             await end(store, id)
 
     async def test_another_limit_holds_from_then_on(self, store: Store) -> None:
-        """More come in at once when it is raised, none when it is lowered, all without one."""
+        """A raised limit admits more, a lowered one none, and removing it admits all."""
         await limit(store, 1)
         await keep(store, *(waiting(f"e{n}", due_at=at(n - 99)) for n in range(9)))
         assert await claim(store) == ["e0"]
@@ -143,12 +147,12 @@ class ConcurrencyContract:
         assert len(await claim(store)) == 6
 
     async def test_a_group_without_a_limit_is_open(self, store: Store) -> None:
-        """Where no limit was ever set, everybody comes in."""
+        """If no limit was ever set, every execution is admitted."""
         await keep(store, *(waiting(f"e{n}") for n in range(3)))
         assert len(await claim(store)) == 3
 
     async def test_racing_workers_keep_the_limit(self, store: Store, another: Store) -> None:
-        """Many workers that claim and end executions never hold more than the limit."""
+        """Many workers that claim and end executions never exceed the limit."""
         await limit(store, 3)
         await keep(store, *(waiting(f"e{n:02}", owner_id=f"acc_{n % 4}") for n in range(40)))
         held: set[str] = set()
@@ -171,7 +175,9 @@ class ConcurrencyContract:
         assert sorted(order) == [f"e{n:02}" for n in range(40)]
 
     async def test_counting_sees_what_has_not_ended(self, store: Store) -> None:
-        """All of a group that has not ended, waiting ones too; of those, what was taken."""
+        """
+        All unfinished executions of a group, including waiting ones, and how many were claimed.
+        """
         await keep(store, waiting("e1"), waiting("e2"), waiting("e3"), waiting("x", "other"))
         await store.claim("w1", LEASE, MANY, 1)
         async with store.view() as view:
@@ -190,7 +196,10 @@ class ConcurrencyContract:
     async def test_of_racing_units_as_many_commit_as_there_is_room(
         self, store: Store, another: Store
     ) -> None:
-        """Units that ask for room each saw some; the surplus is stale and leaves no trace."""
+        """
+        Units that each saw room and ask for it: those beyond the limit are stale and change
+        nothing.
+        """
 
         async def start(number: int) -> bool:
             async with (store, another)[number % 2].unit() as unit:
@@ -213,7 +222,7 @@ class ConcurrencyContract:
         assert len(await claim(store)) == 3
 
     async def test_room_that_the_same_unit_makes_counts(self, store: Store) -> None:
-        """Where one unit ends an execution and starts another, its place is free for that."""
+        """If a unit ends one execution and starts another, the freed slot counts."""
         await keep(store, waiting("old"))
         async with store.unit() as unit:
             old = await unit.get(Execution, "old")

@@ -21,10 +21,10 @@ def day(limit: int | None, start: int = NOW) -> Window:
 
 
 class CountersContract(Awaited):
-    """Subclasses give a fixture `counters`: empty counters that are closed afterwards."""
+    """Subclasses provide a fixture `counters`: empty counters, closed after the test."""
 
     async def test_exactly_the_limit_is_admitted(self, counters: Counters) -> None:
-        """Of many calls at once exactly `limit` are admitted."""
+        """Of many concurrent calls exactly `limit` are admitted."""
         windows = (minute(30), day(1_000))
         ends = await asyncio.gather(*(counters.take("k", windows, NOW) for _ in range(100)))
         assert sum(end.admitted for end in ends) == 30
@@ -32,7 +32,7 @@ class CountersContract(Awaited):
         assert {end for end in ends if not end.admitted} == {Taken(("minute",), (30, 30))}
 
     async def test_a_refusal_counts_nowhere(self, counters: Counters) -> None:
-        """When one window is full, the other one does not count either."""
+        """If one window is full, nothing is counted in the other one either."""
         assert (await counters.take("k", (minute(1), day(2)), NOW)).counts == (1, 1)
         for _ in range(3):
             assert await counters.take("k", (minute(1), day(2)), NOW) == Taken(("minute",), (1, 1))
@@ -54,7 +54,7 @@ class CountersContract(Awaited):
         assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
 
     async def test_a_limit_that_shrinks_or_is_zero_admits_none(self, counters: Counters) -> None:
-        """A plan change holds at once; limit 0 admits nobody."""
+        """A lower limit of a new plan holds at once; limit 0 admits nothing."""
         assert (await counters.take("k", (minute(5),), NOW)).admitted
         assert await counters.take("k", (minute(1),), NOW) == Taken(("minute",), (1,))
         assert await counters.take("z", (minute(0),), NOW) == Taken(("minute",), (0,))
@@ -67,7 +67,7 @@ class CountersContract(Awaited):
         assert not (await counters.take("a", windows, NOW)).admitted
 
     async def test_a_clock_set_back_grants_nothing(self, counters: Counters) -> None:
-        """After a visit to a later window the earlier one is still as full as it was."""
+        """After the clock was in a later window, an earlier window is as full as before."""
         await counters.take("k", (minute(1),), NOW)
         later = EpochMs(NOW + 10 * MINUTE)
         await counters.take("k", (minute(1, later),), later)
@@ -75,7 +75,7 @@ class CountersContract(Awaited):
         assert not (await counters.take("k", (minute(1),), NOW)).admitted
 
     async def test_trimming_forgets_what_is_over(self, counters: Counters) -> None:
-        """Windows that ended before the instant are gone, later ones stay."""
+        """Windows that ended before the instant are deleted, later ones kept."""
         later = EpochMs(NOW + 10 * MINUTE)
         await counters.take("k", (minute(1),), NOW)
         await counters.take("k", (minute(1, later),), later)
@@ -84,7 +84,7 @@ class CountersContract(Awaited):
         assert not (await counters.take("k", (minute(1, later),), later)).admitted
 
     async def test_the_last_use_is_known_to_a_minute(self, counters: Counters) -> None:
-        """`last_used` lies at most a minute before the last admission; refusals do not move it."""
+        """`last_used` is at most a minute before the last admission; refusals do not change it."""
         assert await counters.last_used("k") is None
         at = EpochMs(NOW + 12_345)
         await counters.take("k", (minute(1, at), day(9, at)), at)

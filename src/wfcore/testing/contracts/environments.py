@@ -22,15 +22,15 @@ from wfcore.testing.contracts.awaited import Awaited
 
 
 async def never_asked() -> Collection[Needs]:
-    """Fails: there is nothing that might go."""
+    """Fails the test: nothing could have been removed."""
     raise AssertionError("asked what is in use, where nothing is idle")
 
 
 class EnvironmentsContract(Awaited):
     """
-    Subclasses give a fixture `environments` without any environment, name two needs that can be
-    installed, and one that cannot (its first package is named in the failure), and say how
-    what is there `grow_old`s.
+    Subclasses provide a fixture `environments` without any environment, name two installable needs
+    and one that cannot be installed (whose first package the error names), and implement
+    `grow_old`.
     """
 
     GOOD: Needs
@@ -38,11 +38,11 @@ class EnvironmentsContract(Awaited):
     IMPOSSIBLE: Needs
 
     def grow_old(self, environments: Environments) -> None:
-        """Let everything that is there look as if nobody had used it for a year."""
+        """Make all environments look unused for a year."""
         raise NotImplementedError(f"{type(self).__name__}.grow_old must age what is there")
 
     async def test_what_was_prepared_is_found(self, environments: Environments) -> None:
-        """Before there is nothing, afterwards always the same place, another for other needs."""
+        """Nothing before, the same path afterwards, another path for other needs."""
         assert environments.find(self.GOOD) is None
         good = await environments.prepare(self.GOOD)
         place = environments.find(good)
@@ -53,7 +53,9 @@ class EnvironmentsContract(Awaited):
         assert environments.find(other) not in (None, place)
 
     async def test_the_lock_is_given_and_kept(self, environments: Environments) -> None:
-        """Needs come back with a lock, the same for the same; what has one keeps it. PK-9."""
+        """
+        Needs come back with a lock, equal needs with an equal one; an existing lock is kept. PK-9.
+        """
         good = await environments.prepare(self.GOOD)
         assert good.lock is not None
         assert (good.language, good.packages) == (self.GOOD.language, self.GOOD.packages)
@@ -61,7 +63,7 @@ class EnvironmentsContract(Awaited):
         assert await environments.prepare(good) == good
 
     async def test_many_may_prepare_the_same_at_once(self, environments: Environments) -> None:
-        """All return when it is there."""
+        """All callers return when it is installed."""
 
         async def prepare() -> str | None:
             return environments.find(await environments.prepare(self.GOOD))
@@ -71,7 +73,7 @@ class EnvironmentsContract(Awaited):
         assert places[0] is not None
 
     async def test_what_cannot_be_installed_is_named(self, environments: Environments) -> None:
-        """The words name what is missing, nothing is found, and the next call tries again."""
+        """The error names what is missing, nothing is found, and the next call tries again."""
         name = self.IMPOSSIBLE.packages[0].partition("=")[0].partition("@")[0]
         for _ in range(2):
             with pytest.raises(PackagesUnavailable, match=name):
@@ -79,7 +81,9 @@ class EnvironmentsContract(Awaited):
             assert environments.find(self.IMPOSSIBLE) is None
 
     async def test_only_what_is_idle_and_unused_goes(self, environments: Environments) -> None:
-        """What is in use stays however old, and what is fresh stays though nobody needs it."""
+        """
+        An environment in use stays however old it is; a recent one stays even if nothing needs it.
+        """
         good = await environments.prepare(self.GOOD)
         assert await environments.prune(never_asked) == 0
         self.grow_old(environments)

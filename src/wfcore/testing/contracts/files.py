@@ -18,17 +18,17 @@ async def content(files: ArtifactFiles, key: str, start: int, end: int) -> bytes
 
 
 class FilesContract(Awaited):
-    """Subclasses give a fixture `files`: an empty place for artifacts."""
+    """Subclasses provide a fixture `files`: empty artifact storage."""
 
     async def test_what_was_stored_is_read_back(self, files: ArtifactFiles) -> None:
-        """Size and SHA-256 are told; all bytes come back."""
+        """Size and SHA-256 are returned, and all bytes can be read."""
         stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
         assert stored.size == len(CONTENT)
         assert stored.sha256 == hashlib.sha256(CONTENT).hexdigest()
         assert await content(files, stored.storage_key, 0, stored.size) == CONTENT
 
     async def test_nothing_is_content_too(self, files: ArtifactFiles) -> None:
-        """An empty file is stored and read."""
+        """An empty file can be stored and read."""
         stored = await files.store("exec_1", "art_1", BytesIO(b""))
         assert stored.size == 0
         assert await content(files, stored.storage_key, 0, 0) == b""
@@ -44,17 +44,17 @@ class FilesContract(Awaited):
         ("start", "end"), [(0, 1), (100, 200), (70_000, 200_001), (255_999, 256_000), (9, 9)]
     )
     async def test_a_range_is_read(self, files: ArtifactFiles, start: int, end: int) -> None:
-        """The bytes from start up to, not with, end."""
+        """The bytes from start up to but not including end."""
         stored = await files.store("exec_1", "art_1", BytesIO(CONTENT))
         assert await content(files, stored.storage_key, start, end) == CONTENT[start:end]
 
     async def test_reading_past_the_end_stops_there(self, files: ArtifactFiles) -> None:
-        """A range that goes on behind the content ends with it."""
+        """A range beyond the content ends where the content ends."""
         stored = await files.store("exec_1", "art_1", BytesIO(b"abc"))
         assert await content(files, stored.storage_key, 1, 99) == b"bc"
 
     async def test_content_that_is_gone_is_not_found(self, files: ArtifactFiles) -> None:
-        """Reading what was deleted or never there raises before the first chunk."""
+        """Reading deleted or unknown content raises before the first chunk."""
         first = await files.store("exec_1", "art_1", BytesIO(b"a"))
         other = await files.store("exec_2", "art_2", BytesIO(b"b"))
         await files.delete_executions("exec_1", "exec_none")

@@ -1,4 +1,4 @@
-"""What a store under test is given and asked through: its handles, its time, its records."""
+"""How the contract suites use a store under test: its handles, its time, its records."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,8 +23,8 @@ STANDS_STILL = (
 
 class Handles:
     """
-    The fixtures of `StoreContract`. Subclasses give `store`: an empty store that is closed
-    afterwards. What else they may give stands here, with what holds where they do not.
+    The fixtures of `StoreContract`. Subclasses provide `store`: an empty store, closed after the
+    test. The optional fixtures are below, with their defaults.
     """
 
     @pytest.fixture
@@ -39,19 +39,19 @@ class Handles:
     @pytest.fixture
     def another(self, store: Store) -> Store:
         """
-        A second handle on the same medium, with connections of its own, as another process would
-        have. The same handle: for a medium that only one may use at a time.
+        A second handle on the same medium with its own connections, as in another process. Returns
+        the same handle for a medium that only one process may use.
         """
         return store
 
     @pytest.fixture
     def broken(self) -> Store:
-        """A store whose medium fails or is gone since it was opened."""
+        """A store whose medium has failed or disappeared since it was opened."""
         pytest.skip("no fixture `broken`: a store whose database fails since it was opened")
 
     @pytest.fixture
     def elapse(self, store: Store, clock: ManualClock) -> Elapse:
-        """Moves `clock`, and waits where the store has a time of its own."""
+        """Advances `clock`, or waits if the store has its own time."""
         return partial(pass_time, store, clock)
 
 

@@ -61,7 +61,7 @@ class ListContract:
     async def test_every_field_of_an_execution_filter_narrows(
         self, store: Store, where: ExecutionFilter, expected: list[str]
     ) -> None:
-        """A list shows exactly the executions that fit every field that is set."""
+        """A list contains exactly the executions that match every field that is set."""
         failed, hook = ExecutionStatus.FAILED, {"trigger_source": TriggerSource.WEBHOOK}
         rows: list[dict[str, Any]] = [
             {"owner_id": "acc_1", "workflow_id": "wf_1"},
@@ -80,7 +80,7 @@ class ListContract:
         assert (ids(found), found.total) == (expected, len(expected))
 
     async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
-        """Rows lack outputs and a loop's items, and variables unless some are secret."""
+        """Rows have no outputs and no loop items, and no variables unless some are secret."""
         secret, plain = samples.EXECUTION, evolve(samples.EXECUTION, id="exec_2", secrets=())
         await keep(store, secret, plain)
         async with store.view() as view:
@@ -91,7 +91,10 @@ class ListContract:
         assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
 
     async def test_the_last_redrive_of_an_execution_is_found(self, store: Store) -> None:
-        """Of several the one that was accepted last; None of what nobody redrove or is purged."""
+        """
+        If there are several, the one accepted last; None if it was never redriven or the redrive
+        was purged.
+        """
         of_old = {"redrive_of": "exec_1"}
         await keep(store, make.execution("exec_1"), make.execution("exec_2", redrive_of="exec_3"))
         await keep(store, make.execution("exec_5", accepted_at=at(5), **of_old))
@@ -107,7 +110,9 @@ class ListContract:
             assert await view.executions.redriven_as("exec_1") == "exec_4"
 
     async def test_executions_by_time(self, store: Store) -> None:
-        """Grace, due time and end are found at their instant, oldest first, up to a limit."""
+        """
+        Grace period, due time and end are found from their instant on, oldest first, up to a limit.
+        """
         interrupted, done = ExecutionStatus.INTERRUPTED, ExecutionStatus.COMPLETED
         await keep(
             store,
@@ -162,7 +167,7 @@ class ListContract:
             assert ids(await view.webhooks.of_workflow("wf_1")) == ["wh_3", "wh_2"]
 
     async def test_workflows_are_visible_to_owner_and_sharers(self, store: Store) -> None:
-        """One's own and shared workflows by name, then id, each once; nobody else's."""
+        """Own and shared workflows by name, then id, each once, and no others."""
         await keep(
             store,
             make.workflow("wf_1", name="b"),
@@ -187,7 +192,7 @@ class ListContract:
             assert [share.account_id for share in shares] == ["acc_1"]
 
     async def test_definitions_in_use(self, store: Store) -> None:
-        """Of each workflow the current one, and what executions still run on. PK-6."""
+        """Each workflow's current definition, and those that unfinished executions use. PK-6."""
         running, ended = ExecutionStatus.RUNNING, ExecutionStatus.COMPLETED
         await keep(
             store,
@@ -206,7 +211,7 @@ class ListContract:
         assert all(one.version == 1 for one in found)
 
     async def test_approvals_are_visible_to_those_who_may_see_them(self, store: Store) -> None:
-        """Owners, named approvers, and EDIT sharers where nobody is named."""
+        """Owners, named approvers, and accounts with an EDIT share if no approvers are named."""
         theirs = {"owner_id": "acc_8", "workflow_owner_id": "acc_9"}
         named = {**theirs, "approvers": (" Ann@Example.org", "acc_5", " ")}
         await keep(
@@ -236,7 +241,10 @@ class ListContract:
             assert (ids(page), page.total) == (["a1"], 3)
 
     async def test_approvals_that_wait_for_somebody(self, store: Store) -> None:
-        """Open ones that the account may approve and has not: not its own where that is barred."""
+        """
+        Open approvals that the account may give and has not given; not its own if self-approval is
+        forbidden.
+        """
         barred = {"allow_self_approval": False, "required_approvals": 2}
         elsewhere = {"owner_id": "acc_2", "workflow_id": "wf_2"}
         said = {"assents": (Assent("ann", "acc_1", NOW),), "required_approvals": 2}
@@ -268,7 +276,7 @@ class ListContract:
                 assert ids(await view.approvals.list(where, ALL)) == shown
 
     async def test_some_accounts_and_keys_are_found_at_once(self, store: Store) -> None:
-        """Those that are there, by id; what is not there is left out."""
+        """Existing ones by id; unknown ids are left out."""
         accounts = [make.account(f"acc_{n}", email=f"{n}@example.org") for n in (3, 1, 2)]
         await keep(store, *accounts, make.key("key_1"), make.key("key_2"))
         async with store.view() as view:
@@ -278,7 +286,7 @@ class ListContract:
             assert [*await view.some(ApiKey, ["key_9"]), *await view.some(ApiKey, [])] == []
 
     async def test_callbacks_that_are_due(self, store: Store) -> None:
-        """Those not settled are due at their instant, earliest first, up to a limit."""
+        """Unsettled callbacks are due from their instant on, earliest first, up to a limit."""
         await keep(
             store,
             make.callback("e1", due_at=store.now()),
@@ -292,7 +300,7 @@ class ListContract:
             assert await view.callbacks.next_due() == at(-1)
 
     async def test_approvals_by_status_and_expiry(self, store: Store) -> None:
-        """Only PENDING ones expire; they are due at their instant, earliest first."""
+        """Only PENDING approvals expire; they are due from their instant on, earliest first."""
         await keep(
             store,
             make.approval("a1", expires_at=at(10), created_at=at(1)),
@@ -309,7 +317,7 @@ class ListContract:
             assert ids(await view.approvals.of_execution("exec_1")) == ["a3", "a1"]
 
     async def test_reminders_are_due_at_their_instant(self, store: Store) -> None:
-        """Of PENDING approvals the next reminder not yet told is due, earliest first. AP-20."""
+        """The next unsent reminder of each PENDING approval, earliest first. AP-20."""
         expiring = {"expires_at": at(90)}
         told = make.approval("a2", reminders=(at(3), at(40)), **expiring)
         await keep(
@@ -333,7 +341,7 @@ class ListContract:
     async def test_tallies_add_up_however_many_count_at_once(
         self, store: Store, another: Store
     ) -> None:
-        """Counting never collides: every committed unit counts."""
+        """Units never conflict over counts: every committed unit is counted."""
         await keep(store, make.webhook())
 
         async def count(number: int) -> None:
@@ -359,7 +367,7 @@ class ListContract:
     async def test_the_last_deliveries_are_kept_by_their_credentials(
         self, store: Store, another: Store
     ) -> None:
-        """The newest 50 with good credentials and the newest 50 without, as they were given."""
+        """The newest 50 with valid credentials and the newest 50 without are kept unchanged."""
         last = make.delivery("dlv_200", status=409, payload={"a": [1, {"b": None}]}, reason="full")
 
         async def deliver(number: int) -> None:

@@ -48,7 +48,7 @@ class MachineContract:
         assert reached == set(machine.states), "no rows lead to some states"
 
     def test_the_row_leads_where_it_says(self, row: Row[Any], fact: type) -> None:
-        """Driven from the beginning, the fold goes where the table says."""
+        """Driven from the initial state, the fold reaches the state that the table names."""
 
         @settings(max_examples=EXAMPLES, database=None)
         @given(st.data())
@@ -60,7 +60,7 @@ class MachineContract:
         drive()
 
     def test_every_fact_without_a_row_is_refused(self, state: Any) -> None:
-        """Where the table says nothing, the fold refuses and changes nothing."""
+        """If the table has no row, the fold refuses the fact and changes nothing."""
 
         @settings(max_examples=EXAMPLES, database=None)
         @given(st.data())
@@ -73,7 +73,7 @@ class MachineContract:
 
 
 def driven_pairs(walk: type[MachineWalk]) -> Iterator[tuple[Row[Any], type]]:
-    """Every row, with each type of fact for which it decides."""
+    """Every row, with each type of fact that it decides."""
     for row in walk.machine.rows:
         for fact in walk.facts:
             if walk.machine.row(row.state, fact) is row:
@@ -81,7 +81,7 @@ def driven_pairs(walk: type[MachineWalk]) -> Iterator[tuple[Row[Any], type]]:
 
 
 def _arrived(make: type[MachineWalk], state: Any, data: st.DataObject) -> MachineWalk:
-    """A walk that has come to *state* by the shortest way."""
+    """A walk that has reached *state* by a shortest way."""
     walk = make()
     walk.record = data.draw(make.first, label="first")
     kinds = {id(row): fact for row, fact in driven_pairs(make)}
@@ -91,7 +91,7 @@ def _arrived(make: type[MachineWalk], state: Any, data: st.DataObject) -> Machin
 
 
 def _take(walk: MachineWalk, fact_type: type, data: st.DataObject) -> None:
-    """Fold such a fact, after one that makes it possible where the record is not ready for it."""
+    """Fold such a fact, after one that makes it possible if the record is not ready for it."""
     walk.prepare(fact_type)
     if not walk.possible(fact_type):
         _make_possible(walk, fact_type, data)
