@@ -56,7 +56,7 @@ class Handles:
 
 
 async def pass_time(store: Store, clock: ManualClock, ms: int) -> None:
-    """Let *ms* of the store's time pass. Fails where it stands still."""
+    """Let *ms* of the store's time pass. Fails if it stands still."""
     until = store.now() + ms
     clock.advance(ms)
     try:

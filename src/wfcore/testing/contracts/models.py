@@ -34,34 +34,34 @@ _PATIENCE_S = 20
 
 
 class ScriptedProvider(Protocol):
-    """The other side. Each word is about one question, in the order of the words."""
+    """The provider. Each method scripts its reaction to one request, in the order of the calls."""
 
     @property
     def calls(self) -> int:
-        """How many questions are open at it right now."""
+        """The number of requests that are open at the moment."""
 
     def says(
         self, text: str, finish: Finish = Finish.DONE, used: tuple[int, int] = (12, 3)
     ) -> None:
-        """It answers."""
+        """Answer the request."""
 
     def is_busy(self, retry_after_s: float | None = None) -> None:
-        """It says that it did nothing, and maybe when to come back."""
+        """Say that nothing was processed, and optionally when to retry."""
 
     def refuses(self) -> None:
-        """It will never answer this."""
+        """Refuse the request for good."""
 
     def breaks_off(self) -> None:
-        """Its answer is cut."""
+        """Cut off the answer."""
 
     def hangs(self) -> None:
-        """It says nothing at all."""
+        """Never answer."""
 
 
 class ModelsContract(Awaited):
     """
-    Subclasses give fixtures `models` and `peer`, a `ScriptedProvider`: the provider that they ask;
-    and name a `model` of it. Everything that `wfcore.ports.models.Models` promises.
+    Subclasses provide the fixtures `models` and `peer`, a `ScriptedProvider` that the models call,
+    and name a `model` of it. Tests everything that `wfcore.ports.models.Models` promises.
     """
 
     model: ClassVar[str] = "scripted:model"
@@ -72,7 +72,7 @@ class ModelsContract(Awaited):
     async def test_an_answer_has_text_and_counts(
         self, models: Models, peer: ScriptedProvider
     ) -> None:
-        """Text, tokens in and tokens out come back as they were said."""
+        """Text, input tokens and output tokens are returned as the provider reported them."""
         peer.says("Grüße ✓", used=(7, 5))
         answer = await models.ask(self.question())
         assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Grüße ✓", 7, 5)
@@ -82,7 +82,7 @@ class ModelsContract(Awaited):
     async def test_why_the_model_stopped(
         self, models: Models, peer: ScriptedProvider, finish: Finish
     ) -> None:
-        """An answer that is cut, or that the model would not give, says so."""
+        """A truncated or refused answer is marked as such."""
         peer.says("So far", finish)
         assert (await models.ask(self.question())).finish is finish
 
@@ -90,31 +90,31 @@ class ModelsContract(Awaited):
     async def test_busy(
         self, models: Models, peer: ScriptedProvider, seconds: float | None
     ) -> None:
-        """Where nothing was done, that is said, and when to come back if the provider knows."""
+        """If nothing was processed the error says so, and when to retry if the provider knows."""
         peer.is_busy(seconds)
         with pytest.raises(ModelBusy) as caught:
             await models.ask(self.question())
         assert caught.value.retry_after_s == seconds
 
     async def test_refused(self, models: Models, peer: ScriptedProvider) -> None:
-        """What will never be answered is told from what may be answered later."""
+        """A request that will never be answered is distinguished from one that may be repeated."""
         peer.refuses()
         with pytest.raises(ModelRefused):
             await models.ask(self.question())
 
     async def test_lost(self, models: Models, peer: ScriptedProvider) -> None:
-        """An answer that was cut on its way is no answer, and no reason to ask again."""
+        """An answer that was cut off is not an answer, and not a reason to repeat the request."""
         peer.breaks_off()
         with pytest.raises(AnswerLost):
             await models.ask(self.question())
 
     async def test_unknown_provider(self, models: Models) -> None:
-        """A provider that is not configured is named."""
+        """The error for a provider that is not configured names it."""
         with pytest.raises(ModelRefused, match="nobody"):
             await models.ask(Question("nobody:model", "Say it"))
 
     async def test_after_a_failure(self, models: Models, peer: ScriptedProvider) -> None:
-        """A failure leaves nothing behind: the next question is answered."""
+        """A failure has no effect on the next request."""
         for fail in (peer.is_busy, peer.refuses, peer.breaks_off):
             fail()
             with pytest.raises(ModelFailed):
@@ -123,7 +123,7 @@ class ModelsContract(Awaited):
             assert (await models.ask(self.question())).text == "fine"
 
     async def test_cancel_ends_the_call(self, models: Models, peer: ScriptedProvider) -> None:
-        """A question that is given up is over at the other side, too. AI-4."""
+        """A cancelled request ends at the provider, too. AI-4."""
         peer.hangs()
         asking = asyncio.ensure_future(models.ask(self.question()))
         await self._until_calls(peer, 1)
@@ -133,7 +133,7 @@ class ModelsContract(Awaited):
         await self._until_calls(peer, 0)
 
     async def test_many_at_once(self, models: Models, peer: ScriptedProvider) -> None:
-        """Questions asked at once are answered, each once."""
+        """Concurrent requests are all answered, each once."""
         for number in range(10):
             peer.says(str(number))
         answers = await asyncio.gather(*(models.ask(self.question()) for _ in range(10)))

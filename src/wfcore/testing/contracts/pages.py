@@ -1,4 +1,4 @@
-"""What a store promises of pages: by number, and behind a row, whatever is added meanwhile."""
+"""What a store promises about pages: by number and by cursor, while rows are added and deleted."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -41,7 +41,7 @@ LISTS: dict[str, List] = {
 
 
 def records(*numbers: int) -> list[Any]:
-    """One record of each list for every number: even ones are made in one millisecond."""
+    """One record of each list for every number; even numbers share a millisecond."""
     return [
         record
         for n in numbers
@@ -62,7 +62,7 @@ class PageContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_pages_cut_the_list_and_know_the_total(self, store: Store) -> None:
-        """Pages follow one another without gap or overlap; each knows the exact total."""
+        """Pages follow each other without gap or overlap, and each has the exact total."""
         runs = [make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(7)]
         await keep(store, *runs)
         async with store.view() as view:
@@ -81,7 +81,7 @@ class PageContract:
         ]
 
     async def test_equal_times_are_ordered_by_id(self, store: Store) -> None:
-        """Records of one millisecond come by id, highest first."""
+        """Records of the same millisecond are ordered by id, highest first."""
         await keep(store, *(make.execution(f"exec_{n}") for n in (2, 1, 3)))
         async with store.view() as view:
             found = await view.executions.list(ExecutionFilter(), ALL)
@@ -89,9 +89,7 @@ class PageContract:
 
     @pytest.mark.parametrize("name", LISTS)
     async def test_a_list_is_read_on_behind_a_row(self, store: Store, name: str) -> None:
-        """
-        From one `next` to the following one each row comes once, in order; nobody counts them.
-        """
+        """Following `next` returns each row once, in order, and without a total."""
         await keep(store, *records(*range(7)))
         page: PageRequest | None = PageRequest(size=2)
         seen: list[str] = []
@@ -110,7 +108,7 @@ class PageContract:
 
     @pytest.mark.parametrize("name", LISTS)
     async def test_what_is_added_and_goes_moves_no_cursor(self, store: Store, name: str) -> None:
-        """A row that comes or goes between two pages neither repeats another nor hides it."""
+        """A row added or deleted between two pages neither repeats nor hides another row."""
         await keep(store, *records(2, 3, 4, 5, 6))
         async with store.view() as view:
             whole = ids(await LISTS[name](view, ALL))
@@ -123,7 +121,7 @@ class PageContract:
         assert set(ids(behind)).isdisjoint(whole[:2])
 
     async def test_a_cursor_needs_no_row_of_its_own(self, store: Store) -> None:
-        """Behind a row that has gone, or never was, are the rows that would follow it."""
+        """A cursor to a deleted or unknown row continues with the rows that would follow it."""
         await keep(store, *(make.execution(f"exec_{n}", accepted_at=at(n)) for n in range(4)))
         async with store.unit() as unit:
             unit.purge("exec_2")

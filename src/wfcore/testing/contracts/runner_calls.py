@@ -58,32 +58,32 @@ QUIET_S = 0.3
 
 class CallContract(Awaited):
     """
-    Subclasses give a fixture `runner`; and `does`, a function that makes a job of each of the
-    `DEEDS`, unless its steps are Python.
+    Subclasses provide a fixture `runner`; and, unless their steps are Python, `does`, a function
+    that makes a job for each of the `DEEDS`.
     """
 
     @pytest.fixture
     def does(self) -> Does:
-        """Python for every deed."""
+        """Python code for every deed."""
         return lambda deed: job(DEEDS[deed], log=deed in ("waits", "speaks", "ticks"))
 
     async def test_a_step_that_ends_well_gives_its_output(
         self, runner: StepRunner, does: Does
     ) -> None:
-        """Output, and nothing that speaks of a failure."""
+        """The output is set, and no field reports a failure."""
         end = await runner.run(does("gives"), silent)
         assert end == StepEnd({"n": [1, "ü"]})
 
     async def test_a_failure_is_an_end_and_no_exception(
         self, runner: StepRunner, does: Does
     ) -> None:
-        """Never raises for what the code did: the error is in words, there is no output."""
+        """`run` never raises for what the code did: there is an error message and no output."""
         end = await runner.run(does("fails"), silent)
         assert end.error
         assert (end.output, end.timed_out) == (None, False)
 
     async def test_a_step_runs_until_it_is_cancelled(self, runner: StepRunner, does: Does) -> None:
-        """Cancelled, `run` raises; nothing keeps it."""
+        """If cancelled, `run` raises; nothing delays it."""
         said = Lines()
         running = asyncio.ensure_future(runner.run(does("waits"), said))
         running.add_done_callback(lambda _: said.heard.set())
@@ -99,7 +99,9 @@ class CallContract(Awaited):
     async def test_nothing_goes_on_when_a_step_is_over(
         self, runner: StepRunner, does: Does, over: str
     ) -> None:
-        """When `run` has returned or raised, whatever ended the step, it does nothing any more."""
+        """
+        Once `run` has returned or raised, for whatever reason, the step does nothing any more.
+        """
         with TemporaryDirectory() as folder:
             ticks = Ticks(Path(folder, "ticks"), fails=over == "nobody listens")
             asked = ticks.counted(does("ticks"))
@@ -119,7 +121,7 @@ class CallContract(Awaited):
             self._ended_as(over, ended[0])
 
     def _ended_as(self, over: str, ended: object) -> None:
-        """How `run` ends a step that would never end by itself."""
+        """Each way in which `run` ends a step that would never end by itself."""
         match over:
             case "cancelled":
                 assert isinstance(ended, asyncio.CancelledError)
@@ -130,7 +132,7 @@ class CallContract(Awaited):
                 assert isinstance(ended, ZeroDivisionError)
 
     async def test_lines_are_told_whole_and_in_order(self, runner: StepRunner, does: Does) -> None:
-        """What a step says comes with the name of its stream."""
+        """Output arrives in whole lines with the name of its stream."""
         said = Lines()
         await runner.run(does("speaks"), said)
         assert said.of("stdout") == "one\ntwo\n"
@@ -139,7 +141,7 @@ class CallContract(Awaited):
     async def test_the_listener_s_failure_is_the_caller_s(
         self, runner: StepRunner, does: Does
     ) -> None:
-        """When nobody can listen any more, the step ends and the caller learns why."""
+        """If the listener raises, the step is ended and the caller gets the exception."""
 
         async def fail(stream: str, lines: str) -> None:
             raise ZeroDivisionError
@@ -149,7 +151,7 @@ class CallContract(Awaited):
                 await runner.run(does("waits"), fail)
 
     async def test_steps_that_run_at_once_do_not_mix(self, runner: StepRunner, does: Does) -> None:
-        """Each gets its own end."""
+        """Each step gets its own result."""
         deeds = ["gives", "fails", "gives nothing"] * 4
         ends = await asyncio.gather(*(runner.run(does(deed), silent) for deed in deeds))
         for deed, end in zip(deeds, ends, strict=True):
@@ -157,7 +159,7 @@ class CallContract(Awaited):
             assert (end.output == {"n": [1, "ü"]}) == (deed == "gives")
 
     async def test_every_language_is_spoken_of(self, runner: StepRunner) -> None:
-        """What can run here, and what to do about the rest."""
+        """Which languages can run here, and how to install the others."""
         languages = runner.languages()
         assert set(languages) == set(Language)
         for language, state in languages.items():

@@ -1,4 +1,4 @@
-"""Of a step runner: how steps end, and that they end wholly."""
+"""Contract of a step runner: how steps end, completely."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ class EndingContract:
     """Exit status, limits, timeout, cancellation."""
 
     async def test_exit_status(self, runner: StepRunner) -> None:
-        """A status other than 0 fails the step; the error has it, and the end of stderr."""
+        """A status other than 0 fails the step; the error contains it and the end of stderr."""
         source = "import sys; print('seen', file=sys.stderr); sys.exit(3)"
         end = await runner.run(job(source), silent)
         assert (end.output, end.timed_out, end.permanent) == (None, False, False)
@@ -37,25 +37,25 @@ class EndingContract:
         assert "seen" in (end.error or "")
 
     async def test_long_stderr(self, runner: StepRunner) -> None:
-        """Of much stderr the error shows the end only."""
+        """Of a long stderr the error contains only the end."""
         source = "import sys; sys.stderr.write('x' * 300_000 + 'the end'); sys.exit(1)"
         error = (await runner.run(job(source), silent)).error or ""
         assert error.endswith("the end")
         assert len(error) < 3_000
 
     async def test_signal(self, runner: StepRunner) -> None:
-        """A step that died of a signal says which."""
+        """The error of a step killed by a signal names the signal."""
         end = await runner.run(job("import os; os.kill(os.getpid(), 11)"), silent)
         assert "SIGSEGV" in (end.error or "")
 
     async def test_much_stdout(self, runner: StepRunner) -> None:
-        """1 MiB of stdout is fine."""
+        """1 MiB of stdout is allowed."""
         end = await runner.run(job("print('x' * 1_048_576, end='')"), silent)
         assert end.error is None
         assert end.output == "x" * 1_048_576
 
     async def test_too_much_stdout(self, runner: StepRunner) -> None:
-        """More than 1 MiB of stdout fails the step for good, at once."""
+        """More than 1 MiB of stdout fails the step immediately and permanently."""
         asked = job("while True: print('x' * 1000)")
         end = await runner.run(asked, silent)
         assert (end.output, end.permanent, end.timed_out) == (None, True, False)
@@ -71,7 +71,7 @@ class EndingContract:
         assert cure in (end.error or "")
 
     async def test_missing_command(self, runner: StepRunner) -> None:
-        """A command that is not there is a permanent error that names it."""
+        """A missing command is a permanent error that names it."""
         end = await runner.run(
             job(language=Language.COMMAND, argv=("no-such-program", "x")), silent
         )
@@ -79,21 +79,23 @@ class EndingContract:
         assert "no-such-program" in (end.error or "")
 
     async def test_unpassable_variable(self, runner: StepRunner) -> None:
-        """A value that no process can be given is an error that names the variable."""
+        """A value that cannot be passed to a process is an error that names the variable."""
         for value in ("x" * 200_000, "a\0b"):
             end = await runner.run(job("print(1)", environment={"WF_VAR_big": value}), silent)
             assert end.permanent
             assert "WF_VAR_big" in (end.error or "")
 
     async def test_too_large_environment(self, runner: StepRunner) -> None:
-        """Variables that are too much together are an error, not an accident."""
+        """Variables that are too large in total are a clear error."""
         values = {f"WF_VAR_v{number}": "x" * 100_000 for number in range(80)}
         end = await runner.run(job("print(1)", environment=values), silent)
         assert end.error
         assert end.permanent
 
     async def test_timeout(self, runner: StepRunner) -> None:
-        """A step that runs into its timeout says so, and nothing of it is alive."""
+        """
+        A step that reaches its timeout is reported as such, and none of its processes is alive.
+        """
         asked = job(_LEAVE_DAEMONS + _WAIT, timeout_ms=700)
         end = await runner.run(asked, silent)
         assert (end.output, end.timed_out) == (None, True)
@@ -101,7 +103,7 @@ class EndingContract:
         assert alive(asked.execution_id) == []
 
     async def test_daemons_end_with_the_step(self, runner: StepRunner) -> None:
-        """When the step ends, what it left running is dead, and not waited for."""
+        """Processes that a step left running are killed when it ends; they do not delay its end."""
         asked = job(_LEAVE_DAEMONS)
         end = await runner.run(asked, silent)
         assert (end.output, end.error) == ("ready", None)
@@ -109,7 +111,7 @@ class EndingContract:
 
     @pytest.mark.parametrize("times", [1, 4])
     async def test_cancel(self, runner: StepRunner, times: int) -> None:
-        """A cancelled run raises when everything is dead, however often it is cancelled."""
+        """A cancelled run raises once everything is dead, however often it is cancelled."""
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))
@@ -126,7 +128,7 @@ class EndingContract:
         assert alive(asked.execution_id) == []
 
     async def test_cancel_at_any_moment(self, runner: StepRunner) -> None:
-        """Wherever a cancellation hits, nothing of the step is alive afterwards."""
+        """Whenever a run is cancelled, no process of the step is alive afterwards."""
         for turns in range(0, 60, 3):
             asked = job("sleep 600", Language.BASH)
             running = asyncio.ensure_future(runner.run(asked, silent))
@@ -138,7 +140,7 @@ class EndingContract:
             assert alive(asked.execution_id) == []
 
     async def test_failing_listener(self, runner: StepRunner) -> None:
-        """When the listener fails, the step ends and the caller gets the failure."""
+        """If the listener raises, the step is ended and the caller gets the exception."""
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
 
         async def fail(stream: str, lines: str) -> None:
@@ -149,7 +151,7 @@ class EndingContract:
         assert alive(asked.execution_id) == []
 
     async def test_many_at_once(self, runner: StepRunner) -> None:
-        """Steps that run at once do not mix."""
+        """Concurrent steps do not mix."""
         jobs = [job(f"echo {number}", Language.BASH) for number in range(20)]
         ends = await asyncio.gather(*(runner.run(asked, silent) for asked in jobs))
         assert [end.output for end in ends] == list(range(20))

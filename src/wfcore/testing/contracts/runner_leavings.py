@@ -1,4 +1,4 @@
-"""Of a step runner: which files become artifacts."""
+"""Contract of a step runner: which files become artifacts."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ class LeavingContract:
     """Artifacts."""
 
     async def test_artifacts(self, runner: StepRunner, files: ArtifactFiles) -> None:
-        """Each file left in WF_ARTIFACTS is stored under an id of its own, named by its path."""
+        """Each file in WF_ARTIFACTS is stored under its own id, and named by its path."""
         source = """
 open("a.csv", "w").write("x,y")
 os.makedirs("deep/er")
@@ -54,15 +54,18 @@ open("empty", "w").close()
     async def test_content_type(
         self, runner: StepRunner, name: str, content_type: str, previewable: bool
     ) -> None:
-        """The content type follows from the name; what can do harm in a browser is not shown."""
+        """
+        The content type follows from the name; types that are dangerous in a browser are not served
+        as such.
+        """
         end = await runner.run(job(_IN_ARTIFACTS + f"open({name!r}, 'w').close()"), silent)
         (file,) = end.files
         assert (file.content_type, file.previewable) == (content_type, previewable)
 
     async def test_nothing_but_own_files(self, runner: StepRunner) -> None:
         """
-        Links, second names, pipes, sockets and what lies behind linked folders are no artifacts;
-        each is named with the reason, and the step is no worse for it. CS-10.
+        Symbolic links, hard links, pipes, sockets and the contents of linked folders are not
+        artifacts; each is reported with the reason, and the step does not fail. CS-10.
         """
         source = """
 import socket
@@ -90,14 +93,16 @@ except OSError:  # where a step has no sockets
         }
 
     async def test_linked_folder_itself(self, runner: StepRunner) -> None:
-        """The artifacts folder replaced by a link is not followed."""
+        """An artifacts folder that was replaced by a link is not followed."""
         source = "p = os.environ['WF_ARTIFACTS']; os.rmdir(p); os.symlink('/etc', p)"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert end.files == ()
         assert end.error
 
     async def test_too_many(self, runner: StepRunner) -> None:
-        """200 artifacts are fine, one more fails the step; 200 are kept, the other is named."""
+        """
+        200 artifacts are allowed; one more fails the step; 200 are stored and the other is named.
+        """
         source = _IN_ARTIFACTS + "for n in range({}): open(f'{{n:03}}', 'w').close()"
         assert len((await runner.run(job(source.format(200)), silent)).files) == 200
         end = await runner.run(job(source.format(201)), silent)
@@ -107,7 +112,7 @@ except OSError:  # where a step has no sockets
         assert [file.name for file in end.refused] == ["200"]
 
     async def test_very_many(self, runner: StepRunner) -> None:
-        """Of very many some are named, and the others counted. CS-10."""
+        """If there are very many, some are named and the others counted. CS-10."""
         source = _IN_ARTIFACTS + "for n in range(6000): open(str(n), 'w').close()"
         end = await runner.run(job(source), silent)
         assert "more than 200" in (end.error or "")
@@ -116,7 +121,10 @@ except OSError:  # where a step has no sockets
         assert "5,750 more" in end.refused[-1].name
 
     async def test_too_large(self, runner: StepRunner) -> None:
-        """An artifact over 100 MB fails the step, which names it; the others are kept. CS-10."""
+        """
+        An artifact over 100 MB fails the step with an error that names it; the others are stored.
+        CS-10.
+        """
         source = "open('huge.bin', 'wb').truncate(104_857_601); open('small', 'w').write('x')"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert "huge.bin" in (end.error or "")
@@ -124,7 +132,10 @@ except OSError:  # where a step has no sockets
         assert [file.name for file in end.refused] == ["huge.bin"]
 
     async def test_deep_trees(self, runner: StepRunner) -> None:
-        """What lies too deep is refused by the name of the folder; the rest is kept. CS-10."""
+        """
+        Files that are nested too deeply are refused by the name of their folder; the others are
+        stored. CS-10.
+        """
         source = """
 open("mine", "w").write("x")
 for level in range(60):
@@ -141,14 +152,14 @@ for level in range(60):
         assert [file.name for file in end.refused] == ["/".join("d" * 33)]
 
     async def test_of_failed_steps(self, runner: StepRunner) -> None:
-        """A step that failed keeps its artifacts: they may say why."""
+        """The artifacts of a failed step are stored: they may explain the failure."""
         source = "open('why.txt', 'w').write('x'); raise SystemExit(1)"
         end = await runner.run(job(_IN_ARTIFACTS + source), silent)
         assert "status 1" in (end.error or "")
         assert [file.name for file in end.files] == ["why.txt"]
 
     async def test_odd_names(self, runner: StepRunner) -> None:
-        """A name that is no text to show is refused, as far as it can be shown. CS-10."""
+        """A name that is not printable text is refused, and shown as far as possible. CS-10."""
         source = r"""
 for name in (b"new\nline", b"\xff", "turned\u202e".encode(), "ü".encode(), b"a b"):
     open(name, "w").close()

@@ -1,4 +1,4 @@
-"""Of a step runner: what a step finds, and how what it says becomes its output."""
+"""Contract of a step runner: what a step can see, and how its output is read."""
 
 import asyncio
 
@@ -40,23 +40,26 @@ class WorldContract:
         ],
     )
     async def test_stdout(self, runner: StepRunner, printed: str, output: Json) -> None:
-        """All of stdout as one strict JSON value is the output; else its text is."""
+        """If stdout is one strict JSON value, that is the output; otherwise its text is."""
         end = await runner.run(job(f"print({printed!r}, end='')"), silent)
         assert (end.output, end.error) == (output, None)
 
     async def test_broken_text(self, runner: StepRunner) -> None:
-        """Bytes that are no UTF-8 are replaced, not fatal."""
+        """Bytes that are not UTF-8 are replaced; the step does not fail."""
         end = await runner.run(job(r"import os; os.write(1, b'a\xffb')"), silent)
         assert (end.output, end.error) == ("a\N{REPLACEMENT CHARACTER}b", None)
 
     async def test_output_file(self, runner: StepRunner) -> None:
-        """The JSON at WF_OUTPUT is the output, whatever stdout says."""
+        """The JSON in WF_OUTPUT is the output, whatever is on stdout."""
         end = await runner.run(job(_writing('{"rows": [1.5, "ü"]}')), silent)
         assert (end.output, end.error) == ({"rows": [1.5, "ü"]}, None)
 
     @pytest.mark.parametrize("text", ["", "{", "NaN", "1 2", "[" * 65 + "]" * 65])
     async def test_unusable_output_file(self, runner: StepRunner, text: str) -> None:
-        """A file at WF_OUTPUT that is no strict JSON of 64 levels fails the step by name."""
+        """
+        A WF_OUTPUT that is not strict JSON of at most 64 levels fails the step with an error that
+        names it.
+        """
         end = await runner.run(job(_writing(text)), silent)
         assert end.output is None
         assert "WF_OUTPUT" in (end.error or "")
@@ -80,7 +83,10 @@ open("real", "w").write("1")
         assert "WF_OUTPUT" in (end.error or "")
 
     async def test_environment(self, runner: StepRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A step sees its variables and the documented names, and nothing else of the server."""
+        """
+        A step sees its variables and the documented names, and nothing else of the server's
+        environment.
+        """
         monkeypatch.setenv("SERVER_SECRET", "hunter2")
         values = {"WF_VAR_a": "1", "WF_VAR_b": "ü\n$x '\"", "WF_VAR_empty": ""}
         asked = job(_SHOW_ENVIRONMENT, environment=values)
@@ -92,7 +98,7 @@ open("real", "w").write("1")
         assert (seen["WF_STEP_NAME"], seen["WF_ATTEMPT"]) == ("work", "2")
 
     async def test_context(self, runner: StepRunner) -> None:
-        """The file at WF_CONTEXT holds the context."""
+        """The file named by WF_CONTEXT contains the context."""
         context: JsonObject = {
             "variables": {"ü": [1, None]},
             "steps": {},
@@ -103,8 +109,7 @@ open("real", "w").write("1")
 
     async def test_folder(self, runner: StepRunner) -> None:
         """
-        A step starts in an empty folder, has HOME and TMPDIR of its own, without what others
-        left there, and no stdin.
+        A step starts in an empty folder with its own empty HOME and TMPDIR, and without stdin.
         """
         source = """
 import json, os, sys, tempfile
@@ -120,19 +125,19 @@ for place in places:
             assert (await runner.run(asked, silent)).output == [[], ""]
 
     async def test_source_stays_source(self, runner: StepRunner) -> None:
-        """Source text is not changed and not read as anything but the language's own."""
+        """The source is passed unchanged and only to its own interpreter."""
         text = "{{ steps.a }} $HOME %s \\n ü"
         end = await runner.run(job(f"import json; print(json.dumps({text!r}))"), silent)
         assert end.output == text
 
     async def test_command(self, runner: StepRunner) -> None:
-        """A command gets its arguments as they are; no shell sees them."""
+        """A command gets its arguments unchanged; no shell is involved."""
         argv = ("printf", "%s|", "$HOME", "a b", "*", "; exit 1")
         end = await runner.run(job(language=Language.COMMAND, argv=argv), silent)
         assert (end.output, end.error) == ("$HOME|a b|*|; exit 1|", None)
 
     async def test_lines(self, runner: StepRunner) -> None:
-        """With `log`, whole lines come while the step runs; nothing is lost, order is kept."""
+        """With `log`, whole lines arrive while the step runs, complete and in order."""
         said = Lines()
         source = """
 import sys
@@ -148,7 +153,7 @@ print("no newline", end="")
         assert len(unfinished) == 1
 
     async def test_lines_come_early(self, runner: StepRunner) -> None:
-        """A line is shown while the step runs, not when it ends."""
+        """A line arrives while the step runs, not only at its end."""
         heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def hear(stream: str, lines: str) -> None:

@@ -1,4 +1,4 @@
-"""One rich record of each kind: every field set, every awkward value in it."""
+"""One sample record of each kind, with every field set and with awkward values."""
 
 from typing import Any
 
@@ -278,5 +278,5 @@ RECORDS = (*CHANGING, SNAPSHOT, SCHEDULE)
 
 
 def identity(record: Any) -> tuple[Any, ...]:
-    """What `View.get` wants for the record."""
+    """The key of the record as `View.get` takes it."""
     return KIND_OF[type(record)].key_of(record)

@@ -1,4 +1,6 @@
-"""What the runner's contract is told with: jobs to run, and a look at what is still alive."""
+"""
+What the runner contracts are written with: jobs, recorded lines, and a check for live processes.
+"""
 
 import asyncio
 import secrets
@@ -24,7 +26,7 @@ def job(
     timeout_ms: int = 30_000,
     log: bool = False,
 ) -> StepJob:
-    """A job with an execution id of its own, which marks every process that belongs to it."""
+    """A job with its own execution id, which marks all of its processes."""
     return StepJob(
         execution_id=f"exec_{secrets.token_hex(12)}",
         workflow_id="wf_contract",
@@ -46,12 +48,12 @@ def job(
 
 
 async def silent(stream: str, lines: str) -> None:
-    """For jobs whose lines nobody wants."""
+    """The listener of jobs whose lines are not wanted."""
     raise AssertionError(f"no lines were asked for, {stream} got {lines!r}")
 
 
 class Lines:
-    """A `Say` that remembers."""
+    """A `Say` that records lines."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -62,14 +64,14 @@ class Lines:
         self.heard.set()
 
     def of(self, stream: str) -> str:
-        """All that came from one stream."""
+        """All lines of one stream."""
         return "".join(lines for name, lines in self.calls if name == stream)
 
 
 class Ticks(Lines):
     """
-    A `Say` that counts what a step that ticks has said, and what it wrote to *file*. With *fails*
-    nobody listens: it raises `ZeroDivisionError`.
+    A `Say` that counts what a ticking step has printed and what it wrote to *file*. With *fails* it
+    raises `ZeroDivisionError` instead.
     """
 
     def __init__(self, file: Path, *, fails: bool) -> None:
@@ -83,7 +85,7 @@ class Ticks(Lines):
             raise ZeroDivisionError
 
     def counted(self, asked: StepJob) -> StepJob:
-        """The job, with the file in its variable `ticks`, in the environment and the context."""
+        """The job with the path of the file in its variable `ticks`."""
         path = str(self._file)
         variables = {**_object(asked.context.get("variables")), "ticks": path}
         return evolve(
@@ -103,7 +105,7 @@ def _object(value: Json) -> JsonObject:
 
 
 async def until(holds: Callable[[], object], within_s: float) -> None:
-    """Return as soon as *holds*. Raises `TimeoutError` where it does not in time."""
+    """Return as soon as *holds*. Raises `TimeoutError` if that takes too long."""
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
@@ -113,9 +115,9 @@ async def until(holds: Callable[[], object], within_s: float) -> None:
 
 def alive(marker: str, among: Sequence[int] | None = None) -> list[int]:
     """
-    The processes that carry *marker* in their environment or command line; zombies do not.
+    The processes with *marker* in their environment or command line, zombies excluded.
 
-    *among* these only: for a look at once, which a look at all processes is not.
+    *among*: look only at these, which is immediate, unlike a look at all processes.
     """
     if among is not None:
         return [pid for pid in among if _carries(Path(f"/proc/{pid}"), marker)]

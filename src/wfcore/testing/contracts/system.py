@@ -27,19 +27,19 @@ from wfcore.time import HOUR, MINUTE, SECOND, EpochMs
 
 
 class Turn(Protocol):
-    """The hand that turns the time behind a clock."""
+    """Moves the time behind a clock."""
 
     def advance(self, by_ms: int) -> None:
-        """Time passes, for every clock alike."""
+        """Let time pass on both clocks."""
 
     def jump(self, by_ms: int) -> None:
-        """Somebody sets the wall clock; no time passes."""
+        """Set the wall clock; no time passes."""
 
 
 class ClockContract:
     """
-    Subclasses give fixtures `clock`, over a wall clock and a steady clock that stand still, and
-    `turn`, a `Turn`, which alone moves them.
+    Subclasses provide the fixtures `clock`, over a wall clock and a steady clock that stand still,
+    and `turn`, a `Turn` that moves them.
     """
 
     def test_time_passes(self, clock: Clock, turn: Turn) -> None:
@@ -50,7 +50,7 @@ class ClockContract:
         assert clock.now() == before + 1_500
 
     def test_deadlines_go_by_the_wall_clock(self, clock: Clock, turn: Turn) -> None:
-        """As long as nothing jumps both say the same, however much time passes."""
+        """Without a jump, deadlines and wall clock agree, however much time passes."""
         for passed in (0, 1, MINUTE, HOUR, 100 * HOUR):
             turn.advance(passed)
             assert clock.deadline_now() == clock.now()
@@ -59,7 +59,10 @@ class ClockContract:
     def test_a_jump_does_not_move_deadlines_for_five_minutes(
         self, clock: Clock, turn: Turn, jump: int
     ) -> None:
-        """After a jump of over a minute deadlines see the time without it, then the wall clock."""
+        """
+        For five minutes after a jump of more than a minute, deadlines see the time without it; then
+        the wall clock.
+        """
         before = clock.deadline_now()
         turn.jump(jump)
         assert clock.now() == before + jump
@@ -71,13 +74,13 @@ class ClockContract:
 
     @pytest.mark.parametrize("jump", [1, -1, MINUTE, -MINUTE])
     def test_a_correction_counts_at_once(self, clock: Clock, turn: Turn, jump: int) -> None:
-        """Up to a minute is no jump."""
+        """A change of up to a minute is not a jump."""
         clock.deadline_now()
         turn.jump(jump)
         assert clock.deadline_now() == clock.now()
 
     def test_a_jump_that_is_taken_back_was_none(self, clock: Clock, turn: Turn) -> None:
-        """There and back: deadlines go on as if nothing had been."""
+        """After a jump forth and back, deadlines continue as if nothing had happened."""
         before = clock.deadline_now()
         turn.jump(HOUR)
         turn.advance(1_000)
@@ -87,7 +90,7 @@ class ClockContract:
         assert clock.deadline_now() == before + 2_000
 
     def test_work_goes_by_the_same_time(self, clock: Clock, turn: Turn) -> None:
-        """As long as nothing jumps, work knows no other time than the wall clock's. EX-30."""
+        """Without a jump, the time of work is the wall clock's. EX-30."""
         for passed in (0, 1, MINUTE, 100 * HOUR):
             turn.advance(passed)
             assert clock.service_now() == clock.now()
@@ -96,7 +99,10 @@ class ClockContract:
     def test_work_goes_on_while_the_clock_is_behind(
         self, clock: Clock, turn: Turn, back: int
     ) -> None:
-        """Set back by whatever, the time of work goes on, a little slower, and falls in again."""
+        """
+        If the wall clock is set back, the time of work continues a little slower until both agree
+        again.
+        """
         before = clock.service_now()
         turn.jump(-back)
         assert clock.service_now() == before
@@ -111,7 +117,7 @@ class ClockContract:
         assert clock.service_now() == clock.now()
 
     def test_work_does_not_follow_a_jump_forward_at_once(self, clock: Clock, turn: Turn) -> None:
-        """A clock that is wrong for less than five minutes leaves no trace in what is due."""
+        """A clock that is wrong for less than five minutes has no effect on due times."""
         before = clock.service_now()
         turn.jump(48 * HOUR)
         turn.advance(SECOND)
@@ -121,51 +127,61 @@ class ClockContract:
 
 
 class IdsContract:
-    """Subclasses give a fixture `new_ids`: each call of it makes ids as another process would."""
+    """
+    Subclasses provide a fixture `new_ids`: each call returns a generator as in another process.
+    """
 
     MANY = 10_000
 
     def test_an_id_is_its_prefix_and_plain_letters(self, new_ids: Callable[[], Ids]) -> None:
-        """What is in an address, a file name and a log needs no quoting."""
+        """An id needs no quoting in a URL, a file name or a log."""
         for prefix in ("exec", "wf", "art"):
             id = new_ids().new(prefix, NOW)
             assert re.fullmatch(rf"{prefix}_[0-9A-Za-z]{{8,60}}", id), id
 
     def test_no_id_comes_twice(self, new_ids: Callable[[], Ids]) -> None:
-        """However many are made in one millisecond, and by however many processes."""
+        """However many are made in a millisecond, and by however many processes."""
         makers = [new_ids() for _ in range(4)]
         made = [ids.new("exec", NOW) for _ in range(self.MANY // 4) for ids in makers]
         assert len(set(made)) == len(made)
 
     def test_ids_ascend(self, new_ids: Callable[[], Ids]) -> None:
-        """Of one maker each sorts behind the one before, though the clock be set back."""
+        """
+        The ids of one generator sort in the order of their creation, even if the clock is set back.
+        """
         ids = new_ids()
         times = [NOW, NOW, NOW + 1, NOW, NOW - 3_600_000, NOW + 2, NOW + 2]
         made = [ids.new("exec", EpochMs(at)) for at in times for _ in range(50)]
         assert [pair for pair in pairwise(made) if pair[0] >= pair[1]] == []
 
     def test_ids_of_several_makers_order_by_time(self, new_ids: Callable[[], Ids]) -> None:
-        """A later millisecond sorts behind an earlier one, whoever made the id."""
+        """
+        An id of a later millisecond sorts after one of an earlier millisecond, whichever generator
+        made it.
+        """
         made = [new_ids().new("exec", EpochMs(NOW + after)) for after in (0, 1, 10, 60_000)]
         assert made == sorted(made)
 
 
 class TokensContract:
-    """Subclasses give a fixture `tokens`."""
+    """Subclasses provide a fixture `tokens`."""
 
     @pytest.mark.parametrize("length", [1, 16, 36, 43, 200])
     def test_a_token_has_its_length(self, tokens: Tokens, length: int) -> None:
-        """So many characters of base62."""
+        """Exactly that many base62 characters."""
         text = tokens.text(length)
         assert len(text) == length
         assert set(text) <= set(ALPHABET)
 
     def test_no_token_comes_twice(self, tokens: Tokens) -> None:
-        """Every call gives another one."""
+        """Every call returns a different token."""
         assert len({tokens.text(16) for _ in range(2_000)}) == 2_000
 
     def test_every_character_turns_up_everywhere(self, tokens: Tokens) -> None:
-        """No character is left out and none is much more frequent, at the first place or last."""
+        """
+        Every character occurs at the first and at the last place, and none much more often than the
+        others.
+        """
         made = [tokens.text(20) for _ in range(6_200)]
         for place in (0, 10, 19):
             found = [text[place] for text in made]
@@ -175,47 +191,47 @@ class TokensContract:
 
 
 class PasswordsContract(Awaited):
-    """Subclasses give a fixture `passwords`."""
+    """Subclasses provide a fixture `passwords`."""
 
     async def test_a_password_fits_its_own_hash_alone(self, passwords: Passwords) -> None:
-        """Right is right, and everything else is wrong, to the letter."""
+        """Only exactly that password matches."""
         hashed = await passwords.hash("correct horse")
         assert await passwords.verify("correct horse", hashed)
         for wrong in ("", "correct hors", "Correct horse", "correct horse ", hashed):
             assert not await passwords.verify(wrong, hashed)
 
     async def test_a_hash_does_not_show_the_password(self, passwords: Passwords) -> None:
-        """Who reads the hash does not read the password."""
+        """The hash does not contain the password."""
         assert "correct horse" not in await passwords.hash("correct horse")
 
     @pytest.mark.parametrize("password", ["ü 雪 🎈", "a" * 1_024, "nul\0inside", " "])
     async def test_any_text_is_a_password(self, passwords: Passwords, password: str) -> None:
-        """Letters of any language, long ones, odd ones."""
+        """Characters of any language, long ones, unusual ones."""
         assert await passwords.verify(password, await passwords.hash(password))
         assert not await passwords.verify(password + "x", await passwords.hash(password))
 
     async def test_nothing_fits_no_hash(self, passwords: Passwords) -> None:
-        """An account without password lets nobody in, with whatever password."""
+        """No password matches an account that has none."""
         for password in ("", "None", "correct horse"):
             assert not await passwords.verify(password, None)
 
     async def test_what_is_no_hash_fits_nothing(self, passwords: Passwords) -> None:
-        """A damaged hash is a wrong password and no accident."""
+        """A damaged hash counts as a wrong password."""
         for damaged in ("", "damaged", "$argon2id$v=19$x"):
             assert not await passwords.verify("correct horse", damaged)
 
 
 class SealerContract:
-    """Subclasses give a fixture `new_sealer`: a call that makes a sealer with a key of its own."""
+    """Subclasses provide a fixture `new_sealer`: each call returns a sealer with a new key."""
 
     @pytest.mark.parametrize("text", ["a", "ü 雪 🎈 nul\0inside", "long " * 20_000])
     def test_what_was_sealed_is_opened(self, new_sealer: Callable[[], Sealer], text: str) -> None:
-        """Any text comes back as it was, for the place it was sealed for."""
+        """Any text can be opened for the place it was sealed for."""
         sealer = new_sealer()
         assert sealer.open(sealer.seal(text, "accounts/acc_1"), "accounts/acc_1") == text
 
     def test_sealed_text_shows_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
-        """Printable ASCII after its key's id, and the same text looks different each time."""
+        """The key's id, then printable ASCII, different each time for the same text."""
         sealer = new_sealer()
         first, second = (sealer.seal("a secret", "here") for _ in range(2))
         assert first != second
@@ -225,7 +241,7 @@ class SealerContract:
         assert first.partition(".")[0] == sealer.keys[0]
 
     def test_a_sealed_text_belongs_to_its_place(self, new_sealer: Callable[[], Sealer]) -> None:
-        """Moved to another record or field it does not open."""
+        """It cannot be opened for another record or field."""
         sealer = new_sealer()
         sealed = sealer.seal("a secret", "webhooks/wh_1/secret")
         for place in ("", "webhooks/wh_2/secret", "webhooks/wh_1/secret "):
@@ -233,7 +249,7 @@ class SealerContract:
                 sealer.open(sealed, place)
 
     def test_a_changed_text_does_not_open(self, new_sealer: Callable[[], Sealer]) -> None:
-        """Whatever letter is changed, cut off or added."""
+        """Whichever character is changed, removed or added."""
         sealer = new_sealer()
         sealed = sealer.seal("a secret", "here")
         changed = [sealed[:at] + chr(ord(sealed[at]) ^ 1) + sealed[at + 1 :] for at in range(9, 30)]
@@ -242,12 +258,12 @@ class SealerContract:
                 sealer.open(wrong, "here")
 
     def test_another_key_opens_nothing(self, new_sealer: Callable[[], Sealer]) -> None:
-        """A sealer without the key says so; it gives no text."""
+        """A sealer without the key raises an error and returns no text."""
         with pytest.raises(ValueError, match=r"\w"):
             new_sealer().open(new_sealer().seal("a secret", "here"), "here")
 
     def test_a_key_that_is_there_stays(self, new_sealer: Callable[[], Sealer]) -> None:
-        """`make` adds no key where there is one, and what was sealed opens as before."""
+        """`make` adds no key if there is one, and sealed text can be opened as before."""
         sealer = new_sealer()
         sealed, keys = sealer.seal("a secret", "here"), tuple(sealer.keys)
         sealer.make()
@@ -256,7 +272,7 @@ class SealerContract:
 
 
 class OffloadContract(Awaited):
-    """Subclasses give a fixture `offload`."""
+    """Subclasses provide a fixture `offload`."""
 
     async def test_it_gives_what_the_work_gives(self, offload: Offload) -> None:
         """Each caller gets the result of its own work, however many there are at once."""
@@ -264,7 +280,7 @@ class OffloadContract(Awaited):
         assert results == [n * n for n in range(20)]
 
     async def test_it_raises_what_the_work_raises(self, offload: Offload) -> None:
-        """A refusal reaches the caller as it is."""
+        """An exception reaches the caller unchanged."""
 
         def refuses() -> None:
             raise LookupError("nothing of that name")

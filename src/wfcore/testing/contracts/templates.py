@@ -1,8 +1,8 @@
 """
 The contracts of templates and calendars, as test classes to inherit from.
 
-Templates are tried with dotted paths only; what else the expression language knows is yours to
-test. The same of cron expressions: numbers and `*`.
+Templates are tested with dotted paths only, cron expressions with numbers and `*` only; whatever
+else an implementation supports is left to its own tests.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ NAMES: Mapping[str, Json] = {
 
 
 class TemplatesContract:
-    """Subclasses give a fixture `templates`. Beyond dotted paths nothing is asked of them."""
+    """Subclasses provide a fixture `templates`. Only dotted paths are required."""
 
     known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
 
@@ -32,7 +32,7 @@ class TemplatesContract:
         "path", ["text", "number", "fraction", "none", "yes"], ids=lambda name: name
     )
     def test_a_whole_template_keeps_the_type(self, templates: Templates, path: str) -> None:
-        """A string that is one template gives the value itself, not its text."""
+        """A string that is a single template returns the value itself, not its text."""
         variables = NAMES["variables"]
         assert isinstance(variables, Mapping)
         result = templates.render(f"{{{{ variables.{path} }}}}", NAMES)
@@ -40,19 +40,22 @@ class TemplatesContract:
         assert type(result) is type(variables[path])
 
     def test_objects_and_arrays_come_whole(self, templates: Templates) -> None:
-        """Whatever is at the end of a path comes as it is."""
+        """The value at the end of a path is returned unchanged."""
         found = templates.render("{{steps.fetch.output}}", NAMES)
         assert found == {"rows": [{"id": 1}, {"id": 2}], "deep": {"er": [[]]}}
 
     def test_text_around_a_template_makes_text(self, templates: Templates) -> None:
-        """Anything beside the template turns all of it into text."""
+        """Any text beside a template makes the result text."""
         text = "{{ variables.text }}: {{ variables.number }} rows"
         assert templates.render(text, NAMES) == "ü ✓: 7 rows"
         assert templates.render("{{ variables.number }} ", NAMES) == "7 "
         assert templates.render("{{ variables.number }}{{ variables.number }}", NAMES) == "77"
 
     def test_templates_inside_are_rendered(self, templates: Templates) -> None:
-        """Lists and objects keep their form; keys are no templates, and other values stay."""
+        """
+        Lists and objects keep their structure; keys are not templates, and other values do not
+        change.
+        """
         value: Json = {
             "{{ key }}": ["{{ variables.number }}", {"a": "{{ variables.yes }}"}],
             "plain": [1, None, True, "no template"],
@@ -67,7 +70,7 @@ class TemplatesContract:
         ["{{ nobody }}", "{{ variables.nobody }}", "a {{ steps.nobody.output }}", "{{ text }}"],
     )
     def test_an_unknown_name_fails(self, templates: Templates, text: str) -> None:
-        """What is not there is an error and not an empty text."""
+        """An unknown name is an error, not an empty text."""
         with pytest.raises(TemplateFailed):
             templates.render(text, NAMES)
 
@@ -75,26 +78,26 @@ class TemplatesContract:
         "text", ["{{ variables.text.__class__ }}", "{{ variables.keys }}", "{{ steps.items }}"]
     )
     def test_there_is_nothing_behind_the_data(self, templates: Templates, text: str) -> None:
-        """Attributes and methods of the language underneath are no names."""
+        """Attributes and methods of the host language are not accessible."""
         with pytest.raises(TemplateFailed):
             templates.render(text, NAMES)
 
     def test_the_same_gives_the_same_and_changes_nothing(self, templates: Templates) -> None:
-        """Rendering is a function."""
+        """Rendering is a pure function."""
         before = deepcopy(NAMES)
         value = ["{{ steps.fetch.output.rows }}", "{{ variables.text }}!"]
         assert templates.render(value, NAMES) == templates.render(value, NAMES)
         assert before == NAMES
 
     def test_a_result_over_the_limit_fails(self, templates: Templates) -> None:
-        """More than 1 MB is no result, whatever it is made of."""
+        """More than 1 MB is an error, whatever it consists of."""
         assert templates.render("{{ big }}", NAMES) == NAMES["big"]
         for value in ("{{ big }}{{ big }}", ["{{ big }}", "{{ big }}"]):
             with pytest.raises(TemplateFailed):
                 templates.render(value, NAMES)
 
     def test_whoever_asks_may_allow_more(self, templates: Templates) -> None:
-        """Sets of rows are larger than texts; they have a limit of their own."""
+        """The caller may set a higher limit, for example for rows."""
         value: Json = ["{{ big }}", "{{ big }}"]
         assert templates.render(value, NAMES, 2_000_000) == [NAMES["big"]] * 2
         with pytest.raises(TemplateFailed):
@@ -104,7 +107,7 @@ class TemplatesContract:
         "text", ["", "plain", "{{ variables.text }}", "{{ steps.anything.at.all }} and so on"]
     )
     def test_what_can_be_right_has_no_problems(self, templates: Templates, text: str) -> None:
-        """Known names, and anything below a name of which nothing is known."""
+        """Known names, and any name below one about which nothing is known."""
         assert list(templates.problems(text, self.known)) == []
 
     @pytest.mark.parametrize(
@@ -117,14 +120,14 @@ class TemplatesContract:
         ],
     )
     def test_what_cannot_be_right_is_said(self, templates: Templates, text: str, said: str) -> None:
-        """Unknown names by their name, half templates, statements: without any data."""
+        """Unknown names (which are named), unfinished templates, statements: found without data."""
         problems = list(templates.problems(text, self.known))
         assert problems
         assert said in problems[0]
 
 
 class CalendarContract:
-    """Subclasses give a fixture `calendar`. Beyond numbers and `*` nothing is asked of it."""
+    """Subclasses provide a fixture `calendar`. Only numbers and `*` are required."""
 
     @pytest.mark.parametrize(
         ("cron", "expected"),
@@ -140,13 +143,13 @@ class CalendarContract:
         ],
     )
     def test_the_next_time(self, calendar: Calendar, cron: str, expected: str) -> None:
-        """The first local time behind the given one that all five fields name."""
+        """The first local time after the given one that matches all five fields."""
         after = datetime(2026, 2, 28, 23, 30)
         assert calendar.problems(cron, "UTC") == {}
         assert calendar.next_local(cron, after) == datetime.fromisoformat(expected)
 
     def test_times_follow_one_another(self, calendar: Calendar) -> None:
-        """Asked again with its own answer, it goes on; seconds do not stand in its way."""
+        """Asked again with its own answer, it returns the next time; seconds are ignored."""
         local: datetime | None = datetime(2026, 3, 1, 9, 29, 59)
         found = []
         for _ in range(3):
@@ -157,11 +160,11 @@ class CalendarContract:
 
     @pytest.mark.parametrize("cron", ["", "* * * *", "61 * * * *" * 2, "x * * * *"])
     def test_what_is_no_expression_is_said(self, calendar: Calendar, cron: str) -> None:
-        """A mistake in an expression is named under `cron`."""
+        """An error in an expression is reported under `cron`."""
         assert list(calendar.problems(cron, "UTC")) == ["cron"]
 
     def test_zones_are_known_by_name(self, calendar: Calendar) -> None:
-        """A zone knows its offset at any moment; an unknown one is an error with its name."""
+        """A zone knows its offset at any instant; an unknown zone is an error that names it."""
         berlin = calendar.zone("Europe/Berlin")
         summer = datetime(2026, 7, 1, 12, tzinfo=UTC).astimezone(berlin)
         assert summer.hour == 14

@@ -20,7 +20,7 @@ class TriggerContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_triggers_are_found_by_what_they_watch(self, store: Store) -> None:
-        """By any of several keys, oldest first, changes and deletions included."""
+        """By any of several keys, oldest first, with changes and deletions applied."""
         await keep(
             store,
             make.trigger("trg_b", watches="id:wf_9", created_at=at(2)),
@@ -42,7 +42,7 @@ class TriggerContract:
             assert ids(await view.triggers.watching(keys)) == ["trg_a", "trg_c"]
 
     async def test_triggers_are_listed(self, store: Store) -> None:
-        """Of one workflow oldest first, all of them newest first and by pages."""
+        """Those of one workflow oldest first; all of them newest first and in pages."""
         await keep(
             store,
             make.trigger("trg_2", created_at=at(2)),
@@ -70,13 +70,13 @@ class TriggerContract:
             assert await view.timers.next_of("trg_9") is None
 
     async def test_a_store_without_timers_has_nothing_due(self, store: Store) -> None:
-        """None is the answer where no timer is set."""
+        """None if no timer is set."""
         async with store.view() as view:
             assert await view.timers.next_due() is None
             assert list(await view.timers.due(NOW, 9)) == []
 
     async def test_a_timer_is_consumed_once(self, store: Store, another: Store) -> None:
-        """Of many units that delete one timer exactly one commits; the others leave no trace."""
+        """Of many units that delete one timer exactly one commits; the others change nothing."""
         await keep(store, make.timer(due_at=NOW))
 
         async def consume(number: int) -> bool:
@@ -101,13 +101,13 @@ class TriggerContract:
             assert await view.get(Timer, "trg_1@1") is None
 
     async def test_a_timer_stands_for_one_thing_once(self, store: Store) -> None:
-        """A second timer under the same id is stale while the first is there."""
+        """A second timer with the same id is stale while the first exists."""
         await keep(store, make.timer())
         with pytest.raises(Stale):
             await keep(store, make.timer(due_at=at(5)))
 
     async def test_deleting_a_trigger_takes_its_timers(self, store: Store) -> None:
-        """Deleting compares the version; the trigger's timers go, others stay."""
+        """Deleting compares the version; the trigger's timers are deleted, others stay."""
         await keep(
             store,
             make.trigger(),

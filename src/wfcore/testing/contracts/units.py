@@ -25,7 +25,7 @@ PAGE = PageRequest()
 
 
 async def stored(unit: Unit | Any, record: Any) -> Any:
-    """The stored record with the identity of *record*."""
+    """The stored record with the same key as *record*."""
     return await unit.get(type(record), *samples.identity(record))
 
 
@@ -36,27 +36,27 @@ class UnitContract:
     async def test_a_record_comes_back_as_it_was_one_version_higher(
         self, store: Store, record: Any
     ) -> None:
-        """What was put is read back equal, with version 1."""
+        """A record that was put is read back equal, with version 1."""
         await keep(store, record)
         async with store.view() as view:
             assert await stored(view, record) == evolve(record, version=1)
 
     @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_missing_record_is_none(self, store: Store, record: Any) -> None:
-        """Reading what was never stored gives None."""
+        """Reading a key that was never stored returns None."""
         async with store.view() as view:
             assert await stored(view, record) is None
 
     @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_a_new_record_must_be_new(self, store: Store, record: Any) -> None:
-        """Version 0 where a record exists is stale."""
+        """Version 0 is stale if the record exists."""
         await keep(store, record)
         with pytest.raises(Stale):
             await keep(store, record)
 
     @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
     async def test_a_lost_update_is_stale(self, store: Store, another: Store, record: Any) -> None:
-        """Of two units that read the same version, the second to commit is refused."""
+        """Of two units that read the same version, the second to commit is stale."""
         await keep(store, record)
         async with store.unit() as slow, another.unit() as fast:
             seen_by_slow = await stored(slow, record)
@@ -70,7 +70,7 @@ class UnitContract:
 
     @pytest.mark.parametrize("record", samples.CHANGING, ids=lambda r: type(r).__name__)
     async def test_a_version_that_never_was_is_stale(self, store: Store, record: Any) -> None:
-        """An update of a record that does not exist is stale."""
+        """Updating a record that does not exist is stale."""
         with pytest.raises(Stale):
             await keep(store, evolve(record, version=3))
 
@@ -78,7 +78,7 @@ class UnitContract:
     async def test_a_unit_reads_its_own_writes_and_may_write_twice(
         self, store: Store, record: Any
     ) -> None:
-        """After a put a read shows the next version, from which the next put starts."""
+        """After a put, a read returns the next version, from which the next put starts."""
         async with store.unit() as unit:
             for version in (1, 2, 3):
                 collect(unit, await stored(unit, record) or record)
@@ -89,7 +89,7 @@ class UnitContract:
 
     @pytest.mark.parametrize("record", samples.RECORDS, ids=lambda r: type(r).__name__)
     async def test_nothing_is_visible_without_commit(self, store: Store, record: Any) -> None:
-        """A unit that is left without commit leaves no trace."""
+        """A unit left without commit changes nothing."""
         async with store.unit() as unit:
             collect(unit, record)
             async with store.view() as view:
@@ -98,7 +98,7 @@ class UnitContract:
             assert await stored(view, record) is None
 
     async def test_a_stale_record_takes_the_whole_unit_down(self, store: Store) -> None:
-        """Nothing of a refused unit is visible, whatever stood before and after the loser."""
+        """Nothing of a stale unit becomes visible, neither before nor after the stale record."""
         await keep(store, make.workflow())
         async with store.unit() as unit:
             collect(unit, make.execution(), make.workflow(), make.event(1), make.audit_entry())
@@ -123,7 +123,7 @@ class UnitContract:
         assert {run.id for run in found.rows} == {f"exec_{n}" for n in range(10)}
 
     async def test_lists_in_a_unit_show_its_own_writes(self, store: Store) -> None:
-        """Lists and look-ups inside a unit see what the unit has put and deleted."""
+        """Lists and lookups inside a unit see what the unit has put and deleted."""
         await keep(store, make.session(), make.approval(), make.account())
         async with store.unit() as unit:
             collect(unit, make.approval("appr_2"), make.event(1), make.key(), make.artifact())
@@ -179,7 +179,7 @@ class UnitContract:
         assert (run.events, run.version) == (won, won + 1)
 
     async def test_a_cancelled_commit_is_all_or_nothing(self, store: Store) -> None:
-        """A unit whose commit was cancelled has happened wholly or not at all."""
+        """A cancelled commit has been done completely or not at all."""
         for number in range(30):
             id = f"exec_{number}"
             task = asyncio.ensure_future(
@@ -197,7 +197,7 @@ class UnitContract:
                 assert len(log) == (0 if run is None else 2)
 
     async def test_step_results_change_one_by_one(self, store: Store) -> None:
-        """Step results keep their order and content whichever of them a unit changes."""
+        """Step results keep their order and content, whichever of them a unit changes."""
         first = {"a": make.step_result(output={"n": 1}), "b": make.step_result(output="x")}
         await keep(store, make.execution(step_results=first))
         states: list[dict[str, Any]] = [
@@ -222,7 +222,7 @@ class UnitContract:
     async def test_of_racing_puts_of_a_new_record_one_wins(
         self, store: Store, another: Store, record: Any
     ) -> None:
-        """However many handles put what is not there yet, it is stored once."""
+        """However many handles put the same new record, it is stored once."""
         tries = (keep(handle, record) for handle in (store, another) * 4)
         ends = await asyncio.gather(*tries, return_exceptions=True)
         assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 7
@@ -232,7 +232,9 @@ class UnitContract:
     async def test_of_racing_records_with_one_name_one_wins(
         self, store: Store, another: Store
     ) -> None:
-        """What must be unique is so for whoever puts it at the same time, through any handle."""
+        """
+        A unique value stays unique if several units put it at the same time, through any handle.
+        """
         for number in range(10):
             tries = [
                 keep(handle, make.account(f"acc_{number}_{n}", email=f"{number}@example.org"))
@@ -242,7 +244,9 @@ class UnitContract:
             assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 5
 
     async def test_an_email_is_unique(self, store: Store) -> None:
-        """A second account with an email is stale; one's own email is not in one's way."""
+        """
+        A second account with the same email is stale; changing the account that has it is not.
+        """
         await keep(store, make.account("acc_1", email="ann@example.org"))
         with pytest.raises(Stale):
             await keep(store, make.account("acc_2", email="ann@example.org"))
@@ -253,7 +257,9 @@ class UnitContract:
             assert (found.id, found.version) == ("acc_1", 2)
 
     async def test_a_workflow_name_is_unique_for_its_owner(self, store: Store) -> None:
-        """Another workflow of that name is stale for the same owner, fine for another."""
+        """
+        A second workflow of the same name is stale for the same owner and allowed for another.
+        """
         await keep(store, make.workflow("wf_1", name="Refunds"))
         with pytest.raises(Stale):
             await keep(store, make.workflow("wf_2", name="Refunds"))
@@ -267,7 +273,7 @@ class UnitContract:
     async def test_deleting_a_workflow_takes_its_shares_and_leaves_its_definitions(
         self, store: Store
     ) -> None:
-        """Deleting compares the version; shares go, snapshots stay."""
+        """Deleting compares the version; shares are deleted, snapshots stay."""
         await keep(store, make.workflow(), make.share(), make.snapshot())
         async with store.unit() as unit:
             unit.delete(make.workflow(version=7))
@@ -284,7 +290,7 @@ class UnitContract:
             assert await view.get(DefinitionSnapshot, "wf_1", 1) is not None
 
     async def test_a_share_that_was_given_again_is_the_new_one(self, store: Store) -> None:
-        """Deleting and storing anew under the same identity shows the new content."""
+        """Deleting and storing under the same key shows the new content."""
         await keep(store, make.share(permission=Permission.EDIT))
         async with store.view() as view:
             assert await view.get(Share, "wf_1", "acc_2") is not None
@@ -299,7 +305,7 @@ class UnitContract:
             assert share.permission is Permission.VIEW
 
     async def test_deleting_a_webhook_takes_its_tallies(self, store: Store) -> None:
-        """Deleting compares the version and takes the counts and the deliveries along."""
+        """Deleting compares the version, and deletes counts and deliveries too."""
         await keep(store, make.webhook())
         async with store.unit() as unit:
             unit.tally("wh_1", "2023-11-14", 202, NOW)
@@ -320,7 +326,7 @@ class UnitContract:
             assert list(await view.webhooks.deliveries("wh_2")) != []
 
     async def test_an_event_number_is_given_once(self, store: Store) -> None:
-        """A number that exists makes the unit stale; the log comes back in order."""
+        """An existing number makes the unit stale; the log is returned in order."""
         await keep(store, make.event(1), make.event(2), make.event(1, "exec_2"))
         with pytest.raises(Stale):
             await keep(store, make.event(3), make.event(2))
@@ -333,7 +339,10 @@ class UnitContract:
             assert [event.number for event in tail] == [2]
 
     async def test_output_lines_are_numbered_apart_from_events(self, store: Store) -> None:
-        """They come back in order, meet no event of that number, and go with the execution."""
+        """
+        Output lines come in order, may have the numbers of events, and are deleted with the
+        execution.
+        """
         await keep(store, make.execution(), make.event(1), make.event(2))
         lines = [make.event(number, kind=EventKind.STEP_LOG) for number in (1, 5)]
         for line in (lines[1], lines[0], make.event(5, "exec_2", kind=EventKind.STEP_LOG)):
@@ -357,7 +366,7 @@ class UnitContract:
             assert await view.logs.of_execution("exec_2", 0, 9)
 
     async def test_an_old_idempotency_record_may_be_replaced(self, store: Store) -> None:
-        """A new record replaces one that is over a day old; a younger one stays."""
+        """A new record replaces one older than a day; a more recent one stays."""
         await keep(store, make.replay())
         with pytest.raises(Stale):
             await keep(store, make.replay(created_at=NOW + DAY - 1, execution_id="exec_2"))

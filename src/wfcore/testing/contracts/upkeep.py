@@ -1,4 +1,4 @@
-"""What a store promises of purging, trimming, and giving room back."""
+"""What a store promises about purging, trimming and returning space."""
 
 from wfcore.model.access import Login, LoginLink, Session
 from wfcore.model.approval import Approval
@@ -14,7 +14,9 @@ class UpkeepContract:
     """See `keeping.Handles` for the fixtures."""
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
-        """Execution, events, approvals, callback and artifacts go; another's stay."""
+        """
+        Its events, approvals, callback and artifacts are deleted; those of another execution stay.
+        """
         for id in ("e1", "e2"):
             await keep(
                 store,
@@ -39,7 +41,7 @@ class UpkeepContract:
                 assert (await view.get(Callback, id) is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
-        """What is old goes, sort by sort; the answer says how many went."""
+        """Old records are deleted kind by kind; the number of deleted ones is returned."""
         await keep(
             store,
             *(make.audit_entry(f"aud_{n}", at=at(n)) for n in range(5)),
@@ -67,7 +69,7 @@ class UpkeepContract:
         assert [link is not None for link in links] == [False] * 4 + [True]
 
     async def test_trimming_begins_with_the_oldest(self, store: Store) -> None:
-        """A batch that is not all takes what is oldest of its kind."""
+        """A batch that is not everything contains the oldest of its kind."""
         await keep(store, *(make.replay(f"k{n}", created_at=at(9 - n)) for n in range(4)))
         assert await store.trim(at(0), at(20), at(0), at(0), 3) == 3
         async with store.view() as view:
@@ -75,7 +77,7 @@ class UpkeepContract:
         assert [replay is not None for replay in left] == [True, False, False, False]
 
     async def test_many_are_purged_at_once(self, store: Store) -> None:
-        """A batch goes with all that belongs to it, and nothing else."""
+        """A batch is deleted with everything that belongs to it, and nothing else."""
         for id in ("e1", "e2", "e3"):
             await keep(store, make.execution(id), make.event(1, id), make.callback(id))
         async with store.unit() as unit:
@@ -87,7 +89,7 @@ class UpkeepContract:
         assert (left, events) == ([False, True, False], [0, 1, 0])
 
     async def test_room_is_given_back_until_none_is_left(self, store: Store) -> None:
-        """Each call gives back at most what it may; what is stored stays."""
+        """Each call returns at most its limit; stored records do not change."""
         for first in range(0, 60, 20):
             large = {"x": "x" * 200_000}
             names = [f"e{n}" for n in range(first, first + 20)]
@@ -104,7 +106,7 @@ class UpkeepContract:
                 assert kept.variables == large
 
     async def test_a_store_answers_until_it_is_closed_twice(self, store: Store) -> None:
-        """`ping` is quiet on a healthy store, `close` may be called twice."""
+        """`ping` succeeds on a healthy store; `close` may be called twice."""
         await store.ping()
         await store.close()
         await store.close()

@@ -15,10 +15,13 @@ LONG_MS = 600_000
 
 
 class WakeupContract(Awaited):
-    """Subclasses give a fixture `wakeup`, to which nobody listens yet."""
+    """Subclasses provide a fixture `wakeup` without listeners."""
 
     async def test_a_hint_that_nobody_hears_is_no_accident(self, wakeup: Wakeup) -> None:
-        """Hints are given after the commit: nothing may go wrong any more."""
+        """
+        A hint without listeners is no error: it is sent after the commit, when nothing may fail any
+        more.
+        """
         for _ in range(3):
             wakeup.runner()
             wakeup.timer()
@@ -27,7 +30,7 @@ class WakeupContract(Awaited):
             wakeup.events("exec_unknown")
 
     async def test_whoever_listens_hears_each_hint(self, wakeup: Wakeup) -> None:
-        """Every listener hears what it listens for, with the execution where there is one."""
+        """Every listener gets the hints it listens for, with the execution's id if there is one."""
         heard: list[object] = []
         ran, fell_due = asyncio.Event(), asyncio.Event()
         for _ in range(2):
@@ -45,7 +48,7 @@ class WakeupContract(Awaited):
         assert heard == ["exec_1", "exec_1", "exec_2", "exec_2"]
 
     async def test_all_who_rest_can_be_released(self, wakeup: Wakeup) -> None:
-        """A process that ends keeps nobody waiting, whatever execution they follow."""
+        """A stopping process can wake everybody who waits, whichever execution they follow."""
         resting = [asyncio.create_task(wakeup.rest(f"exec_{n}", LONG_MS)) for n in (1, 1, 2)]
         await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
@@ -53,12 +56,12 @@ class WakeupContract(Awaited):
             await asyncio.gather(*resting)
 
     async def test_resting_ends_with_its_time(self, wakeup: Wakeup) -> None:
-        """Where nothing happens, the follower looks again when its time is over."""
+        """Without a hint, waiting ends after the given time."""
         async with asyncio.timeout(PATIENCE_S):
             await wakeup.rest("exec_1", 1)
 
     async def test_every_follower_is_woken(self, wakeup: Wakeup) -> None:
-        """A log that grew wakes all who follow it, long before their time is over."""
+        """A log that grew wakes all of its followers, long before their time is over."""
         followers = [asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(5)]
         await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_S):
@@ -75,7 +78,7 @@ class WakeupContract(Awaited):
                 await follower
 
     async def test_a_follower_that_left_is_missed_by_nobody(self, wakeup: Wakeup) -> None:
-        """A follower may go away at any time; the others are woken all the same."""
+        """A follower may stop waiting at any time; the others are still woken."""
         gone, stays = (asyncio.create_task(wakeup.rest("exec_1", LONG_MS)) for _ in range(2))
         await asyncio.sleep(0)
         gone.cancel()

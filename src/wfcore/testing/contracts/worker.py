@@ -39,8 +39,8 @@ from wfcore.usecases.upkeep import sweeping
 
 class WorkerContract(Awaited, BesideOneAnother):
     """
-    Subclasses give fixtures `wakeup`, where use cases leave their hints, and `dispatch`, a
-    function of services, runner and the worker's name, which makes a worker.
+    Subclasses provide the fixtures `wakeup`, which gets the hints of use cases, and `dispatch`, a
+    function of services, runner and the worker's name that makes a worker.
     """
 
     @pytest.fixture
@@ -48,7 +48,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         return Site.made(wakeup)
 
     async def test_what_is_due_is_run_to_its_end(self, site: Site, dispatch: Dispatch) -> None:
-        """One step after the other starts as soon as it may, and each once."""
+        """Each step starts as soon as it may, and once."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start(steps=3)
             for step in ("s0", "s1", "s2"):
@@ -59,7 +59,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert names(work.runner.started) == [(run_id, "s0"), (run_id, "s1"), (run_id, "s2")]
 
     async def test_what_was_due_before_is_found(self, site: Site, dispatch: Dispatch) -> None:
-        """Nobody has to say anything: what is in the store is looked for."""
+        """No hint is needed: the worker finds what is in the store."""
         run_id = await site.start()
         async with at_work(site, dispatch) as work:
             await work.until_runs((run_id, "s0"))
@@ -67,7 +67,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_what_another_process_stored_is_found(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """A lost hint costs a little time, never work."""
+        """A lost hint costs a delay, never work."""
         async with at_work(site, dispatch) as work:
             run_id = await site.deaf().start()
             await work.until_runs((run_id, "s0"))
@@ -75,7 +75,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_no_more_steps_run_than_there_are_places(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """What finds no place waits, and is taken when one is free."""
+        """An execution without a slot waits, and is claimed once one is free."""
         site = site.with_policy(places=3)
         async with at_work(site, dispatch) as work:
             ids = [await site.start(email=f"p{number}@example.org") for number in range(5)]
@@ -89,7 +89,10 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_flood_leaves_room_for_the_next_account(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """However much one account has due, while others have work another's first step starts."""
+        """
+        However much one account has due, while others have work another account's first step
+        starts.
+        """
         site = site.with_policy(places=4)
         async with at_work(site, dispatch) as work:
             await site.start(email="first@example.org")
@@ -102,7 +105,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_of_several_dispatchers_one_gets_each_execution(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Side by side on one store they start every step once."""
+        """Several workers on one store start every step once."""
         runner = HeldRunner()
         async with at_work(site, dispatch, runner, "w1"), at_work(site, dispatch, runner, "w2"):
             ids = [await site.start(email=f"p{number}@example.org") for number in range(9)]
@@ -114,7 +117,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert sorted(names(runner.started)) == sorted((run_id, "s0") for run_id in ids)
 
     async def test_a_cancelled_execution_stops(self, site: Site, dispatch: Dispatch) -> None:
-        """Its step is ended, and its place is free."""
+        """Its step is ended, and its slot is free."""
         site = site.with_policy(places=1)
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
@@ -126,7 +129,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert (await site.read(run_id)).status is S.CANCELLED
 
     async def test_a_cancel_from_elsewhere_is_noticed(self, site: Site, dispatch: Dispatch) -> None:
-        """What another process cancelled is stopped here, without a hint. EX-7."""
+        """What another process cancelled is stopped here without a hint. EX-7."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -134,7 +137,7 @@ class WorkerContract(Awaited, BesideOneAnother):
             await work.until_runs()
 
     async def test_a_failure_is_recorded(self, site: Site, dispatch: Dispatch) -> None:
-        """What the runner says of an attempt is what the execution says."""
+        """The execution reports what the runner returned for the attempt."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -145,7 +148,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_what_a_dead_worker_began_is_not_begun_again(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """An API execution is not resumed, however long the sweep goes on. EX-14."""
+        """An API execution is never resumed, however long the sweep continues. EX-14."""
         run_id = await site.start()
         (lease,) = await worker.claim(site.services, "dead", 1)
         assert len((await worker.begin(site.services, lease)).jobs) == 1
@@ -161,7 +164,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_what_the_service_resumes_is_run_again(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Of a manual execution the interrupted step is a second attempt. EX-12."""
+        """In a manual execution the interrupted step gets a second attempt. EX-12."""
         run_id = await site.start(source=TriggerSource.MANUAL)
         (lease,) = await worker.claim(site.services, "dead", 1)
         await worker.begin(site.services, lease)
@@ -174,7 +177,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_result_that_comes_too_late_is_dropped(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Who lost its lease meanwhile changes nothing any more. EX-16."""
+        """A worker that lost its lease changes nothing any more. EX-16."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -189,7 +192,7 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_a_result_outlives_an_outage_of_the_store(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """While the store cannot write, the result is kept, and stored when it can."""
+        """While the store cannot write, a result is held, and stored as soon as it can."""
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -199,7 +202,9 @@ class WorkerContract(Awaited, BesideOneAnother):
         assert names(work.runner.started) == [(run_id, "s0")]
 
     async def test_stopping_lets_a_step_end(self, site: Site, dispatch: Dispatch) -> None:
-        """Within the drain its result is kept; the next step is another worker's. EX-15."""
+        """
+        A result within the drain time is stored; the next step is left to another worker. EX-15.
+        """
         async with at_work(site, dispatch) as work:
             run_id = await site.start(steps=2)
             await work.until_runs((run_id, "s0"))
@@ -214,7 +219,9 @@ class WorkerContract(Awaited, BesideOneAnother):
     async def test_what_does_not_end_in_the_drain_is_interrupted(
         self, site: Site, dispatch: Dispatch
     ) -> None:
-        """Its step is ended, and the execution says so instead of running again. EX-11."""
+        """
+        Its step is ended, and the execution becomes INTERRUPTED instead of running again. EX-11.
+        """
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
@@ -223,7 +230,7 @@ class WorkerContract(Awaited, BesideOneAnother):
             assert (await site.read(run_id)).status is S.INTERRUPTED
 
     async def test_who_stops_takes_nothing_more(self, site: Site, dispatch: Dispatch) -> None:
-        """What comes after `stop` began is left for others."""
+        """What becomes due after `stop` began is left to other workers."""
         async with at_work(site, dispatch) as work:
             await work.stop(0)
             await site.start()

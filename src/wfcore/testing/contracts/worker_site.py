@@ -1,4 +1,4 @@
-"""What the worker's contract acts in: services over memory, and shortcuts to use them."""
+"""The environment of the worker contract: services in memory, and shortcuts to use them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -45,7 +45,7 @@ def code(name: str) -> CodeStep:
 
 @define
 class RefusingGate:
-    """A `Gate` that lets others run first, and refuses the next writes where it is told to."""
+    """A `Gate` that lets other tasks run first, and makes the next writes fail on demand."""
 
     refuses: int = 0
 
@@ -61,7 +61,7 @@ class RefusingGate:
 
 @define
 class Site:
-    """Services whose store and time are in the hands of the test."""
+    """Services whose store and time the test controls."""
 
     services: Services
     clock: ManualClock
@@ -85,20 +85,20 @@ class Site:
         return cls(services, clock, weather)
 
     def with_policy(self, **changes: Any) -> "Site":
-        """The same site under another policy."""
+        """The same site with another policy."""
         policy: Policy = evolve(self.services.policy, **changes)
         return evolve(self, services=evolve(self.services, policy=policy))
 
     def deaf(self) -> "Site":
-        """The same store seen by another process: its hints do not come here."""
+        """The same store as another process sees it: its hints do not arrive here."""
         return evolve(self, services=evolve(self.services, wakeup=NotedHints()))
 
     async def start(self, steps: int = 1, email: str = "ann@example.org", **how: Any) -> str:
-        """Start an execution of so many steps, named s0, s1 and so on; its id."""
+        """Start an execution with that many steps, named s0, s1 and so on; returns its id."""
         return await self.start_of(*(code(f"s{n}") for n in range(steps)), email=email, **how)
 
     async def start_of(self, *steps: Step, email: str = "ann@example.org", **how: Any) -> str:
-        """Start an execution of these steps; its id."""
+        """Start an execution with these steps; returns its id."""
         account = await self._account(email)
         flow = Definition(f"flow {len(steps)}", steps, ())
         applied = await workflows.apply_workflow(self.services, account.id, flow)
@@ -107,7 +107,7 @@ class Site:
         return started.execution_id
 
     async def approve(self, execution_id: str) -> None:
-        """Approve what the execution asks."""
+        """Approve the execution's open approval."""
         for approval in await approvals.approvals_of(self.services, None, execution_id):
             asked = approvals.Decide(approval.id, Approve(), DecisionSource.API)
             await approvals.decide_approval(self.services, None, asked)
@@ -129,7 +129,7 @@ class Site:
         return run
 
     async def lose_lease(self, execution_id: str) -> None:
-        """Let the lease end before anybody extends it, and have that found out."""
+        """Let the lease expire before anybody extends it, and let a sweep find that."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self.read(execution_id)).status is not ExecutionStatus.INTERRUPTED:
                 self.clock.advance(self.services.policy.lease_ms + 1)
@@ -149,14 +149,14 @@ Dispatch: TypeAlias = Callable[[Services, JobRunner, str], Worker]
 
 @frozen
 class Work:
-    """A worker that runs, and the runner that it gives steps to."""
+    """A running worker and the runner that it uses."""
 
     worker: Worker
     runner: HeldRunner
 
     @property
     def runs(self) -> Sequence[tuple[str, str]]:
-        """Execution and step of everything that runs."""
+        """Execution id and step name of everything that runs."""
         return names(self.runner.running)
 
     async def until_runs(self, *steps: tuple[str, str]) -> None:
@@ -169,7 +169,7 @@ class Work:
 
 
 def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
-    """Execution and step of each job."""
+    """Execution id and step name of each job."""
     return [(job.execution_id, job.step_name) for job in jobs]
 
 
@@ -177,7 +177,7 @@ def names(jobs: Sequence[Job]) -> Sequence[tuple[str, str]]:
 async def at_work(
     site: Site, dispatch: Dispatch, runner: HeldRunner | None = None, name: str = "w1"
 ) -> AsyncIterator[Work]:
-    """A worker that runs until the end of the block, and is stopped then."""
+    """A worker that runs until the end of the block and is stopped then."""
     held = runner or HeldRunner()
     worker = dispatch(site.services, held, name)
     loop = asyncio.create_task(worker.run())

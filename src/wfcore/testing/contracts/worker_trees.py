@@ -1,4 +1,4 @@
-"""Of a worker: several steps of one execution run, end, and are ended beside one another."""
+"""Contract of a worker: several steps of one execution run, end and are ended independently."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ def both(*lanes: tuple[Step, ...], tolerant: bool = False) -> ParallelStep:
 
 
 class BesideOneAnother:
-    """Subclasses give `site` and `dispatch`."""
+    """Subclasses provide `site` and `dispatch`."""
 
     async def test_branches_run_at_the_same_time(self, site: Site, dispatch: Dispatch) -> None:
         """They start together, end in any order, and what follows waits for all. FL-1."""
