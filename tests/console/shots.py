@@ -10,6 +10,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from console.approval_case import Case, approve, bar, both, cell, pick, rows, show
 from console.conftest import CHROMIUM, QUIET, Site, enter
+from wfcore.rules.auth.signature import personal_path
 
 Scene = Callable[[Site, Page], None]
 
@@ -81,8 +82,27 @@ def decided(site: Site, page: Page) -> None:
     page.get_by_text("Approved by").wait_for()
 
 
+def guest(site: Site, page: Page) -> None:
+    """The same page by a personal link."""
+    page.goto(_personal(site))
+    bar(page).wait_for()
+
+
+def over(site: Site, page: Page) -> None:
+    """A personal link after the decision."""
+    page.goto(_personal(site))
+    approve(page, "All as agreed on Monday.")
+    page.get_by_text("This personal link is over").wait_for()
+
+
+def _personal(site: Site) -> str:
+    case = Case(site, 12, **both())
+    key = site.world.services.signing_key
+    return site.url + personal_path(key, case.now(), "ann@example.org")
+
+
 SCENES: tuple[Scene, ...] = (
-    *(sign_in, link, error, empty, inbox, editing, sheet, conflict, decided),
+    *(sign_in, link, error, empty, inbox, editing, sheet, conflict, decided, guest, over),
 )
 LOOKS: dict[str, dict[str, Any]] = {
     "desk": {"viewport": {"width": 1280, "height": 900}},
