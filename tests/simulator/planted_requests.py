@@ -10,6 +10,7 @@ from wfcore.memory import MemoryCounters
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus, Replay
 from wfcore.ports.counters import Taken, Window
+from wfcore.rules.approval import machine as decisions
 from wfcore.rules.approval.machine import BY_TIMEOUT, Approve, Expire, decide, expired
 from wfcore.rules.execution import machine, proceed
 from wfcore.rules.execution.fold import advance
@@ -188,3 +189,8 @@ def room_unclaimed(patch: pytest.MonkeyPatch) -> None:
 def each_branch_asks_for_budget(patch: pytest.MonkeyPatch) -> None:
     """A step that meets a spent budget asks, whether people are asked already or not."""
     patch.setattr(proceed._Progress, "_open_budget_question", lambda self: None)
+
+
+def link_and_account_are_two(patch: pytest.MonkeyPatch) -> None:
+    """Who has agreed by personal link agrees once more with the account."""
+    patch.setattr(decisions, "one_person", lambda one, other: one.account == other.account)

@@ -44,6 +44,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_requests.second_decision_acknowledged, {"decided twice", "decision undone"}),
     (planted_requests.expiry_overrides, {"decided twice", "decided alone"}),
     (planted_requests.approvals_outlive, {"asks after the end"}),
+    (planted_requests.link_and_account_are_two, {"two voices"}),
     (
         planted_requests.retried_without_reading,
         {"after the end", "result changed", "fence", "not recorded", "no end"},

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from wfcore.errors import RateLimited, StoreUnavailable, WfError
-from wfcore.model.access import Principal
+from wfcore.model.access import Caller, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.auth.signature import personal_path
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
 from wfcore.testing.simulator.furnish import BUSY, PEOPLE
@@ -176,12 +177,16 @@ class Client:
         if not waiting:
             return
         approval = waiting[self._number("which") % len(waiting)]
-        asked = approvals.Decide(
-            approval.id, self._decision(approval), DecisionSource.API, self._label
-        )
+        by_link = bool(self._act.what.get("link"))
+        source = DecisionSource.LINK if by_link else DecisionSource.API
+        asked = approvals.Decide(approval.id, self._decision(approval), source, self._label)
 
         async def door(services: Services) -> Approval:
-            return await approvals.decide_approval(services, who, asked)
+            caller: Caller = who
+            if by_link:
+                path = personal_path(services.signing_key, approval, who.email)
+                caller = await authenticate.admit_guest(services, path.removeprefix("/a/"))
+            return await approvals.decide_approval(services, caller, asked)
 
         decided = await self._ask(door)
         self._scene.promises.decision(decided, who.account.email)

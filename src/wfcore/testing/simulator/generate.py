@@ -113,11 +113,12 @@ def _more(random: Random, flows: int) -> list[Act]:
     at, node, which = _instant(random), random.randrange(3), random.choice((0, 0, 1, 2))
     draw = random.random()
     if draw < 0.4:
-        first = Act(at, "decide", node, _decision(random, which))
+        first = Act(at, "decide", node, _decision(random, which, link=which > 0))
         if random.random() < 0.5:
             return [first]
         later = at + random.choice((0, 0, 1, 10))
-        return [first, Act(later, "decide", random.randrange(3), _decision(random, which))]
+        second = random.randrange(3)
+        return [first, Act(later, "decide", second, _decision(random, which, link=which == 0))]
     if draw < 0.55:
         return [Act(at, "cancel", node, {"which": which})]
     if draw < 0.65:
@@ -134,6 +135,6 @@ def _more(random: Random, flows: int) -> list[Act]:
     return [Act(at, "spend", number, {"count": 4}) for number in range(2)]
 
 
-def _decision(random: Random, which: int) -> dict[str, Any]:
+def _decision(random: Random, which: int, *, link: bool) -> dict[str, Any]:
     how = random.choice(("approve", "approve", "edit", "reject"))
-    return {"which": which, "how": how, "by": random.choice((0, 0, 1))}
+    return {"which": which, "how": how, "by": random.choice((0, 0, 1)), "link": link}

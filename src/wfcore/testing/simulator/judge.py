@@ -240,6 +240,8 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
+    people = {one.by for one in after.assents}
+    require(len(people) == len(after.assents), "two voices", after.id)
     grown = len(after.history) - len(before.history)
     if after.status is ApprovalStatus.PENDING:
         require(grown in (0, 1), "decided twice", after.id)

@@ -69,6 +69,7 @@ _AP_6 = Law(
     "AP-6",
     "Of any number of concurrent decisions exactly one wins; a decided approval never changes.",
 )
+_PL_3 = Law("PL-3", "An account and its email are one approver, whichever way each yes came.")
 _TAKEN = Law("", "A worker that lives keeps what it holds until its lease is over.")
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
@@ -149,6 +150,7 @@ LAWS: Mapping[str, Law] = {
         "A webhook can be created or enabled only if it is among the account's oldest, active or "
         "not, as many as the plan allows; otherwise 409.",
     ),
+    "two voices": _PL_3,
     "unknown": _EX_1,
     "untold": _EX_20,
     "waits for nobody": _EX_19,
