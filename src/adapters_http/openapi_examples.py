@@ -147,6 +147,9 @@ _HEAD: Mapping[str, Any] = {
     "approved_by": ["ann@example.org"],
     "allow_self_approval": True,
     "reminders": [],
+    "round": 1,
+    "revise_to": "find",
+    "revisions_left": 3,
 }
 _LISTED = ApprovalView(**_HEAD, reviewable_groups=[GroupView("refunds", "Refunds", [], 2)])
 _DETAIL = ApprovalDetail(
@@ -253,7 +256,11 @@ VIEWS: Final[Mapping[type, object]] = {
         StartView(_EXECUTION, ExecutionStatus.PENDING, _WORKFLOW, _AT),
         ExecutionPage(items=[ExecutionRow(**_RUN)], next="ZXhlYw", size=1),
         StatusView(
-            **_RUN, redriven_as=None, inputs={"customer": "Ann"}, step_results={"find": _STEP}
+            **_RUN,
+            redriven_as=None,
+            inputs={"customer": "Ann"},
+            step_results={"find": _STEP},
+            earlier_results={},
         ),
         DefinitionView(_EXECUTION, _WORKFLOW, 1, _STEPS, "Finds refunds", []),
         ResultView(
@@ -261,6 +268,7 @@ VIEWS: Final[Mapping[type, object]] = {
             workflow_id=_WORKFLOW,
             status=ExecutionStatus.COMPLETED,
             step_results={"find": _STEP},
+            earlier_results={},
             duration=91_000,
             output={"paid": 1},
             error=None,

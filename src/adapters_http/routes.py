@@ -150,6 +150,10 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/api/v1/approvals/{id}/reject", Auth.KEY, approvals.reject,
           "Reject", Scope.APPROVAL_RESPOND, requests.RejectBody,
           keys_once=True, returns=ApprovalDetail, also={AlreadyDecided: 404}),
+    Route("POST", "/api/v1/approvals/{id}/revise", Auth.KEY, approvals.revise,
+          "Ask for changes", Scope.APPROVAL_RESPOND, requests.ReviseBody,
+          keys_once=True, returns=ApprovalDetail,
+          also={AlreadyDecided: 404}, refuses=(409,)),
 
     # Artifacts
     Route("GET", "/api/v1/executions/{id}/artifacts", Auth.KEY, artifacts.list_all,

@@ -127,6 +127,13 @@ class ItemsChanged(Conflict):
 
 
 @define
+class NoMoreRevisions(Conflict):
+    """Changes to this were asked for as often as its step allows."""
+
+    approval_id: str = ""
+
+
+@define
 class LimitReached(Conflict):
     """As many executions of the workflow as may run at once have not ended; nothing started."""
 

@@ -234,6 +234,12 @@ def reject(id: str, comment: str | None = None) -> Call[shapes.ApprovalDetail]:
     return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
 
 
+def revise(id: str, comment: str) -> Call[shapes.ApprovalDetail]:
+    """Ask for changes, which *comment* says: the execution goes back to an earlier step."""
+    path = "/api/v1/approvals/{id}/revise"
+    return _post(path, shapes.ApprovalDetail, {"id": id}, _given(comment=comment))
+
+
 def list_artifacts(execution_id: str) -> Call[shapes.ArtifactList]:
     """The files that an execution left."""
     path = "/api/v1/executions/{id}/artifacts"

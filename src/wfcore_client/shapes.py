@@ -31,6 +31,7 @@ class ApprovalStatus(Word):
     PENDING = "PENDING"
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
+    REVISED = "REVISED"
     CANCELLED = "CANCELLED"
 
 
@@ -62,6 +63,9 @@ class ApprovalHead:
     approved_by: Sequence[str]
     allow_self_approval: bool
     reminders: Sequence[int]
+    round: int
+    revise_to: str | None
+    revisions_left: int
 
 
 Row: TypeAlias = Mapping[str, Any]
@@ -216,6 +220,7 @@ class ArtifactList:
 class Verdict(Word):
     APPROVE = "approve"
     REJECT = "reject"
+    REVISE = "revise"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,12 +466,16 @@ class StepView:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultView:
-    """The result of an ended execution. `output` is null unless it COMPLETED."""
+    """
+    The result of an ended execution. `output` is null unless it COMPLETED. `earlierResults` as in
+    the status view.
+    """
 
     execution_id: str
     workflow_id: str
     status: ExecutionStatus
     step_results: Mapping[str, StepView]
+    earlier_results: Mapping[str, StepView]
     duration: int
     output: Any
     error: str | None
@@ -488,12 +497,14 @@ class StartView:
 class StatusView(ExecutionRow):
     """
     The status view of an execution. `inputs`: over the defaults, secrets masked. `redrivenAs`:
-    the last execution that redrives it.
+    the last execution that redrives it. `earlierResults`: those of rounds in which people asked for
+    changes, as `<round>/<step>`.
     """
 
     redriven_as: str | None
     inputs: Mapping[str, Any]
     step_results: Mapping[str, StepView]
+    earlier_results: Mapping[str, StepView]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -605,6 +616,7 @@ class EventKind(Word):
     APPROVAL_REMINDER = "approval.reminder"
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"
+    APPROVAL_REVISED = "approval.revised"
     APPROVAL_CANCELLED = "approval.cancelled"
     ARTIFACT_CREATED = "artifact.created"
 

@@ -128,6 +128,7 @@ class Client:
     approvals_of = _method(calls.approvals_of)
     approve = _method(calls.approve)
     reject = _method(calls.reject)
+    revise = _method(calls.revise)
     list_artifacts = _method(calls.list_artifacts)
     artifact = _method(calls.artifact)
     trigger = _method(keyed(calls.trigger))

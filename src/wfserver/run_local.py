@@ -13,7 +13,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition
-from wfcore.rules.approval.machine import Approve, Reject, items_hash
+from wfcore.rules.approval.machine import Choice, items_hash
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import DurationMs
 from wfcore.usecases.accounts.accounts import create_account, set_secret
@@ -38,7 +38,7 @@ ARTIFACTS = Path("wfcore-artifacts")
 class Decision:
     """What somebody decided, and the comment."""
 
-    what: Approve | Reject
+    what: Choice
     comment: str | None = None
 
 

@@ -304,6 +304,17 @@ CASES = {
         LOOK,
         DUE,
     ),
+    "a wish for changes": Case(
+        facts.Revised("work", "appr_1", {"comment": "shorter"}, ()),
+        ASKS,
+        ended(ASKS, StepStatus.COMPLETED, output={"comment": "shorter"}),
+        (
+            event(K.APPROVAL_REVISED, approvalId="appr_1"),
+            event(K.STEP_COMPLETED, duration=5_000),
+        ),
+        LOOK,
+        {**DUE, "put_aside": {}},
+    ),
     "a yes to more budget": Case(
         facts.BudgetExtended("work", "appr_1"),
         STRANDED,

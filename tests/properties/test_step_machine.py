@@ -76,6 +76,7 @@ POSSIBLE: tuple[tuple[Any, set[StepState]], ...] = (
     (facts.ApprovalOpened("work", "appr_1"), FIRST),
     (facts.BudgetReached("work", "appr_1"), FIRST | NEXT),
     (facts.Approved("work", "appr_1", None), ASKING),
+    (facts.Revised("work", "appr_1", None, ()), ASKING),
     (facts.BudgetExtended("work", "appr_1"), ASKING),
     (facts.Rejected("work", "appr_1"), ASKING),
 )
@@ -83,6 +84,7 @@ ANOTHER = (
     (facts.ChildCompleted("work", "exec_3"), S.WAITING_FOR_CHILD),
     (facts.ChildFailed("work", "exec_3", "no"), S.WAITING_FOR_CHILD),
     (facts.Approved("work", "appr_2", None), S.AWAITING_APPROVAL),
+    (facts.Revised("work", "appr_2", None, ()), S.AWAITING_APPROVAL),
     (facts.BudgetExtended("work", "appr_2"), S.AWAITING_APPROVAL),
     (facts.Rejected("work", "appr_2"), S.AWAITING_APPROVAL),
 )

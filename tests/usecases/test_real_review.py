@@ -3,18 +3,22 @@
 import pytest
 
 from usecases.conftest import World, code, review
-from wfcore.errors import InvalidInput, ItemsChanged, NotFound
+from wfcore.errors import InvalidInput, ItemsChanged, NoMoreRevisions, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.execution import Execution, Usage
 from wfcore.model.json import JsonObject
-from wfcore.model.workflow import Column, ColumnType
+from wfcore.model.workflow import Column, ColumnType, Definition, OnRevise
 from wfcore.ports.runtime import LeftFile
-from wfcore.rules.approval.machine import Approve, Reject, items_hash
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, items_hash
+from wfcore.rules.execution.budget import total
+from wfcore.rules.execution.scope import scope
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
 from wfcore.usecases.artifacts import read_artifact
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.starting import redrive
+from wfcore.usecases.unit_of_work import definition_of
 
 REASON = Column("reason", "Why?", required=True)
 RISK = Column("risk", "Risk", ColumnType.ENUM, options=("low", "high"))
@@ -29,8 +33,14 @@ async def only(world: World, run_id: str) -> Approval:
     return found
 
 
+async def definition_in(world: World, run_id: str) -> Definition:
+    run = await executions.read_execution(world.services, None, run_id)
+    async with world.services.store.view() as view:
+        return await definition_of(view, run.workflow_id, run.revision)
+
+
 async def decide(
-    world: World, who: Principal | None, id: str, decision: Approve | Reject, **more: object
+    world: World, who: Principal | None, id: str, decision: Choice, **more: object
 ) -> Approval:
     asked = Decide(id, decision, DecisionSource.API, **more)  # type: ignore[arg-type]
     return await approvals.decide_approval(world.services, who, asked)
@@ -135,3 +145,136 @@ async def test_other_answers_begin_the_count_anew(world: World) -> None:
     assert items_hash(changed) != items_hash(first)
     done = await decide(world, people[2], one.id, Approve())
     assert (done.status, done.answers) == (ApprovalStatus.APPROVED, {"reason": "two"})
+
+
+class Desk:
+    """A flow draft → check → review (back to *draft*) → send, as far as its question."""
+
+    def __init__(self, world: World, ann: Principal, run_id: str) -> None:
+        self.world, self.ann, self.run_id = world, ann, run_id
+
+    async def work(self, *outputs: str) -> None:
+        """Take the execution, and end the steps before the question, each with one of *outputs*."""
+        lease, jobs = await self.world.take()
+        for step, output in zip(("draft", "check"), outputs, strict=False):
+            assert [job.step_name for job in jobs] == [step]
+            jobs = await self.world.finish(lease, step, output, attempt=jobs[0].attempt)
+
+    async def asked(self) -> Approval:
+        return (await approvals.approvals_of(self.world.services, None, self.run_id))[0]
+
+    async def revise(self, comment: str = "shorter") -> Approval:
+        one = await self.asked()
+        return await decide(self.world, self.ann, one.id, Revise(), comment=comment)
+
+    async def run(self) -> Execution:
+        return await executions.read_execution(self.world.services, None, self.run_id)
+
+
+async def desk(world: World, most: int = 3) -> Desk:
+    ann = await world.account()
+    asks = review(on_revise=OnRevise("draft", most))
+    flow = await world.workflow(ann, code("draft"), code("check"), asks, code("send"))
+    return Desk(world, ann, await world.start(ann, flow))
+
+
+async def test_asking_for_changes_runs_the_steps_again(world: World) -> None:
+    """The execution goes back, results are put aside, and a new approval asks. AP-31."""
+    at = await desk(world)
+    await at.work("a1", "b1")
+    first = await at.revise()
+    assert (first.status, first.history[-1].comment) == (ApprovalStatus.REVISED, "shorter")
+    run = await at.run()
+    assert (run.status, dict(run.step_results)) == ("RUNNING", {})
+    aside = {key: one.output for key, one in run.put_aside.items()}
+    assert (aside["1/draft"], aside["1/check"]) == ("a1", "b1")
+    assert aside["1/review"]["decision"] == "revise"  # type: ignore[index, call-overload]
+    await at.work("a2", "b2")
+    second = await at.asked()
+    assert (second.id != first.id, second.round, second.revisions_left) == (True, 2, 2)
+    done = await decide(world, at.ann, second.id, Approve())
+    run = await at.run()
+    assert (done.status, run.step_results["draft"].output) == (ApprovalStatus.APPROVED, "a2")
+    assert [run.step_results[name].attempts for name in ("draft", "check")] == [2, 2]
+    assert run.step_results["draft"].tries == 1
+
+
+async def test_the_comment_is_there_for_the_steps_that_run_again(world: World) -> None:
+    """In the first round it is null, in the next what the reviewer wrote; in templates. AP-32."""
+    at = await desk(world)
+    definition = await definition_in(world, at.run_id)
+    seen = [scope(definition, await at.run())["steps"]["review"]["output"]["comment"]]  # type: ignore[index, call-overload]
+    await at.work("a1", "b1")
+    await at.revise("shorter, please")
+    seen.append(scope(definition, await at.run())["steps"]["review"]["output"]["comment"])  # type: ignore[index, call-overload]
+    assert seen == [None, "shorter, please"]
+
+
+async def test_the_loop_back_is_bounded(world: World) -> None:
+    """After `max` revisions only yes and no are left; nothing has changed. AP-31."""
+    at = await desk(world, most=2)
+    for number in range(2):
+        await at.work(f"a{number}", f"b{number}")
+        await at.revise()
+    await at.work("a", "b")
+    last = await at.asked()
+    assert (last.round, last.revisions_left) == (3, 0)
+    with pytest.raises(NoMoreRevisions):
+        await at.revise()
+    assert await at.asked() == last
+    await decide(world, at.ann, last.id, Reject())
+    assert (await at.run()).status == "CANCELLED"
+
+
+@pytest.mark.parametrize("comment", [None, "", "  "])
+async def test_changes_are_asked_for_with_words(world: World, comment: str | None) -> None:
+    """Without a comment, or where the step names no way back, it is refused by name. AP-31."""
+    at = await desk(world)
+    await at.work("a", "b")
+    with pytest.raises(InvalidInput, match="comment"):
+        await decide(world, at.ann, (await at.asked()).id, Revise(), comment=comment)
+    plain = await asked(world, at.ann)
+    with pytest.raises(InvalidInput, match="onRevise"):
+        await decide(world, at.ann, plain.id, Revise(), comment="why")
+
+
+async def test_late_news_of_an_earlier_round_changes_nothing(world: World) -> None:
+    """An attempt has a number of its own over all rounds, so an old end is known as old. EX-23."""
+    at = await desk(world)
+    await at.work("a1", "b1")
+    await at.revise()
+    lease, jobs = await world.take()
+    assert [(job.step_name, job.attempt) for job in jobs] == [("draft", 2)]
+    await world.finish(lease, "draft", "late", attempt=1)
+    assert (await at.run()).step_results["draft"].status == "RUNNING"
+
+
+async def test_files_of_an_earlier_round_are_not_attached(world: World) -> None:
+    """Each round asks about its own files. AP-29, AP-31."""
+    ann = await world.account()
+    asks = review(on_revise=OnRevise("draft"), attachments=("draft",))
+    run_id = await world.start(ann, await world.workflow(ann, code("draft"), asks))
+    for number in (1, 2):
+        lease, _ = await world.take()
+        await world.finish(lease, "draft", files=(left(f"{number}.pdf"),))
+        one = (await approvals.approvals_of(world.services, None, run_id))[0]
+        assert [file.name for file in one.attachments] == [f"{number}.pdf"]
+        if number == 1:
+            await decide(world, ann, one.id, Revise(), comment="again")
+
+
+async def test_what_was_put_aside_is_stored_and_counted(world: World) -> None:
+    """It is read as it was, its usage counts, and a redrive takes it along. AP-31, BU-1."""
+    at = await desk(world)
+    lease, _ = await world.take()
+    await world.finish(lease, "draft", {"text": "a1"}, usage=Usage(3, 4, "0.1"))
+    await world.finish(lease, "check", "b1")
+    await at.revise()
+    await at.work("a2", "b2")
+    run = await at.run()
+    assert total(run.every_result) == Usage(3, 4, "0.1")
+    assert run.put_aside["1/draft"].output == {"text": "a1"}
+    await decide(world, at.ann, (await at.asked()).id, Reject())
+    again = await redrive(world.services, at.ann, at.run_id)
+    kept = await executions.read_execution(world.services, None, again.execution_id)
+    assert kept.put_aside == run.put_aside

@@ -21,7 +21,15 @@ from adapters_http.request import Request
 from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged, SignInFirst
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column
-from wfcore.rules.approval.machine import Approve, Reject, command, has_assented, items_hash
+from wfcore.rules.approval.machine import (
+    Approve,
+    Choice,
+    Reject,
+    Revise,
+    command,
+    has_assented,
+    items_hash,
+)
 from wfcore.rules.approval.review import ReviewRow, review_rows
 from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
@@ -156,8 +164,13 @@ async def reject(request: Request) -> bytes:
     return await _decided(request, Reject(), request.body.comment, None)
 
 
+async def revise(request: Request) -> bytes:
+    """Ask for changes: the execution goes back."""
+    return await _decided(request, Revise(), request.body.comment, None)
+
+
 async def _decided(
-    request: Request, decision: Approve | Reject, comment: str | None, seen: str | None
+    request: Request, decision: Choice, comment: str | None, seen: str | None
 ) -> bytes:
     source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
     asked = Decide(request.params["id"], decision, source, comment or None, seen)
@@ -171,7 +184,7 @@ async def decide_as_shown(request: Request) -> Response:
     try:
         verdict = Verdict(form.decision)
     except ValueError:
-        raise InvalidInput("decision", "must be approve or reject") from None
+        raise InvalidInput("decision", "must be approve, reject or revise") from None
     try:
         await _decided(request, command(verdict), form.comment, form.expected_items_hash or None)
     except ItemsChanged:

@@ -50,6 +50,8 @@ def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
               **edited, **json),
         _page("POST", f"{at}/reject", ("approval", "reject"), "Reject",
               body=requests.RejectBody, keys_once=True, **json),
+        _page("POST", f"{at}/revise", ("approval", "revise"), "Ask for changes",
+              body=requests.ReviseBody, keys_once=True, **json),
     )
     # fmt: on
 

@@ -5,9 +5,9 @@ from functools import partial
 from adapters_http.body import dump_json
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.request import Request, flag, members, oldest_first, page, span
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, command
 from wfcore.rules.limits import APPROVAL_PAGE
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide, has_many_rows
@@ -74,8 +74,13 @@ async def reject(request: Request) -> ApprovalDetail | bytes:
     return await _decided(request, Reject())
 
 
+async def revise(request: Request) -> ApprovalDetail | bytes:
+    """Ask for changes: the execution goes back."""
+    return await _decided(request, Revise())
+
+
 async def _decided(
-    request: Request, decision: Approve | Reject, items_hash: str | None = None
+    request: Request, decision: Choice, items_hash: str | None = None
 ) -> ApprovalDetail | bytes:
     asked = Decide(
         request.params["id"], decision, DecisionSource.API, request.body.comment, items_hash
@@ -86,8 +91,7 @@ async def _decided(
 async def respond(request: Request) -> DecisionView:
     """The decision of an external system."""
     body = request.body
-    approves = body.decision is Verdict.APPROVE
-    decision = Approve(answers=body.answers) if approves else Reject()
+    decision = command(body.decision, answers=body.answers)
     asked = Decide(
         body.approval_id, decision, DecisionSource.WEBHOOK, body.comment, body.expected_items_hash
     )

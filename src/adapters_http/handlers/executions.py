@@ -102,7 +102,7 @@ async def result(request: Request) -> object:
 def _without_outputs(view: StatusView | ResultView) -> Any:
     """The same without the outputs of steps, which may be most of it."""
     answer: Any = plain(view)
-    for step in answer["stepResults"].values():
+    for step in (*answer["stepResults"].values(), *answer["earlierResults"].values()):
         del step["output"]
     return answer
 

@@ -80,9 +80,12 @@ def _ask_for(
 def _verdict(text: str) -> Verdict:
     """`approve` or `reject` in any case. AP-11."""
     try:
-        return Verdict(text.lower())
+        verdict = Verdict(text.lower())
     except ValueError:
         raise InvalidInput("decision", "must be approve or reject") from None
+    if verdict is Verdict.REVISE:  # needs a comment, which a click does not give
+        raise InvalidInput("decision", "must be approve or reject; revise where you can comment")
+    return verdict
 
 
 def _comment(request: Request) -> str | None:

@@ -98,6 +98,7 @@ _APART = (
     "due_at",
     "variables",
     "step_results",
+    "put_aside",
     *SEALED["executions"].columns,
 )
 write_head = writer_of(Execution, _APART)
@@ -116,7 +117,11 @@ def decode(row: Row, cells: Cells) -> Execution:
     if variables is not None:
         variables = value_of(cells.opened(variables, "body", "execution_variables"))
     data["variables"] = variables or {}
-    data["step_results"] = {} if steps is None else dict(_results(steps, cells))
+    found = {} if steps is None else dict(_results(steps, cells))
+    data["step_results"] = found
+    if any(_is_aside(name) for name in found):
+        data["step_results"] = {name: one for name, one in found.items() if not _is_aside(name)}
+        data["put_aside"] = {name: one for name, one in found.items() if _is_aside(name)}
     return _read_execution(data)
 
 
@@ -130,6 +135,16 @@ def _results(steps: str, cells: Cells) -> Iterator[tuple[str, Any]]:
             elif cell:
                 body[column] = cell[0]
         yield name, body
+
+
+def _is_aside(name: str) -> bool:
+    """Whether the row is of an earlier round; the keys of steps have no slash."""
+    return "/" in name
+
+
+def _all_results(run: Execution) -> Mapping[str, StepResult]:
+    """What has a row: the results of earlier rounds first, which do not change."""
+    return {**run.put_aside, **run.step_results} if run.put_aside else run.step_results
 
 
 FETCH = Fetch(
@@ -230,19 +245,20 @@ def _step_writes(
     Write the changed step results; all of them if their order does not continue. Also returns how
     many bytes they grew.
     """
-    before: Mapping[str, StepResult] = {} if base is None else base.step_results
+    before: Mapping[str, StepResult] = {} if base is None else _all_results(base)
+    after = _all_results(run)
     known = before
     found: list[Write] = []
-    if run.version and (base is None or not _goes_on(known, run.step_results)):
+    if run.version and (base is None or not _goes_on(known, after)):
         found.append((DROP_STEPS, (run.id,), None))
         known = {}
     gone = (
         _texts(name, old)
         for name, old in before.items()
-        if known.get(name) is not old or run.step_results.get(name) is not old
+        if known.get(name) is not old or after.get(name) is not old
     )
     more = -sum(map(cost_of, chain.from_iterable(gone)))
-    for position, (name, result) in enumerate(run.step_results.items()):
+    for position, (name, result) in enumerate(after.items()):
         if known.get(name) is not result:
             texts = _texts(name, result)
             found.append((PUT_STEP, _step_values(run.id, position, texts, sealer), None))

@@ -116,8 +116,9 @@ def listed(run: Execution) -> Execution:
     """*run* as a list shows it: without what it holds, variables only where they mask something."""
     results = run.step_results.items()
     bare = {name: evolve(result, output=None, items=None) for name, result in results}
+    aside = {name: evolve(one, output=None, items=None) for name, one in run.put_aside.items()}
     variables = run.variables if run.secrets else {}
-    return evolve(run, step_results=bare, variables=variables, output=None)
+    return evolve(run, step_results=bare, put_aside=aside, variables=variables, output=None)
 
 
 @frozen

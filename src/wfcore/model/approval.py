@@ -14,6 +14,7 @@ class ApprovalStatus(StrEnum):
     PENDING = "PENDING"
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
+    REVISED = "REVISED"
     CANCELLED = "CANCELLED"
 
 
@@ -27,6 +28,7 @@ class Purpose(StrEnum):
 class Verdict(StrEnum):
     APPROVE = "approve"
     REJECT = "reject"
+    REVISE = "revise"
 
 
 class DecisionSource(StrEnum):
@@ -100,7 +102,8 @@ class Approval:
     `approvers` (emails or account ids) is empty if the default rule applies. `assents`: the
     approvals given so far, of `required_approvals`. `reminders`: instants in order, of which the
     first `reminded` were sent. `fields`: what approvers answer, and `answers` their answers so far,
-    by key.
+    by key. `round`: 1, and one more each time the execution came back to the step. `revise_to`: the
+    step that it goes back to when changes are asked for, which `revisions_left` says how often.
     """
 
     id: str
@@ -129,6 +132,9 @@ class Approval:
     attachments: tuple[Attachment, ...] = ()
     fields: tuple[Column, ...] = ()
     answers: JsonObject = field(factory=dict)
+    round: int = 1
+    revise_to: str | None = None
+    revisions_left: int = 0
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     version: int = 0

@@ -28,6 +28,7 @@ class EventKind(StrEnum):
     APPROVAL_REMINDER = "approval.reminder"
     APPROVAL_APPROVED = "approval.approved"
     APPROVAL_REJECTED = "approval.rejected"
+    APPROVAL_REVISED = "approval.revised"
     APPROVAL_CANCELLED = "approval.cancelled"
     ARTIFACT_CREATED = "artifact.created"
 

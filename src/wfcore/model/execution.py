@@ -4,8 +4,9 @@ Executions: how they stand, the results and files of their steps, and what is ow
 Contract §2, §6, §9.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import field, frozen
@@ -127,7 +128,8 @@ class StepResult:
     and what follows is not decided yet. `items`: those of a loop that has not completed. `steps`:
     how many steps of the definition the end of this one accounts for. `postponed`: how often the
     machine could not start the next attempt; nothing of it ran, it is not counted in `attempts`,
-    and `error` says what was lacking. EX-27.
+    and `error` says what was lacking. EX-27. `earlier`: how many of its `attempts` were made in
+    earlier rounds; see `Execution.put_aside`.
     """
 
     status: StepStatus
@@ -147,6 +149,12 @@ class StepResult:
     items: Json = None
     steps: int = 1
     postponed: int = 0
+    earlier: int = 0
+
+    @property
+    def tries(self) -> int:
+        """The attempts in this round, which are what `retry` allows."""
+        return self.attempts - self.earlier
 
     @property
     def duration_ms(self) -> DurationMs | None:
@@ -180,14 +188,15 @@ class Execution:
     One run of one workflow definition.
 
     `variables`: the inputs merged over the defaults. `step_results`: by the step's key, which is
-    its name, in a loop `loop.<index>.<name>`. `due_at`: when a worker may claim it; while a worker
-    holds it, when that worker looks at it again; while it is INTERRUPTED, the end of the grace
-    period; None if nothing happens by itself. `worker` holds the lease and `fence` is its number: a
-    write with an older number is refused. `events`: the number of its last event. `parent_id` and
-    `parent_step`: the step that started it. `callback_url` is told of its end. `secrets`: variables
-    whose values are masked wherever they would be shown. `granted`: usage that does not count
-    against the budget: what was spent when an approval last extended it, or before a redrive.
-    `concurrency_group`: see `rules.execution.concurrency`. `trigger_id`: the schedule or
+    its name, in a loop `loop.<index>.<name>`. `put_aside`: the results of earlier rounds, by the
+    number of the round, a slash and the key. AP-31. `due_at`: when a worker may claim it; while a
+    worker holds it, when that worker looks at it again; while it is INTERRUPTED, the end of the
+    grace period; None if nothing happens by itself. `worker` holds the lease and `fence` is its
+    number: a write with an older number is refused. `events`: the number of its last event.
+    `parent_id` and `parent_step`: the step that started it. `callback_url` is told of its end.
+    `secrets`: variables whose values are masked wherever they would be shown. `granted`: usage that
+    does not count against the budget: what was spent when an approval last extended it, or before a
+    redrive. `concurrency_group`: see `rules.execution.concurrency`. `trigger_id`: the schedule or
     chain that started it. `chain_depth`: the number of chained starts since somebody started an
     execution. `root_source`: for a child, the trigger of the root of its family; None if an older
     release stored it. `capabilities`: what a worker must be able to do to take it, see
@@ -206,6 +215,7 @@ class Execution:
     total_steps: int
     variables: JsonObject = field(factory=dict)
     step_results: Mapping[str, StepResult] = field(factory=dict)
+    put_aside: Mapping[str, StepResult] = field(factory=dict)
     status_reason: StatusReason | None = None
     error: str | None = None
     output: Json = None
@@ -240,6 +250,18 @@ class Execution:
         return self.root_source or self.trigger_source
 
     @property
+    def every_result(self) -> Iterator[StepResult]:
+        """Those of earlier rounds, and those of this one."""
+        return chain(self.put_aside.values(), self.step_results.values())
+
+    def rounds_of(self, key: str) -> tuple[StepResult, ...]:
+        """The results that were put aside of that step, from its first round on."""
+        found: list[StepResult] = []
+        while self.put_aside and (aside := self.put_aside.get(aside_key(len(found) + 1, key))):
+            found.append(aside)
+        return tuple(found)
+
+    @property
     def in_flight(self) -> tuple[str, ...]:
         """Keys of the steps for which a process may be running now."""
         return tuple(name for name, result in self.step_results.items() if result.in_flight)
@@ -258,6 +280,11 @@ class Execution:
             for key, result in self.step_results.items()
             if result.status in ENDED and "." not in key
         )
+
+
+def aside_key(round: int, key: str) -> str:
+    """The key under which the result of a step in that round is put aside."""
+    return f"{round}/{key}"
 
 
 class CallbackStatus(StrEnum):

@@ -52,12 +52,21 @@ class Links(StrEnum):
 
 
 @frozen
+class OnRevise:
+    """Where an execution goes back to when people ask for changes, and how often at most. AP-31."""
+
+    goto: str
+    max: int = 3
+
+
+@frozen
 class ApprovalStep:
     """
     A pause until enough people have decided. `message` is a template.
 
     `reminders` are durations before the expiry. `attachments`: names of steps before this one whose
     artifacts belong to the question. `fields`: what an approver answers, in the form of columns.
+    `on_revise`: a step before this one in the same list; None: nobody can ask for changes.
     """
 
     name: str
@@ -71,5 +80,6 @@ class ApprovalStep:
     links: Links = Links.DECIDE
     attachments: tuple[str, ...] = ()
     fields: tuple[Column, ...] = ()
+    on_revise: OnRevise | None = None
     when: str | None = None
     continue_on_error: bool = False

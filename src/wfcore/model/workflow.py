@@ -25,6 +25,7 @@ from wfcore.model.review import Column as Column
 from wfcore.model.review import ColumnType as ColumnType
 from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
+from wfcore.model.review import OnRevise as OnRevise
 from wfcore.model.trigger import TriggerSpec
 from wfcore.time import DurationMs, EpochMs
 
@@ -233,10 +234,14 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
 
 @frozen
 class Named:
-    """A step that templates can name in a frame. `inside`: the container that it is in."""
+    """
+    A step that templates can name in a frame. `inside`: the container that it is in. `revises`: it
+    can be named before it has begun, by what it may send the execution back to. AP-32.
+    """
 
     name: str
     inside: str | None = None
+    revises: bool = False
 
 
 @frozen
@@ -307,7 +312,8 @@ class Definition:
 
         def read(steps: tuple[Step, ...], frame: list[Named], inside: str | None) -> None:
             for step in steps:
-                frame.append(Named(step.name, inside))
+                revises = isinstance(step, ApprovalStep) and step.on_revise is not None
+                frame.append(Named(step.name, inside, revises))
                 if isinstance(step, LoopStep):
                     round: list[Named] = []
                     read(step.steps, round, None)

@@ -54,7 +54,9 @@ MAX_REMINDERS = 20
 """Approvers that a step may require, and reminders that it may ask for. AP-21."""
 MAX_ATTACHED_STEPS = 20
 MAX_FIELDS = 50
-"""Steps whose artifacts an approval shows, and fields that it asks for. AP-29, AP-30."""
+MAX_REVISIONS = 20
+"""Steps whose artifacts an approval shows, fields that it asks for, and how often it may ask
+for changes. AP-29, AP-30, AP-31."""
 MAX_PACKAGES = 100
 MAX_REQUIREMENT = 500
 """Packages of a code step, and characters of one requirement. PK-1."""

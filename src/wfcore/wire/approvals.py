@@ -110,6 +110,9 @@ class ApprovalHead:
     approved_by: Sequence[str]
     allow_self_approval: bool
     reminders: Sequence[int]
+    round: int
+    revise_to: str | None
+    revisions_left: int
 
 
 @define(eq=False, kw_only=True)
@@ -197,6 +200,9 @@ def _head(approval: Approval) -> dict[str, Any]:
         "approved_by": [one.by for one in approval.assents],
         "allow_self_approval": approval.allow_self_approval,
         "reminders": approval.reminders,
+        "round": approval.round,
+        "revise_to": approval.revise_to,
+        "revisions_left": approval.revisions_left,
     }
 
 

@@ -107,12 +107,14 @@ class ExecutionRow:
 class StatusView(ExecutionRow):
     """
     The status view of an execution. `inputs`: over the defaults, secrets masked. `redrivenAs`:
-    the last execution that redrives it.
+    the last execution that redrives it. `earlierResults`: those of rounds in which people asked for
+    changes, as `<round>/<step>`.
     """
 
     redriven_as: str | None
     inputs: Mapping[str, Any]
     step_results: Mapping[str, StepView]
+    earlier_results: Mapping[str, StepView]
 
 
 @define(eq=False, kw_only=True)
@@ -122,12 +124,16 @@ class ExecutionPage(ListPage):
 
 @define(eq=False)
 class ResultView:
-    """The result of an ended execution. `output` is null unless it COMPLETED."""
+    """
+    The result of an ended execution. `output` is null unless it COMPLETED. `earlierResults` as in
+    the status view.
+    """
 
     execution_id: str
     workflow_id: str
     status: ExecutionStatus
     step_results: Mapping[str, StepView]
+    earlier_results: Mapping[str, StepView]
     duration: int
     output: Any
     error: str | None
@@ -155,6 +161,7 @@ def status_view(
         redriven_as=redriven_as,
         inputs=_inputs(run, secrets),
         step_results=_steps(run.step_results, secrets),
+        earlier_results=_steps(run.put_aside, secrets),
     )
 
 
@@ -198,7 +205,7 @@ def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
         "started_at": run.accepted_at,
         "completed_at": run.completed_at,
         "error": _masked(run.error, secrets),
-        "usage": _usage(total(run.step_results.values())),
+        "usage": _usage(total(run.every_result)),
         "redrive_of": run.redrive_of,
         "parent_execution_id": run.parent_id,
     }
@@ -220,10 +227,11 @@ def result_view(run: Execution) -> ResultView:
         workflow_id=run.workflow_id,
         status=run.status,
         step_results=_steps(run.step_results, secrets),
+        earlier_results=_steps(run.put_aside, secrets),
         duration=completed_at - run.accepted_at,
         output=mask(run.output, secrets) if completed else None,
         error=_masked(run.error, secrets),
-        usage=_usage(total(run.step_results.values())),
+        usage=_usage(total(run.every_result)),
         completed_at=completed_at,
     )
 

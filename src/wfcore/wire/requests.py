@@ -63,10 +63,17 @@ class RejectBody:
 
 
 @frozen
+class ReviseBody:
+    """Ask for changes: `comment` says which."""
+
+    comment: Comment
+
+
+@frozen
 class DecisionBody:
     """
     Decide an approval from outside; `decision` in any case. `expectedItemsHash` and `answers` as in
-    `ApproveBody`; a rejection releases no rows and asks for neither.
+    `ApproveBody`; a rejection releases no rows and asks for neither; `revise` takes a comment.
     """
 
     approval_id: str

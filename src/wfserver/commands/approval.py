@@ -11,7 +11,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.json import Json
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject, items_hash
+from wfcore.rules.approval.machine import Approve, Reject, Revise, items_hash
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
 from wfcore.usecases.approvals.approvals import Decide
@@ -141,12 +141,13 @@ def approve(
         given = read_answers(shown, answers)
     if edit:
         said = _asked(shown, comment, given)
-        if not said.approved:
+        if isinstance(said.choice, Reject):
             click.echo("nothing was decided", err=True)
             return 1
-        edited, given, comment = said.edited, said.answers, said.comment
+        decision, comment = said.choice, said.comment
         expect = expect or items_hash(shown)
-    decision = Approve(edited, given)
+    else:
+        decision = Approve(edited, given)
     _decide(session, Decide(id, decision, DecisionSource.CONSOLE, comment, expect, alone))
     return None
 
@@ -207,6 +208,15 @@ def _no_constant(name: str) -> Any:
 def reject(session: Session, id: str, comment: str | None) -> None:
     """Stop the execution; no later step runs."""
     _decide(session, Decide(id, Reject(), DecisionSource.CONSOLE, comment))
+
+
+@approval_command.command("revise")
+@click.argument("id")
+@click.option("--comment", required=True, help="What is to be changed.")
+@pass_session
+def revise(session: Session, id: str, comment: str) -> None:
+    """Ask for changes; the execution goes back to the step that `onRevise` names."""
+    _decide(session, Decide(id, Revise(), DecisionSource.CONSOLE, comment))
 
 
 def _decide(session: Session, asked: Decide) -> None:

@@ -99,8 +99,7 @@ class _Seat:
     def _asked(self, approval: Approval) -> Decision:
         put_question(approval, self.out)
         said = ask(approval, clean(approval.message or approval.step_name), self.out)
-        approve = Approve(said.edited, said.answers)
-        return Decision(approve if said.approved else Reject(), said.comment)
+        return Decision(said.choice, said.comment)
 
 
 @contextmanager

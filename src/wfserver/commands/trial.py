@@ -11,7 +11,7 @@ import click
 
 from wfcore.model.approval import Approval, ApprovalStatus, Group
 from wfcore.model.workflow import Column, ColumnType
-from wfcore.rules.approval.machine import items_hash
+from wfcore.rules.approval.machine import Approve, items_hash
 from wfserver import sample
 from wfserver.bootstrap import KEY_FILE, read_key
 from wfserver.serving.pidfile import noted_url
@@ -134,21 +134,23 @@ class _Trial:
 
     def _answer(self, path: str, approval: Approval, asks: bool) -> None:
         """Send the decision on the rows that were shown; where it is refused, ask again."""
-        draft, said = Draft(approval), Verdict(True)
+        draft, said = Draft(approval), Verdict(Approve())
         while True:
             if asks:
                 said = ask(approval, clean(approval.message), self._out, draft)
             body: dict[str, Any] = {}
-            if said.edited is not None:
-                body = {"editedItems": said.edited, "expectedItemsHash": items_hash(approval)}
+            edited = said.choice.edited if isinstance(said.choice, Approve) else None
+            if edited is not None:
+                body = {"editedItems": edited, "expectedItemsHash": items_hash(approval)}
             if said.comment is not None:
                 body["comment"] = said.comment
-            self._say("Approve" if said.approved else "Reject")
+            verb = type(said.choice).__name__
+            self._say(verb)
             try:
-                self._api.call("POST", f"{path}/{'approve' if said.approved else 'reject'}", body)
+                self._api.call("POST", f"{path}/{verb.lower()}", body)
                 return
             except Failed as refusal:
-                if said.edited is None or self.exchanges[-1].status != _BAD_REQUEST:
+                if edited is None or self.exchanges[-1].status != _BAD_REQUEST:
                     raise
                 self._out.print(clean(refusal), style="red")
 

@@ -11,6 +11,7 @@ from wfcore.model.approval import Approval, Attachment, Group
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.answers import given_answers
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfserver.terminal.output import clean, shortened
 from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 
@@ -26,18 +27,17 @@ y            approve these rows
 n            no
 e            edit the rows, or leave some out
 r            show all rows
+v TEXT       ask for changes, where the workflow takes them
 a KEY VALUE  an answer to one of the fields
 c TEXT       a comment for the history"""
 
 
 @frozen
 class Verdict:
-    """A person's decision; `edited` is None if the rows are unchanged."""
+    """A person's decision, with its comment."""
 
-    approved: bool
-    edited: Mapping[str, Json] | None = None
+    choice: Choice
     comment: str | None = None
-    answers: Mapping[str, Json] | None = None
 
 
 def put_groups(approval: Approval, out: "Console", most: int | None = None) -> None:
@@ -144,9 +144,14 @@ def ask(approval: Approval, question: str, out: "Console", draft: Draft | None =
         match word.lower():
             case "y" | "yes":
                 if _is_right(draft, out):
-                    return Verdict(True, draft.edited, draft.comment, draft.answers or None)
+                    return Verdict(Approve(draft.edited, draft.answers or None), draft.comment)
             case "n" | "no":
-                return Verdict(False, None, draft.comment)
+                return Verdict(Reject(), draft.comment)
+            case "v" | "revise" if approval.revise_to is not None:
+                draft.comment = rest.strip() or draft.comment
+                if draft.comment:
+                    return Verdict(Revise(), draft.comment)
+                out.print("  say what is to be changed: v TEXT")
             case "e" | "edit":
                 edit(draft, out)
             case "r" | "rows":

@@ -14,7 +14,13 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
+from wfcore.errors import (
+    AlreadyDecided,
+    Forbidden,
+    InvalidInput,
+    ItemsChanged,
+    NoMoreRevisions,
+)
 from wfcore.machine import Machine, Row
 from wfcore.model.access import Caller, by_email
 from wfcore.model.approval import (
@@ -55,6 +61,11 @@ class Reject:
 
 
 @frozen
+class Revise:
+    """The decider asks for changes: the work is done again from an earlier step on."""
+
+
+@frozen
 class Expire:
     """Nobody decided in time."""
 
@@ -64,17 +75,21 @@ class Withdraw:
     """The execution ended for another reason."""
 
 
-Decision: TypeAlias = Approve | Reject | Expire | Withdraw
+Choice: TypeAlias = Approve | Reject | Revise
+"""What a person may decide."""
+
+Decision: TypeAlias = Choice | Expire | Withdraw
 
 # fmt: off
 APPROVAL = Machine(
     name="approval",
     initial=S.PENDING,
-    final=frozenset({S.APPROVED, S.REJECTED, S.CANCELLED}),
+    final=frozenset({S.APPROVED, S.REJECTED, S.REVISED, S.CANCELLED}),
     rows=(
         Row(S.PENDING, Assented, S.PENDING,   "AP-15"),
         Row(S.PENDING, Approve,  S.APPROVED,  "AP-2"),
         Row(S.PENDING, Reject,   S.REJECTED,  "AP-3"),
+        Row(S.PENDING, Revise,   S.REVISED,   "AP-31"),
         Row(S.PENDING, Expire,   S.REJECTED,  "AP-4"),
         Row(S.PENDING, Withdraw, S.CANCELLED, "AP-5"),
     ),
@@ -111,9 +126,11 @@ def decide(
     counts this approver (AP-16); `InvalidInput` if edited rows violate a rule (AP-9). Nothing is
     decided then.
     """
-    late = isinstance(decision, Approve | Reject) and expired(approval, now)
+    late = isinstance(decision, Choice) and expired(approval, now)
     if late or not APPROVAL.allows(approval.status, type(decision)):
         raise AlreadyDecided("The approval has already been decided", approval.id)
+    if isinstance(decision, Revise):
+        _require_revisable(approval, decider)
     entry = HistoryEntry(now, _ACTION[type(decision)], decider.by, decider.source, decider.comment)
     if not isinstance(decision, Approve):
         return Outcome(_ended(approval, decision, decider, entry))
@@ -127,6 +144,21 @@ def decide(
         return Outcome(_ended(agreed, decision, decider, entry))
     status = APPROVAL.target(approval.status, Assented)
     return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
+
+
+def _require_revisable(approval: Approval, decider: Decider) -> None:
+    """
+    Raises `InvalidInput` if the step takes no revisions, or nobody says what to change;
+    `NoMoreRevisions` after the last one. AP-31.
+    """
+    if approval.revise_to is None:
+        raise InvalidInput("decision", "revise needs a step that says onRevise; approve or reject")
+    if not (decider.comment or "").strip():
+        raise InvalidInput("comment", "is required: say what is to be changed")
+    if approval.revisions_left < 1:
+        raise NoMoreRevisions(
+            f"Changes were asked for {approval.round - 1} times; approve or reject", approval.id
+        )
 
 
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
@@ -161,14 +193,25 @@ def _ended(
 _ACTION: Mapping[type, str] = {
     Approve: "approved",
     Reject: "rejected",
+    Revise: "revised",
     Expire: "expired",
     Withdraw: "cancelled",
 }
 
 
-def command(verdict: Verdict, edited: Mapping[str, Json] | None = None) -> Approve | Reject:
+def command(
+    verdict: Verdict,
+    edited: Mapping[str, Json] | None = None,
+    answers: Mapping[str, Json] | None = None,
+) -> Choice:
     """The command that a decision on the wire stands for."""
-    return Approve(edited) if verdict is Verdict.APPROVE else Reject()
+    match verdict:
+        case Verdict.APPROVE:
+            return Approve(edited, answers)
+        case Verdict.REJECT:
+            return Reject()
+        case Verdict.REVISE:
+            return Revise()
 
 
 def expired(approval: Approval, now: EpochMs) -> bool:
@@ -179,8 +222,9 @@ def expired(approval: Approval, now: EpochMs) -> bool:
 def step_output(approval: Approval) -> JsonObject:
     """The step's output for later steps: the decision, released rows and answers. AP-7, AP-30."""
     rows: Rows = standing_rows(approval)
+    revised = approval.status is S.REVISED
     return {
-        "decision": Verdict.APPROVE.value,
+        "decision": (Verdict.REVISE if revised else Verdict.APPROVE).value,
         "comment": approval.comment,
         "decidedBy": approval.decided_by,
         "groups": {name: list(items) for name, items in rows.items()},

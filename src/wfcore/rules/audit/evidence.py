@@ -19,7 +19,7 @@ from wfcore.rules.approval.machine import agreed_to
 from wfcore.rules.audit.chain import canonical, digest, link_hash
 
 FORMAT = "wfcore-evidence/1"
-DECIDED = frozenset({"approval.approve", "approval.reject", "approval.expire"})
+DECIDED = frozenset({"approval.approve", "approval.reject", "approval.revise", "approval.expire"})
 
 
 class Unfit(Exception):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from wfcore.model.json import Json
-from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec
+from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec, OnRevise
 from wfcore.model.workflow import CodeStep
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.tree import Fields, Reading
@@ -25,12 +25,14 @@ from wfcore.rules.definition.values import (
     choice,
     known_or,
     list_of,
+    number,
     object_schema,
     read_object,
+    record,
     text,
     whole_template,
 )
-from wfcore.rules.limits import MAX_ATTACHED_STEPS, MAX_FIELDS
+from wfcore.rules.limits import MAX_ATTACHED_STEPS, MAX_FIELDS, MAX_REVISIONS
 
 
 @accepting({"type": ["string", "number", "boolean"]})
@@ -146,4 +148,24 @@ def review_fields(reading: Reading) -> Fields:
             findings.add(path, f"{name!r} is no code step, and only these leave artifacts")
         return name
 
-    return {"attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments")}
+    @accepting(filled.schema)
+    def goto(document: Json, path: str, findings: Findings) -> Any:
+        """A step before this one in the same list. AP-31."""
+        name = filled(document, path, findings)
+        if isinstance(name, str) and name not in reading.listed:
+            near = known_or(name, reading.listed) if reading.listed else "there is none"
+            findings.add(path, f"{name!r} is no step before this one in the same list; {near}")
+        return name
+
+    revise = {
+        "goto": Field(goto, "goto", required=True),
+        "max": Field(number(1, MAX_REVISIONS, whole=True), "max"),
+    }
+    return {
+        "attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments"),
+        "onRevise": Field(record(OnRevise, revise), "on_revise"),
+    }
+
+
+ON_REVISE = {name: Field(filled, name) for name in ("goto", "max")}
+"""The names of the fields of `onRevise`, for writing one out."""

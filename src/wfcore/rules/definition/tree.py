@@ -1,6 +1,6 @@
 """The tree of steps: how it is read, and the steps that contain steps. FL-1, FL-2, FL-6."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,8 @@ class Names:
 
     def after(self, *steps: str) -> "Names":
         """The names that are known once *steps* have ended."""
-        return evolve(self, steps=self.steps + steps)
+        new = tuple(name for name in steps if name not in self.steps)
+        return evolve(self, steps=self.steps + new)
 
 
 @define
@@ -71,7 +72,8 @@ class Reading:
     What reading the steps requires, and what was found so far.
 
     `own_name` is the workflow's; `first` says where each step name was first used, `kinds_of` of
-    which kind that step is (None: an unknown one).
+    which kind that step is (None: an unknown one). `listed`: the steps before in the same list.
+    `asked_later`: the approvals further down that go back to a step, by the name of that step.
     """
 
     kinds: Mapping[str, StepKind]
@@ -81,6 +83,8 @@ class Reading:
     own_name: Json = None
     names: Names = Names()
     first: dict[str, str] = field(factory=dict)
+    listed: tuple[str, ...] = ()
+    asked_later: dict[str, str] = field(factory=dict)
     kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0
     depth: int = 0
@@ -117,10 +121,21 @@ def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:
         return ()
     one = Check(lambda item, place, _: _read_step(item, place, reading), STEP)
     read = list_of(one, least=1)
+    around, reading.listed = reading.listed, ()
+    reading.asked_later.update(_going_back(document))
     reading.depth += 1
     steps: tuple[Step, ...] = read(document, path, reading.findings)
     reading.depth -= 1
+    reading.listed = around
     return steps
+
+
+def _going_back(steps: Json) -> Iterator[tuple[str, str]]:
+    """By the name of a step, the approval in *steps* that goes back to it. AP-32."""
+    for step in steps if isinstance(steps, list | tuple) else ():
+        match step:
+            case {"name": str(name), "onRevise": {"goto": str(goto)}}:
+                yield goto, name
 
 
 def step_schema(kind: StepKind, reading: Reading) -> JsonObject:
@@ -133,6 +148,9 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
     before = len(findings.problems)
     kind = _kind_of(document, path, reading)
     name = _note_name(document, path, reading)
+    for one in name:
+        if one in reading.asked_later:
+            reading.names = reading.names.after(reading.asked_later[one])
     reading.kinds_of.update(dict.fromkeys(name, kind))
     fields = {**kind.fields, **kind.nested(reading)} if kind else {}
     values = read_object(document, path, fields, findings) if kind else {}
@@ -140,6 +158,7 @@ def _read_step(document: Json, path: str, reading: Reading) -> Step | None:
         findings.add(f"{path}.{wrong}", message)
     reading.check_templates()
     reading.names = reading.names.after(*name)
+    reading.listed += name
     values.pop("kind", None)
     return kind.build(**values) if kind and len(findings.problems) == before else None
 

@@ -25,6 +25,7 @@ from wfcore.model.workflow import (
     Concurrency,
     Definition,
     GroupSpec,
+    OnRevise,
     Retry,
     Variable,
 )
@@ -32,7 +33,7 @@ from wfcore.rules.definition.ai import BUDGET
 from wfcore.rules.definition.check import check_definition, fields_of
 from wfcore.rules.definition.fields import RETRY, VARIABLE
 from wfcore.rules.definition.packages import replaced
-from wfcore.rules.definition.review import COLUMN, GROUP
+from wfcore.rules.definition.review import COLUMN, GROUP, ON_REVISE
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
@@ -191,6 +192,7 @@ _SHAPES: Mapping[object, _Shape] = {
     Retry: _shape(RETRY),
     Column: _shape(COLUMN),
     GroupSpec: _shape(GROUP),
+    OnRevise: _shape(ON_REVISE),
     Budget: _shape(BUDGET),
     Concurrency: _shape(CONCURRENCY),
     Branch: _Shape({"name": "name", "steps": "steps"}),

@@ -83,7 +83,7 @@ def allowance(budget: Budget | None, run: Execution) -> Allowance | None:
     """What *run* may still spend; None if it has no budget."""
     if budget is None:
         return None
-    spent = total(run.step_results.values())
+    spent = total(run.every_result)
     return Allowance(budget, without(spent, run.granted) if run.granted else spent)
 
 

@@ -60,7 +60,7 @@ def given_up(child: Execution) -> ChildFailed:
 
 def _usage(child: Execution) -> Usage | None:
     """What the execution consumed, including the executions that it started; None for nothing."""
-    spent = total(child.step_results.values())
+    spent = total(child.every_result)
     return None if spent == NOTHING else spent
 
 

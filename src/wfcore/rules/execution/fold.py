@@ -46,6 +46,7 @@ from wfcore.model.execution import (
     StatusReason,
     StepResult,
     StepStatus,
+    aside_key,
     evolve,
 )
 from wfcore.model.json import JsonObject
@@ -247,7 +248,7 @@ def _about_end(reason: StatusReason) -> JsonObject:
 
 
 Results = Mapping[str, StepResult]
-Decided: TypeAlias = facts.Approved | facts.BudgetExtended | facts.Rejected
+Decided: TypeAlias = facts.Approved | facts.Revised | facts.BudgetExtended | facts.Rejected
 
 
 def _reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
@@ -286,6 +287,23 @@ def _approved(run: Execution, fact: facts.Approved, now: EpochMs) -> Change:
     return _going_on(run, {fact.step_name: change.result}, now, events)
 
 
+def _revised(run: Execution, fact: facts.Revised, now: EpochMs) -> Change:
+    """
+    The step ends, and what ran since the step that is gone back to is put aside with it. AP-31.
+    """
+    waiting = _waiting(run, fact)
+    if fact.step_name not in waiting:
+        raise _refusal(run, fact)
+    change = completed(fact.step_name, evolve(waiting[fact.step_name], output=fact.output), now)
+    results = {**run.step_results, fact.step_name: change.result}
+    again = {key: results.pop(key) for key in fact.again if key in results}
+    aside = {aside_key(len(run.rounds_of(key)) + 1, key): one for key, one in again.items()}
+    changes, effects = due(run, now)
+    changed = {**changes, "step_results": results, "put_aside": {**run.put_aside, **aside}}
+    events = (*_about(fact, EventKind.APPROVAL_REVISED), *change.events)
+    return Change(changed, events, effects=effects)
+
+
 def _budget_extended(run: Execution, fact: facts.BudgetExtended, now: EpochMs) -> Change:
     """
     The budget is granted anew, and the next attempt of every step that waits for it is due. BU-2,
@@ -295,7 +313,7 @@ def _budget_extended(run: Execution, fact: facts.BudgetExtended, now: EpochMs) -
         name: evolve(one, status=StepStatus.RUNNING, error=None, retry_at=now, approval_id=None)
         for name, one in _waiting(run, fact).items()
     }
-    granted = total(run.step_results.values())
+    granted = total(run.every_result)
     events = _about(fact, EventKind.APPROVAL_APPROVED)
     return _going_on(run, next_attempts, now, events, granted=granted)
 
@@ -336,6 +354,7 @@ FOLDS: Mapping[type, Callable[[Execution, Any, EpochMs], Change]] = {
     **dict.fromkeys(STEP_FOLDS, fold_step),
     facts.BudgetReached: _budget_reached,
     facts.Approved: _approved,
+    facts.Revised: _revised,
     facts.BudgetExtended: _budget_extended,
     facts.StepsCancelled: cancel_steps,
     facts.Claimed: _claimed,

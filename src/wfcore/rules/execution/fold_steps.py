@@ -9,6 +9,7 @@ begins has not. They check identity only. EX-3.
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
+from attrs import evolve as evolve_change
 from attrs import field, frozen
 
 from wfcore.effects import CancelChildren, Effect, LookAgain, WakeRunner, WithdrawApprovals
@@ -94,11 +95,25 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
 
     Raises `IllegalMove` if the table has no row, or if the fact is about another child.
     """
-    change = STEP_FOLDS[type(fact)](known(run, fact.step_name, fact), fact, now)
+    before = known(run, fact.step_name, fact)
+    change = STEP_FOLDS[type(fact)](before, fact, now)
+    if before is None and (rounds := run.rounds_of(fact.step_name)):
+        change = _counted_on(change, rounds[-1].attempts)
     results = {**run.step_results, fact.step_name: change.result}
     wakes = isinstance(fact, facts.ChildEnded)
     changes, effects = due(run, now) if wakes else ({}, change.effects)
     return Change({**changes, "step_results": results}, change.events, effects=effects)
+
+
+def _counted_on(change: StepChange, earlier: int) -> StepChange:
+    """The first fact of a step in a later round: its attempts are counted on. AP-31."""
+    attempts = change.result.attempts + earlier
+    events = tuple(
+        (kind, {**data, "attempt": attempts} if "attempt" in data else data)
+        for kind, data in change.events
+    )
+    result = evolve(change.result, attempts=attempts, earlier=earlier)
+    return evolve_change(change, result=result, events=events)
 
 
 def known(run: Execution, name: str, fact: object) -> StepResult | None:
@@ -288,7 +303,7 @@ def _attempt(before: StepResult | None, now: EpochMs) -> StepResult:
     return evolve(
         before,
         status=StepStatus.RUNNING,
-        started_at=before.started_at if before.attempts else now,
+        started_at=before.started_at if before.tries else now,
         completed_at=None,
         error=None,
         retry_at=None,

@@ -188,6 +188,18 @@ class Approved(StepFact):
 
 
 @frozen
+class Revised(StepFact):
+    """
+    People asked for changes: the step ends with `output`, and the results of the steps `again`,
+    itself among them, are put aside, so that these come next.
+    """
+
+    approval_id: str
+    output: Json
+    again: tuple[str, ...]
+
+
+@frozen
 class BudgetExtended(StepFact):
     """People approved more budget, for every step that waits for this approval."""
 
@@ -317,6 +329,7 @@ Fact: TypeAlias = (
     | BudgetReached
     | AwaitingApproval
     | Approved
+    | Revised
     | BudgetExtended
     | Rejected
     | Finished
@@ -352,6 +365,7 @@ EXECUTION = Machine(
         Row(S.RUNNING,           CancelAsked,      S.CANCELLED,         "EX-7"),
         Row(S.RUNNING,           ParentEnded,      S.CANCELLED,         "FL-6"),
         Row(S.AWAITING_APPROVAL, Approved,         S.RUNNING,           "EX-5"),
+        Row(S.AWAITING_APPROVAL, Revised,          S.RUNNING,           "AP-31"),
         Row(S.AWAITING_APPROVAL, BudgetExtended,   S.RUNNING,           "BU-2"),
         Row(S.AWAITING_APPROVAL, Claimed,          S.RUNNING,           "FL-7"),
         Row(S.AWAITING_APPROVAL, LeaseReturned,    S.AWAITING_APPROVAL, "EX-15"),
@@ -359,6 +373,7 @@ EXECUTION = Machine(
         Row(S.AWAITING_APPROVAL, CancelAsked,      S.CANCELLED,         "EX-7"),
         Row(S.AWAITING_APPROVAL, ParentEnded,      S.CANCELLED,         "FL-6"),
         Row(S.INTERRUPTED,       Approved,         S.INTERRUPTED,       "FL-10"),
+        Row(S.INTERRUPTED,       Revised,          S.INTERRUPTED,       "FL-10"),
         Row(S.INTERRUPTED,       BudgetExtended,   S.INTERRUPTED,       "FL-10"),
         Row(S.INTERRUPTED,       ChildEnded,       S.INTERRUPTED,       "FL-6"),
         Row(S.INTERRUPTED,       Resumed,          S.RUNNING,           "EX-12"),

@@ -11,6 +11,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import ApprovalStep, GroupSpec
 from wfcore.rules.approval.edited_items import key_text
+from wfcore.rules.execution.rounds import revisions_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.masking import mask, mask_text, secret_values
 from wfcore.rules.variables import compact
@@ -55,6 +56,9 @@ def open_approval(
         reminders=_reminders(step, now),
         links=step.links,
         fields=step.fields,
+        round=len(run.rounds_of(key)) + 1,
+        revise_to=step.on_revise.goto if step.on_revise else None,
+        revisions_left=step.on_revise.max - revisions_of(run, key) if step.on_revise else 0,
     )
 
 

@@ -296,7 +296,8 @@ class _Progress:
     def _is_too_much(self, at: Node) -> bool:
         """Too many step results end the execution, whatever the definition tolerates. FL-9."""
         results = self.run.step_results
-        if len(results) < MAX_STEP_RESULTS or at.key in results:
+        count = len(results) + len(self.run.put_aside)
+        if count < MAX_STEP_RESULTS or at.key in results:
             return False
         error = f"the execution has {MAX_STEP_RESULTS} step results; it may not have more"
         self.apply(facts.Failed(error, at.key))

@@ -43,7 +43,7 @@ def _kept(
             yield from _entered(at, result, results, now)
             return
         yield at.key, result
-        yield from ((key, results[key]) for key in _inside(at, results))
+        yield from ((key, results[key]) for key in keys_inside(at, results))
 
 
 def _finished(result: StepResult, tolerated: bool) -> bool:
@@ -57,7 +57,7 @@ def _entered(
 ) -> Iterator[tuple[str, StepResult]]:
     """Of an unfinished container, what is kept: its finished steps."""
     step = at.step
-    if not isinstance(step, ParallelStep | LoopStep) or not result.attempts:
+    if not isinstance(step, ParallelStep | LoopStep) or not result.tries:
         return
     until = None if step.timeout_ms is None else later(now, step.timeout_ms)
     anew = StepResult(StepStatus.RUNNING, now, awaits=Awaits.STEPS, until=until, items=result.items)
@@ -66,7 +66,7 @@ def _entered(
         yield from _kept(steps, prefix, results, now)
 
 
-def _inside(at: Node, results: Results) -> Iterator[str]:
+def keys_inside(at: Node, results: Results) -> Iterator[str]:
     """Keys of all steps inside a step."""
     if isinstance(at.step, LoopStep):
         yield from (key for key in results if key.startswith(f"{at.key}."))
@@ -76,4 +76,4 @@ def _inside(at: Node, results: Results) -> Iterator[str]:
             inner = Node(step, at.prefix)
             if inner.key in results:
                 yield inner.key
-            yield from _inside(inner, results)
+            yield from keys_inside(inner, results)

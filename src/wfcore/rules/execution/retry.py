@@ -29,11 +29,12 @@ def after_failure(
 ) -> Fact:
     """Another attempt if the step's `retry` has any left, otherwise its final failure. DF-9."""
     retry = getattr(step, "retry", _ONCE)
-    attempts = run.step_results[key].attempts
+    result = run.step_results[key]
+    attempts = result.tries
     if permanent or attempts >= retry.attempts:
         return end_badly(step, key, error, timed_out)
     backoff = Backoff(retry.delay_ms, MAX_RETRY_WAIT, retry.backoff)
-    wait = backoff.wait(attempts, draw(f"{run.id}/{key}/{attempts}"))
+    wait = backoff.wait(attempts, draw(f"{run.id}/{key}/{result.attempts}"))
     return facts.StepRetrying(key, error, later(now, min(int(wait), MAX_RETRY_WAIT)))
 
 

@@ -80,6 +80,11 @@ def seen(result: StepResult) -> JsonObject:
     return {"status": result.status.value, "output": result.output}
 
 
+_NOT_ASKED: JsonObject = {
+    "status": None,
+    "output": {"decision": None, "comment": None, "decidedBy": None, "groups": {}, "answers": {}},
+}
+"""An approval that has not opened yet, for the steps that it may go back to. AP-32."""
 _NEVER_BEGUN: JsonObject = {"status": "SKIPPED", "output": None}
 
 
@@ -89,6 +94,10 @@ def _see(steps: dict[str, Json], frame: tuple[Named, ...], run: Execution, prefi
         result = results.get(prefix + named.name)
         if result is not None:
             steps[named.name] = seen(result)
+        elif named.revises and (rounds := run.rounds_of(prefix + named.name)):
+            steps[named.name] = seen(rounds[-1])
+        elif named.revises:
+            steps[named.name] = _NOT_ASKED
         elif named.inside is not None and _over(steps, results, prefix + named.inside):
             steps[named.name] = _NEVER_BEGUN
 

@@ -18,8 +18,8 @@ class Start(TypedDict, total=False):
     How an execution comes about: fields of it that neither its workflow nor a rule decides.
 
     `variables`: the inputs. `secrets`: names of inputs that are secret in addition to those
-    declared so. `step_results`: what a redrive keeps. `root_source`: for a child, the trigger of
-    the root of its family. EX-24.
+    declared so. `step_results`, `put_aside`: what a redrive keeps. `root_source`: for a child, the
+    trigger of the root of its family. EX-24.
     """
 
     owner_id: Required[str]
@@ -34,6 +34,7 @@ class Start(TypedDict, total=False):
     chain_depth: int
     redrive_of: str | None
     step_results: Mapping[str, StepResult]
+    put_aside: Mapping[str, StepResult]
     parent_id: str | None
     parent_step: str | None
     root_source: TriggerSource | None
@@ -84,7 +85,7 @@ def accept(
         capabilities=capabilities_of(definition),
         **start,
     )
-    kept = run.step_results.values()
+    kept = tuple(run.every_result)
     run = evolve(
         run,
         variables=bind(definition, run.variables),

@@ -27,6 +27,11 @@ INTERRUPTED is no end: nobody knows how far such a step came, and it begins agai
 is resumed. If not, it keeps that state while the execution fails, since CANCELLED would say that it
 was stopped in time. EX-13.
 
+A final state is final for one round. If people ask for changes, steps that have ended run again by
+design: their results are put aside, as they are, and the steps begin like any others. So the table
+has no row out of a final state, and each round is a walk of its own; only attempts are counted on,
+which keeps every start of a process apart from all others. AP-31, decision 150.
+
 The rows are what is possible, not what is usual: nothing today records the usage of a delay. To
 narrow the table is a decision about old records and late workers, not a cleanup. Decision 96.
 """
@@ -48,6 +53,7 @@ from wfcore.rules.execution.machine import (
     FilesRefused,
     GraceOver,
     Rejected,
+    Revised,
     StepBegun,
     StepDone,
     StepFailed,
@@ -148,6 +154,7 @@ STEP = Machine(
         Row(S.WAITING_FOR_RETRY, ExecutionAborted, S.CANCELLED,         "EX-29"),
 
         Row(S.AWAITING_APPROVAL, Approved,         S.COMPLETED,         "EX-5"),
+        Row(S.AWAITING_APPROVAL, Revised,          S.COMPLETED,         "AP-31"),
         Row(S.AWAITING_APPROVAL, BudgetExtended,   S.WAITING_FOR_RETRY, "BU-4"),
         Row(S.AWAITING_APPROVAL, Rejected,         S.REJECTED,          "EX-6"),
         Row(S.AWAITING_APPROVAL, StepsCancelled,   S.CANCELLED,         "FL-4"),

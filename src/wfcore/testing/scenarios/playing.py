@@ -19,7 +19,7 @@ from wfcore.memory import Disk, MemoryCounters, MemoryStore
 from wfcore.memory.disk import Changes, Rows
 from wfcore.memory.tables import APPROVALS, EVENTS, EXECUTIONS
 from wfcore.model.access import Account, AccountStatus, Permission, Plan, Principal
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Verdict
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
@@ -27,7 +27,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
-from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.machine import command
 from wfcore.rules.definition.duration import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
@@ -338,8 +338,7 @@ class _Stage:
             return
         self._decisions.remove(decision)
         who = self._person(decision.by) if decision.by else self._next_approver(approval)
-        approve = Approve(decision.rows, decision.answers)
-        verdict = Reject() if decision.decision is Verdict.REJECT else approve
+        verdict = command(decision.decision, decision.rows, decision.answers)
         asked = Decide(approval.id, verdict, DecisionSource.API, decision.comment)
         said = f"{decision.decision.value} of {decision.step} by {who.account.email}"
         try:

@@ -15,7 +15,7 @@ from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.auth.signature import personal_path
 from wfcore.testing.simulator.asks import sleep
 from wfcore.testing.simulator.driver import Driver, Mailbox
@@ -192,10 +192,12 @@ class Client:
         self._scene.promises.decision(decided, who.account.email)
         self._scene.driver.say(f"{self._label}: {decided.id} is {decided.status}")
 
-    def _decision(self, approval: Approval) -> Approve | Reject:
+    def _decision(self, approval: Approval) -> Choice:
         how = self._act.what.get("how")
         if how == "reject":
             return Reject()
+        if approval.revisions_left and (how == "edit" or self._act.at % 3 == 0):
+            return Revise()
         if how == "edit" and approval.groups:
             return Approve({group.name: list(group.items[:1]) for group in approval.groups})
         return Approve()

@@ -1,6 +1,7 @@
 """Workflows for simulated worlds: small definitions of every kind, drawn at random."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -83,6 +84,7 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
         steps = Tree(random, leaf, child if child != f"flow {number}" else None).lane(0)
     else:
         steps = [leaf(random, f"s{at}") for at in range(random.choice((1, 2, 2, 3)))]
+    _go_back(steps, Random(str(steps)))  # noqa: S311 - chance for worlds, not for secrets
     flow: dict[str, Any] = {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
     if number and random.random() < 0.75:
         flow["triggers"] = _triggers(random, number)
@@ -95,6 +97,13 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
         most = random.choice((10, 15, 45))
         flow["budget"] = {"maxTokens": most, "onExceeded": random.choice(("fail", "approve"))}
     return flow
+
+
+def _go_back(steps: Sequence[dict[str, Any]], random: Random) -> None:
+    """Some approvals may ask for changes; by lots of their own, so that no other recipe changes."""
+    for before, step in pairwise(steps):
+        if step["kind"] == "manual_approval" and random.random() < 0.8:
+            step["onRevise"] = {"goto": before["name"], "max": random.choice((1, 2))}
 
 
 def _triggers(random: Random, number: int) -> Sequence[JsonObject]:

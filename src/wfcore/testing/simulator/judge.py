@@ -25,7 +25,7 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purp
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
-from wfcore.model.workflow import DefinitionSnapshot, OnLimit
+from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
@@ -131,7 +131,7 @@ class _After:
         self._tables = tables
         self._changes = changes
 
-    def get(self, name: str, key: str) -> Any:
+    def get(self, name: str, key: Any) -> Any:
         changed = self._changes.get(name, {})
         return changed[key] if key in changed else self._tables[name].get(key)
 
@@ -163,6 +163,7 @@ def _goes_on(before: Execution, after: Execution) -> None:
         require(before.worker is None, "taken away", f"{id} from {before.worker}")
         require(after.fence > before.fence, "fence", f"{id} stays {after.fence}")
     require(_lasts(after.accepted_at, after.completed_at), "ran backwards", id)
+    _keeps_what_ended(before, after)
     for name, result in after.step_results.items():
         lasts = _lasts(result.started_at, result.completed_at)
         require(lasts, "ran backwards", f"{id}/{name}")
@@ -175,6 +176,18 @@ def _goes_on(before: Execution, after: Execution) -> None:
             fence, attempt = result.output.get("fence"), result.output.get("attempt")
             fits = fence in (None, before.fence) and attempt in (None, result.attempts)
             require(fits, "late result", f"{id}/{name} of fence {fence}, now {before.fence}")
+
+
+def _keeps_what_ended(before: Execution, after: Execution) -> None:
+    """A result that is there stays, or is put aside as it was; going back is bounded. AP-31."""
+    for name, old in before.step_results.items():
+        if name in after.step_results:
+            continue
+        kept = after.rounds_of(name)[-1:]
+        same = old.status is StepStatus.AWAITING_APPROVAL or kept == (old,)
+        require(bool(kept) and same, "result changed", f"{after.id}/{name} is gone")
+    for key, aside in before.put_aside.items():
+        require(after.put_aside.get(key) == aside, "result changed", f"{after.id}/{key}")
 
 
 def _lasts(begun: EpochMs, ended: EpochMs | None) -> bool:
@@ -237,6 +250,7 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     assert after is not None
     if before is None:
         _asks_once(world, after)
+        _goes_back_seldom(world, after)
     if before is None or before == after:
         return
     require(before.status is ApprovalStatus.PENDING, "decided twice", after.id)
@@ -255,6 +269,18 @@ def _approval(world: _After, before: Approval | None, after: Approval | None) ->
     run: Execution | None = world.before(EXECUTIONS.name, after.execution_id)
     moved: Execution | None = world.get(EXECUTIONS.name, after.execution_id)
     require(run is not None and run != moved, "decided alone", after.id)
+
+
+def _goes_back_seldom(world: _After, new: Approval) -> None:
+    """Its step was asked for changes as often as its definition allows, and no more. AP-31."""
+    run: Execution | None = world.get(EXECUTIONS.name, new.execution_id)
+    assert run is not None
+    snapshot: DefinitionSnapshot = world.get(DEFINITIONS.name, (run.workflow_id, run.revision))
+    step = snapshot.definition.step(new.step_name.rpartition(".")[2])
+    outputs = [one.output for one in run.rounds_of(new.step_name)]
+    revised = sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
+    most = step.on_revise.max if isinstance(step, ApprovalStep) and step.on_revise else 0
+    require(revised <= most, "too many rounds", f"{run.id}/{new.step_name} {revised} of {most}")
 
 
 def _anything(world: _After, before: object, after: object) -> None:

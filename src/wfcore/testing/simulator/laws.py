@@ -141,6 +141,11 @@ LAWS: Mapping[str, Law] = {
     "started twice": _EX_3,
     "taken away": _TAKEN,
     "too many places": Law("", "A worker holds no more executions than it has places."),
+    "too many rounds": Law(
+        "AP-31",
+        "Asking for changes puts the results from the step of `onRevise` on aside and runs these "
+        "steps again, at most `max` times; each round asks by an approval of its own.",
+    ),
     "too many runs": Law(
         "CH-3",
         "`maxRuns` limits the total number of starts of a chain; after that it starts nothing.",

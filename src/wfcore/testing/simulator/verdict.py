@@ -85,8 +85,7 @@ def _children(runs: Mapping[Any, Execution]) -> Iterator[str]:
     born = [(run.parent_id, run.parent_step) for run in runs.values() if run.parent_id]
     for (parent_id, step), count in Counter(born).items():
         parent = runs.get(parent_id)
-        result = parent.step_results.get(step or "") if parent else None
-        if result is None or result.attempts < count:
+        if parent is None or _attempts(parent, step or "") < count:
             yield f"started twice: {count} executions for {parent_id}/{step}"
     for run in runs.values():
         for result in run.step_results.values():
@@ -111,8 +110,14 @@ def _starts(runs: Mapping[Any, Execution], ledger: Ledger) -> Iterator[str]:
         run = runs.get(execution_id)
         if run is None:
             yield f"ghost: {attempt} ran, and nobody knows it"
-        elif step not in run.step_results or run.step_results[step].attempts < number:
+        elif _attempts(run, step) < number:
             yield f"not recorded: {attempt}"
+
+
+def _attempts(run: Execution, step: str) -> int:
+    """How often the step was begun, over all of its rounds."""
+    results = (*run.rounds_of(step), run.step_results.get(step))
+    return max((one.attempts for one in results if one is not None), default=0)
 
 
 def _history(run: Execution, log: tuple[Event, ...]) -> Iterator[str]:

@@ -59,7 +59,9 @@ def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
     lost: set[str] = set()
     for event in log:
         step = str(event.data.get("step"))
-        if event.kind is EventKind.EXECUTION_INTERRUPTED:
+        if event.kind is EventKind.APPROVAL_REVISED:
+            lost = set()  # what follows is a new round, in which they begin by design
+        elif event.kind is EventKind.EXECUTION_INTERRUPTED:
             lost, flying = lost | flying, set()
         elif event.kind is EventKind.STEP_STARTED:
             flying.add(step)
@@ -77,8 +79,9 @@ def _children_again(run: Execution, tables: Tables) -> Iterator[str]:
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     for child in runs.values():
         if child.parent_id == run.id and (_is_given_up(child) or _is_taken_back(child, tables)):
-            result = run.step_results[child.parent_step or ""]
-            if result.child_id != child.id:
+            step = child.parent_step or ""
+            results = (*run.rounds_of(step), *filter(None, [run.step_results.get(step)]))
+            if child.id not in {result.child_id for result in results}:
                 yield f"began again: {run.id}/{child.parent_step} after {child.id}"
 
 

@@ -128,6 +128,7 @@ _Fits = Callable[[Look], Facts | None]
 _ANYHOW: Mapping[type, _Fits] = {
     facts.Claimed: _claimed,
     facts.Approved: lambda look: _asked(look, facts.Approved, _OUTPUTS),
+    facts.Revised: lambda look: _asked(look, facts.Revised, _OUTPUTS, st.just(())),
     facts.BudgetExtended: lambda look: _asked(look, facts.BudgetExtended),
     facts.Rejected: lambda look: _asked(look, facts.Rejected, st.booleans()),
     facts.ChildCompleted: lambda look: _child_ended(look, facts.ChildCompleted, _OUTPUTS),

@@ -133,6 +133,9 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
         facts.AwaitingApproval, st.just("appr_1"), st.just(REVIEW), st.none() | instants(NOW)
     ),
     facts.Approved: st.builds(facts.Approved, st.just(REVIEW), st.just("appr_1"), json_values()),
+    facts.Revised: st.builds(
+        facts.Revised, st.just(REVIEW), st.just("appr_1"), json_values(), st.just(())
+    ),
     facts.BudgetExtended: st.builds(facts.BudgetExtended, st.just(REVIEW), st.just("appr_1")),
     facts.Rejected: st.builds(facts.Rejected, st.just(REVIEW), st.just("appr_1"), st.booleans()),
     facts.Finished: st.builds(facts.Finished, json_values()),

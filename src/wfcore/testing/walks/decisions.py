@@ -22,6 +22,7 @@ from wfcore.rules.approval.machine import (
     Decider,
     Expire,
     Reject,
+    Revise,
     Withdraw,
     decide,
 )
@@ -42,7 +43,13 @@ class ApprovalWalk(TimedWalk):
     """
 
     machine = APPROVAL
-    first = st.builds(evolve, approvals(), required_approvals=st.integers(1, 3))
+    first = st.builds(
+        evolve,
+        approvals(),
+        required_approvals=st.integers(1, 3),
+        revise_to=st.just("draft"),
+        revisions_left=st.just(1),
+    )
     facts: ClassVar = {fact: st.builds(fact) for fact in APPROVAL.facts}
     refusals = (AlreadyDecided,)
 
@@ -57,6 +64,7 @@ class ApprovalWalk(TimedWalk):
             Assented: not over and not last,
             Approve: not over and last,
             Reject: not over,
+            Revise: not over,
             Expire: over,
         }
         return self.facts[fact] if possible.get(fact, True) else None
@@ -89,7 +97,7 @@ class ApprovalWalk(TimedWalk):
         self.at(self.record.expires_at - early)
 
     @precondition(lambda self: hasattr(self, "record") and self.now >= self.record.expires_at)
-    @rule(decision=st.builds(Approve) | st.builds(Reject))
+    @rule(decision=st.builds(Approve) | st.builds(Reject) | st.builds(Revise))
     def too_late(self, decision: Any) -> None:
         """From the expiry on nobody decides any more, whether or not a timer has run. AP-4."""
         self.stranger(decision)

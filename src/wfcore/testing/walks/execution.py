@@ -36,6 +36,7 @@ _ASKS = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_9")
 _STARTED = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_9")
 WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.Approved: {"beside": _ASKS},
+    facts.Revised: {"beside": _ASKS},
     facts.BudgetExtended: {"beside": _ASKS},
     facts.Rejected: {"beside": _ASKS},
     facts.ChildCompleted: {"beside": _STARTED},

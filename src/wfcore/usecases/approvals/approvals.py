@@ -15,11 +15,11 @@ from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter
-from wfcore.ports.store import View
+from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.machine import (
     Approve,
+    Choice,
     Decider,
-    Reject,
     decide,
     expired,
     require_other_eyes,
@@ -28,7 +28,8 @@ from wfcore.rules.approval.machine import (
 )
 from wfcore.rules.auth.access import is_approver, sees_approval, shown_to
 from wfcore.rules.execution.fold import advance, announce
-from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected
+from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
+from wfcore.rules.execution.rounds import put_aside
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire, expire_all_due, expire_if_due
 from wfcore.usecases.audit.auditing import (
@@ -42,6 +43,7 @@ from wfcore.usecases.audit.auditing import (
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     approval_for,
+    definition_of,
     execution_for,
     notify,
     retried,
@@ -89,7 +91,7 @@ class Question:
 
 
 async def question_for(
-    services: Services, who: Principal, approval_id: str, decision: Approve | Reject
+    services: Services, who: Principal, approval_id: str, decision: Choice
 ) -> Question:
     """
     An approval, open or not, for a caller who may decide it this way. AP-10, AP-18.
@@ -105,9 +107,7 @@ async def question_for(
     return Question(approval, run.workflow_name if run else "")
 
 
-def require_may(
-    approval: Approval, who: Caller, share: Share | None, decision: Approve | Reject
-) -> None:
+def require_may(approval: Approval, who: Caller, share: Share | None, decision: Choice) -> None:
     """Raises `Forbidden` where *who* may not decide so. AP-10, AP-18."""
     if not is_approver(approval, who, share):
         raise Forbidden("You are not an approver of this approval")
@@ -148,7 +148,7 @@ class Decide:
     """
 
     approval_id: str
-    decision: Approve | Reject
+    decision: Choice
     source: DecisionSource
     comment: str | None = None
     items_hash: str | None = None
@@ -156,7 +156,7 @@ class Decide:
 
     @property
     def verb(self) -> str:
-        return "approve" if isinstance(self.decision, Approve) else "reject"
+        return type(self.decision).__name__.lower()
 
 
 async def decide_approval(
@@ -200,7 +200,7 @@ async def _decide(
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         with stale_if_illegal("execution", run.id):
-            outcome = _told(run, approval, services.store.now())
+            outcome = await _told(unit, run, approval, services.store.now())
         unit.put(approval)
         outcome = await stage(unit, outcome, now)
         note_decision(services, unit, who, made, run, asked.comment, origin)
@@ -237,10 +237,10 @@ def _decider(who: Caller | None, asked: Decide) -> Decider:
     return Decider(by, asked.source, asked.comment, account, asked.alone and who is None)
 
 
-def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:
+async def _told(unit: Unit, run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]:
     """The execution with the decision; a yes that others must follow moves nothing. AP-15."""
     if decided.status is not ApprovalStatus.PENDING:
-        return advance(run, _fact(decided), now)
+        return advance(run, await _fact(unit, run, decided), now)
     about: JsonObject = {
         "step": decided.step_name,
         "approvalId": decided.id,
@@ -250,7 +250,13 @@ def _told(run: Execution, decided: Approval, now: EpochMs) -> Outcome[Execution]
     return announce(run, [(EventKind.APPROVAL_ASSENTED, about)], now)
 
 
-def _fact(decided: Approval) -> Approved | BudgetExtended | Rejected:
+async def _fact(
+    unit: Unit, run: Execution, decided: Approval
+) -> Approved | BudgetExtended | Rejected | Revised:
+    if decided.status is ApprovalStatus.REVISED:
+        definition = await definition_of(unit, run.workflow_id, run.revision)
+        again = put_aside(definition, run, decided.step_name, decided.revise_to or "")
+        return Revised(decided.step_name, decided.id, step_output(decided), again)
     if decided.status is not ApprovalStatus.APPROVED:
         return Rejected(decided.step_name, decided.id)
     if decided.purpose is Purpose.BUDGET:

@@ -12,7 +12,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import ApprovalFilter
-from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.rules.approval.machine import Approve, Choice, Reject
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval, require_may
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for
@@ -64,7 +64,8 @@ async def read_inbox(
 class Review:
     """
     One approval as somebody sees it who may see it. `barred`: why that person may not approve;
-    None: nothing is in the way. `rejects`: whether the person may reject.
+    None: nothing is in the way. `rejects`: whether the person may reject, or ask for changes where
+    the step takes them.
     """
 
     approval: Approval
@@ -84,7 +85,7 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
         _, share = await approval_for(view, who, approval_id)
         run = await view.get(Execution, approval.execution_id)
 
-    def barred(decision: Approve | Reject) -> str | None:
+    def barred(decision: Choice) -> str | None:
         try:
             require_may(approval, who, share, decision)
         except Forbidden as refused:

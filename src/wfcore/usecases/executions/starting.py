@@ -205,6 +205,7 @@ async def redrive(
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             chain_depth=old.chain_depth,
             step_results=kept_results(old, definition, now),
+            put_aside=old.put_aside,
         )
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
