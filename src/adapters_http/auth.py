@@ -50,7 +50,7 @@ async def _understand(request: Request, route: Route) -> None:
 
 def _parse(request: Request, route: Route, shape: type[Any]) -> None:
     as_form = route.html and is_form(request)
-    request.json = form_of(request) if as_form else parse_object(request.raw)
+    request.json = _nested(form_of(request)) if as_form else parse_object(request.raw)
     if route.keys_once:
         refuse_repeated_keys(request.raw, request.json)
     request.body = structured(shape, request.json)
@@ -323,6 +323,18 @@ def form_of(request: Request) -> JsonObject:
         raise InvalidInput(
             "body", f"must be a form of UTF-8, percent-encoded, of at most {_MOST_FIELDS} fields"
         ) from None
+
+
+def _nested(form: JsonObject) -> JsonObject:
+    """The form with fields like `answers.reason` as an object `answers`."""
+    found: dict[str, Any] = {}
+    for name, text in form.items():
+        head, dot, key = name.partition(".")
+        if dot and isinstance(inner := found.setdefault(head, {}), dict):
+            inner[key] = text
+        elif not dot:
+            found[name] = text
+    return found
 
 
 def payload_of(request: Request, webhook: Webhook) -> JsonObject:

@@ -319,6 +319,7 @@ BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
         "expectedItemsHash": _DETAIL.items_hash,
     },
     requests.RejectBody: {"comment": "not this month"},
+    requests.ReviseBody: {"comment": "the second row is paid already"},
     requests.DecisionBody: {"approvalId": _APPROVAL, "decision": "approve", "comment": "ok"},
     requests.WebhookBody: {
         "workflowId": _WORKFLOW,

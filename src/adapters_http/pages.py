@@ -94,12 +94,17 @@ def confirm_page(
         api_key=api_key,
         comment=comment,
         longest_comment=LONGEST_COMMENT,
-        items_hash=items_hash(approval) if approves and approval.groups else None,
+        items_hash=items_hash(approval) if approves and _shows_more(approval) else None,
         changed=changed,
         given=len(approval.assents),
         required=approval.required_approvals,
         approved_by=[one.by for one in approval.assents],
     )
+
+
+def _shows_more(approval: Approval) -> bool:
+    """Whether there is more to agree to than the message."""
+    return bool(approval.groups or approval.attachments or approval.answers)
 
 
 def decided_page(approval: Approval, *, workflow_name: str = "") -> Page:

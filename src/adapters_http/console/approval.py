@@ -14,11 +14,13 @@ from typing import Any
 from starlette.responses import Response
 
 from adapters_http.body import dump_json
+from adapters_http.console.forms import DecisionForm
 from adapters_http.console.rendering import page, see_other
 from adapters_http.console.words import _
+from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.pages import columns_of
 from adapters_http.request import Request
-from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged, SignInFirst
+from wfcore.errors import AlreadyDecided, InvalidInput, ItemsChanged, NoMoreRevisions, SignInFirst
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Group, Verdict
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.machine import (
@@ -31,9 +33,10 @@ from wfcore.rules.approval.machine import (
     items_hash,
 )
 from wfcore.rules.approval.review import ReviewRow, review_rows
+from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
-from wfcore.wire.approvals import column_view
+from wfcore.wire.approvals import column_view, field_view
 from wfcore.wire.converter import plain
 
 ROWS_IN_PAGE = 100
@@ -74,12 +77,23 @@ async def _page(
         workflow=found.workflow_name or approval.workflow_id,
         groups=groups,
         shown=ROWS_IN_PAGE,
+        choices=choices,
+        files=[(one, attachment_url(request, one)) for one in approval.attachments],
+        fields=[(one, _typed(request, approval, one)) for one in approval.fields],
         seen=items_hash(approval),
         barred=_barred(request, found),
         rejects=found.rejects,
         notice=notice,
         comment=comment,
         history=approval.history,
+    )
+
+
+def _typed(request: Request, approval: Approval, field: Column) -> str:
+    """What stands in a field: what was typed before the page came again, else the answer."""
+    typed = (isinstance(request.body, DecisionForm) and request.body.answers) or {}
+    return (
+        str(typed[field.key]) if field.key in typed else cell_text(approval.answers.get(field.key))
     )
 
 
@@ -121,7 +135,8 @@ def _rows(found: Review) -> bytes:
         }
         for group in approval.groups
     ]
-    return dump_json({**_state(approval), "groups": groups})
+    fields = [plain(field_view(one)) for one in approval.fields]
+    return dump_json({**_state(approval), "groups": groups, "fields": fields})
 
 
 def _row(row: ReviewRow) -> list[Any]:
@@ -186,7 +201,16 @@ async def decide_as_shown(request: Request) -> Response:
     except ValueError:
         raise InvalidInput("decision", "must be approve, reject or revise") from None
     try:
-        await _decided(request, command(verdict), form.comment, form.expected_items_hash or None)
+        found = await review_for(request.services, request.caller, request.params["id"])
+        answers = read_answers(found.approval, form.answers or {})
+        decision = command(verdict, answers=answers)
+        await _decided(request, decision, form.comment, form.expected_items_hash or None)
+    except InvalidInput as wrong:
+        if not wrong.field.startswith(("answers.", "comment", "decision")):
+            raise
+        return await _again(request, f"{wrong.field.removeprefix('answers.')}: {wrong.fix}")
+    except NoMoreRevisions as refused:
+        return await _again(request, refused.message)
     except ItemsChanged:
         return await _again(
             request, _("The rows have changed since you saw them. Nothing was decided.")

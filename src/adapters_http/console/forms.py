@@ -2,6 +2,7 @@
 
 from attrs import field, frozen
 
+from wfcore.model.json import JsonObject
 from wfcore.wire.requests import Comment
 
 
@@ -32,8 +33,12 @@ class SettingsForm:
 
 @frozen
 class DecisionForm:
-    """Approve the rows as they stand, or reject; without scripts there is no more to it."""
+    """
+    Approve the rows as they stand, reject, or ask for changes; without scripts there is no more to
+    it. `answers`: as typed, by the key of the field.
+    """
 
     decision: str
     comment: Comment | None = None
     expected_items_hash: str = ""
+    answers: JsonObject | None = None

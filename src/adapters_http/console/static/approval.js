@@ -1,6 +1,6 @@
 // The approval page: rows become fields, and what is typed is shown against what was proposed.
 
-import { DRAFT, ask, button, comment, desk, focusCell, make, plain, required, say } from "./desk.js";
+import { DRAFT, ask, button, comment, desk, focusCell, make, plain, required, revisions, say } from "./desk.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
 import { shown } from "./values.js";
@@ -37,8 +37,9 @@ function makeBar() {
   const facts = make("div", { ariaLive: "off" });
   const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
   const reject = button(_("Reject…"), () => deciding("askReject"), { className: "danger" });
+  const revise = revisions ? [button(_("Ask for changes…"), () => deciding("askRevise"))] : [];
   const approve = button("", toReview);
-  desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, approve));
+  desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
   Object.assign(desk.bar, { facts, undo, approve });
   plain.hidden = true;
   plain.after(desk.bar);
@@ -62,10 +63,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-/** What stands open first; with nothing open, the sheet with everything that is about to be done. */
+/** What stands open first, a required field too; with nothing open, the sheet with everything that is about to be done. */
 function toReview() {
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
-  if (!open) return deciding("toReview");
+  if (!open) return plain.checkValidity() ? deciding("toReview") : plain.elements[[...plain.elements].findIndex((one) => !one.validity.valid)].focus();
   const isOpen = (column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined;
   return focusCell(open, open.group.columns.find(isOpen));
 }

@@ -1,7 +1,7 @@
 // Deciding: the sheets before it, and what the server said to it. Loaded by the first click that needs it.
 
-import { DRAFT, ask, button, comment, desk, focusCell, make, nameOf, place, readNotice, required, say, unsay } from "./desk.js";
-import { difference, shown } from "./values.js";
+import { DRAFT, ask, button, comment, desk, focusCell, make, nameOf, place, plain, readNotice, required, say, unsay } from "./desk.js";
+import { difference, read, shown } from "./values.js";
 import { _ } from "./words.js";
 
 /** A dialog with one deed; Escape and "back" leave all as it is. */
@@ -38,11 +38,35 @@ export function toReview() {
     return make("li", {}, name, ` ${column.title} `, make("s", {}, was || _("empty")), " ", make("ins", {}, now || _("empty")));
   });
   const list = changes.length ? [make("ul", { className: "changes", tabIndex: 0, ariaLabel: _("Changes") }, ...changes)] : [make("p", { className: "quiet" }, _("Nothing was changed."))];
+  const answered = answersNow().map(([title, text]) => make("p", {}, `${title}: `, make("ins", {}, text)));
   const others = required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
-  const dialog = sheet(`${deed}?`, [...totals, ...list, ...others, ...commentField()], deed, "approve", (go) =>
-    decide(dialog, go, "/approve", { editedItems: desk.review.editedItems(), expectedItemsHash: desk.review.hash, comment: comment.value || undefined }));
+  const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
+    decide(dialog, go, "/approve", { editedItems: desk.review.editedItems(), expectedItemsHash: desk.review.hash, answers: answers(), comment: comment.value || undefined }));
   dialog.querySelector("textarea").focus();
+}
+
+const fieldOf = (field) => plain.elements.namedItem(`answers.${field.key}`);
+
+/** What was typed into the fields, by title, for the sheet. */
+function answersNow() {
+  return desk.review.fields.map((field) => [field.title, fieldOf(field).selectedOptions?.[0]?.text ?? fieldOf(field).value]).filter(([, text]) => text);
+}
+
+/** The answers as they are sent; what the server would refuse goes as it was typed, and comes back. */
+function answers() {
+  const { fields } = desk.review;
+  return fields.length ? Object.fromEntries(fields.map((field) => [field.key, read({ ...field, required: false }, fieldOf(field).value, null).value ?? (fieldOf(field).value || null)])) : undefined;
+}
+
+export function askRevise() {
+  const says = make("p", {}, _("The steps before run again with your comment, and you are asked anew. Nothing is released."));
+  const [label, field] = commentField();
+  label.replaceChildren(_("What is to be changed?"));
+  field.required = true;
+  const dialog = sheet(_("Ask for changes?"), [says, label, field], _("Ask for changes"), "primary", (go) =>
+    decide(dialog, go, "/revise", { comment: comment.value }));
+  field.focus();
 }
 
 export function askReject() {
@@ -74,6 +98,12 @@ export function refused(status, said, retry) {
 
 /** `editedItems.g[3].amount: is required` leads to the cell that it is about. */
 function pointAt(error = "") {
+  const asked = /^answers\.([^:]*): (.*)$/s.exec(error);
+  const field = asked && desk.review.fields.find((one) => one.key === asked[1]);
+  if (field) {
+    say(_("Nothing was decided. {row}: {error}", { row: field.title, error: asked[2] }), true);
+    return fieldOf(field).focus();
+  }
   const found = /^editedItems\.(.+)\[(\d+)\](?:\.([^:]*))?: (.*)$/s.exec(error);
   const row = found && desk.review.sentRow(found[1], Number(found[2]));
   if (!row) return say(_("Nothing was decided: {error}", { error }), true);
@@ -100,7 +130,7 @@ export async function merge(error) {
 
 export function decided(said) {
   const who = said.decidedBy ?? _("the server");
-  const word = { APPROVED: _("approved"), REJECTED: _("rejected"), CANCELLED: _("withdrawn") }[said.status];
+  const word = { APPROVED: _("approved"), REJECTED: _("rejected"), REVISED: _("asked for changes to"), CANCELLED: _("withdrawn") }[said.status];
   const open = make("a", { className: "button", href: location.href }, _("Show the decision"));
   open.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
   say(_("Meanwhile {who} has {word} it. What you typed stays here to be read; it changes nothing any more.", { who, word }), false, open);

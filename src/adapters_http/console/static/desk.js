@@ -5,6 +5,7 @@ import { parse, textOf } from "./values.js";
 export const place = document.getElementById("review").dataset;
 export const plain = document.getElementById("as-shown");
 export const comment = plain.querySelector("textarea");
+export const revisions = Number(place.revisions);
 export const required = Number(place.required);
 export const DRAFT = `wfcore:draft:${place.id}:${place.person}`;
 const banner = document.getElementById("banner");

@@ -61,7 +61,7 @@ class Row {
 
 export class Review {
   constructor(data) {
-    Object.assign(this, { id: data.id, hash: data.itemsHash, version: data.version, status: data.status });
+    Object.assign(this, { id: data.id, hash: data.itemsHash, version: data.version, status: data.status, fields: data.fields });
     this.groups = data.groups.map((group) => {
       const made = { ...group };
       made.columns = group.columns.map((column) => ({

@@ -1,0 +1,74 @@
+"""Files, answers and changes on the approval page: in the browser, and without scripts."""
+
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from console.approval_case import Case, bar, show
+from console.conftest import Site, enter
+from wfcore.model.approval import ApprovalStatus
+from wfcore.model.workflow import Column, ColumnType, OnRevise
+
+FIELDS = (
+    Column("reason", "Why now?", required=True),
+    Column("risk", "Risk", ColumnType.ENUM, options=("low", "high")),
+    Column("limit", "Limit", ColumnType.NUMBER),
+)
+
+
+def reviewed(site: Site, **more: Any) -> Case:
+    return Case(site, 3, fields=FIELDS, on_revise=OnRevise("collect", 2), **more)
+
+
+def test_answers_are_asked_for_and_sent(site: Site, signed_in: Page, accessible: Any) -> None:
+    """A required field is gone to first; what was answered is in the sheet and in the record."""
+    case = reviewed(site)
+    page = signed_in
+    show(case, page)
+    accessible(page)
+    bar(page).get_by_role("button", name="Review and approve").click()
+    expect(page.get_by_label("Why now?")).to_be_focused()
+    page.get_by_label("Why now?").fill("end of quarter")
+    page.get_by_label("Risk").select_option("low")
+    page.get_by_label("Limit").fill("12.5")
+    bar(page).get_by_role("button", name="Review and approve").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Why now?: end of quarter")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", level=2).first).to_contain_text("Approved")
+    assert case.now().answers == {"reason": "end of quarter", "risk": "low", "limit": 12.5}
+
+
+def test_changes_are_asked_for_with_a_comment(site: Site, signed_in: Page) -> None:
+    """The sheet wants words; then the execution goes back, and the page says so."""
+    case = reviewed(site)
+    page = signed_in
+    show(case, page)
+    bar(page).get_by_role("button", name="Ask for changes").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Ask for changes").click()
+    expect(dialog).to_be_visible()
+    dialog.get_by_label("What is to be changed?").fill("shorter")
+    dialog.get_by_role("button", name="Ask for changes").click()
+    expect(page.get_by_role("heading", level=2).first).to_contain_text("Changes asked for")
+    assert (case.now().status, case.now().comment) == (ApprovalStatus.REVISED, "shorter")
+
+
+def test_all_of_it_works_without_scripts(site: Site, browser: Browser, accessible: Any) -> None:
+    """On a phone, by the form alone: a wrong answer is told and kept; then it is sent."""
+    case = reviewed(site)
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    enter(site, page)
+    page.goto(case.url)
+    page.get_by_label("Why now?").fill("now")
+    page.get_by_label("Limit").fill("much")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("alert")).to_contain_text("limit: must be a number")
+    expect(page.get_by_label("Why now?")).to_have_value("now")
+    page.get_by_label("Limit").fill("7")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", level=2).first).to_contain_text("Approved")
+    accessible(page)
+    context.close()
+    assert case.now().answers == {"reason": "now", "limit": 7}
