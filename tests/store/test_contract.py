@@ -1,6 +1,9 @@
 """The stores keep the contract that wfcore ships."""
 
+import re
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from adapters_store.counters import SqliteCounters
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
 from adapters_store.sealing import AeadSealer, new_key
-from adapters_store.sqlite import writer
+from adapters_store.sqlite import queries, writer
 from adapters_store.sqlite.store import SqliteStore
 from wfcore import memory
 from wfcore.errors import StoreUnavailable
@@ -53,6 +56,21 @@ class TestMemoryCounters(CountersContract):
 
 
 class TestSqliteStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def tables_are_named(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A query that does not name a table shows a unit less of it than the unit has written."""
+        with closing(sqlite3.connect(store.path)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            there = {name for (name,) in found}
+
+        def named(sql: str, values: tuple[Any, ...], tables: frozenset[str]) -> queries.Query:
+            read = set(re.findall(r"\b(?:FROM|JOIN)\s+(\w+)", sql)) & there
+            assert read <= tables <= there, sql
+            return Query(sql, values, tables)
+
+        Query = queries.Query
+        monkeypatch.setattr(queries, "Query", named)
+
     @pytest.fixture
     def cache_bytes(self) -> int:
         return CACHE_BYTES
