@@ -148,7 +148,8 @@ def _watch(
 
 def _cpu_s() -> float:
     """Of this process and of those that it has waited for."""
-    return sum(os.times()[:4])
+    some = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in some)
 
 
 class Trials:
@@ -296,7 +297,7 @@ class Trials:
         share = SHARE
         for key in reversed(_keys(mutant)):
             share = (self._kills[key][name] + CERTAIN * share) / (self._tries[key][name] + CERTAIN)
-        return share / (seconds[name] + 0.002)
+        return share / (seconds[name] + 0.005)
 
     def _learn(self, end: End) -> None:
         for key in _keys(end.mutant):
@@ -308,9 +309,9 @@ def _function(mutant: str) -> str:
     return mutant.rpartition("__mutmut_")[0]
 
 
-def _keys(mutant: str) -> tuple[str, str]:
-    """Its function and its module."""
-    return _function(mutant), mutant.rpartition(".")[0]
+def _keys(mutant: str) -> tuple[str, str, str]:
+    """Its function, its module, and any."""
+    return _function(mutant), mutant.rpartition(".")[0], ""
 
 
 def _lines(file: Path) -> Sequence[str]:
