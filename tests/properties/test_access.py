@@ -22,8 +22,10 @@ from wfcore.rules.auth.access import (
     includes,
     is_approver,
     permission_on,
+    person,
     require_active,
     require_links_open,
+    require_operator,
     require_permission,
     require_scope,
     sees_approval,
@@ -184,3 +186,25 @@ def test_an_approval_is_seen_by_owners_and_approvers(approvers, owner, workflow_
     asked = case(approvers, owner, workflow_owner, held)
     owns = "acc_1" in (owner, workflow_owner)
     assert sees_approval(*asked) is (owns or is_approver(*asked))
+
+
+@pytest.mark.parametrize(
+    ("marked", "named", "operates"),
+    [
+        (False, (), False),
+        (True, (), True),
+        (False, ("ann@example.org",), True),
+        (False, ("bob@example.org",), False),
+    ],
+)
+def test_an_operator_is_marked_or_named(marked, named, operates):
+    """AC-7: pages for operators do not exist for anybody else, guests included."""
+    account = builders.account(email="Ann@Example.org", operator=marked)
+    who = person(account, frozenset({Scope.WORKFLOW_READ}), named)
+    assert (who.account, who.scopes, who.operator) == (account, {Scope.WORKFLOW_READ}, operates)
+    if operates:
+        require_operator(who)
+    else:
+        for other in (who, Guest("ann@example.org", "appr_1")):
+            with pytest.raises(NotFound, match="Page"):
+                require_operator(other)

@@ -5,8 +5,8 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wfcore.errors import AuthReason, LinkOver, TooManyAttempts, Unauthenticated
-from wfcore.model.access import Login, LoginLink
+from wfcore.errors import AuthReason, LinkOver, TooManyAttempts, Unauthenticated, Unvouched
+from wfcore.model.access import Identity, Login, LoginLink, SignOnTerms
 from wfcore.rules.auth.session import (
     failed,
     is_current,
@@ -14,6 +14,7 @@ from wfcore.rules.auth.session import (
     require_current,
     require_good,
     require_unlocked,
+    require_vouched,
     signed_out,
     touched,
 )
@@ -70,6 +71,42 @@ def test_a_link_that_is_gone_or_whose_account_is_signs_nobody_in(gone):
     link = LoginLink("link", account.id, NOW, EpochMs(NOW + 1))
     with pytest.raises(LinkOver):
         require_good(None if gone == "link" else link, None if gone == "account" else account, NOW)
+
+
+@pytest.mark.parametrize(
+    ("email", "domains", "signs_in"),
+    [
+        (" Ann@Example.ORG ", (), "ann@example.org"),
+        ("ann@example.org", ("example.com", "example.org"), "ann@example.org"),
+        ("ann@b@example.org", ("example.org",), "ann@b@example.org"),
+    ],
+)
+def test_an_email_that_is_vouched_for_signs_in(email, domains, signs_in):
+    """SE-9: in lower case; the domain is what follows the last @."""
+    terms = SignOnTerms(frozenset(domains))
+    assert require_vouched(Identity(email, True), terms) == signs_in
+
+
+@pytest.mark.parametrize(
+    ("email", "verified", "why"),
+    [
+        ("ann@example.org", False, "The provider has not verified your e-mail"),
+        ("ann@example.org", "yes", "The provider has not verified your e-mail"),
+        ("@example.org", True, "The provider has not verified your e-mail"),
+        ("example.org", True, "The provider has not verified your e-mail"),
+        (
+            "ann@example.org.evil.example",
+            True,
+            "E-mails of example.org.evil.example are not admitted here",
+        ),
+        ("ann@example.org@evil.example", True, "E-mails of evil.example are not admitted here"),
+    ],
+)
+def test_nobody_else_signs_in(email, verified, why):
+    """SE-9: not verified, no email, or of another domain; the person reads which of these."""
+    with pytest.raises(Unvouched) as refused:
+        require_vouched(Identity(email, verified), SignOnTerms(frozenset({"example.org"})))
+    assert str(refused.value) == why
 
 
 @given(instants())

@@ -1,7 +1,7 @@
 """Evidence of an execution: complete, without secrets, and checked by anybody."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -171,21 +171,30 @@ async def test_it_reaches_an_anchor(world: World) -> None:
 
 
 def evidence(
-    items: list[Any] = EDITED, order: Sequence[int] = (0, 1, 2), approvals: Sequence[Any] = ()
+    items: list[Any] = EDITED,
+    order: Sequence[int] = (0, 1, 2),
+    approvals: Sequence[Any] = (),
+    files: Sequence[Sequence[str]] = (),
+    answers: Mapping[str, Any] | None = None,
 ) -> str:
     """
-    Evidence with a decision for *items* in an approval, another entry, one of another execution,
-    all in that *order*, and further *approvals*.
+    Evidence with a decision for *items*, *files* and *answers* in an approval, another entry, one
+    of another execution, all in that *order*, and further *approvals*.
     """
     rows: JsonObject = {"rowsBefore": {"rows": ROWS}, "rowsAfter": {"rows": EDITED}}
-    record = canonical({**rows, "status": "APPROVED"})
+    given = {"attachments": files, "answers": answers or {}}
+    more = {name: value for name, value in given.items() if value}
+    record = canonical({**rows, **more, "status": "APPROVED"})
+    whole = {"groups": {"rows": items}, **given}
+    agreed = digest(canonical(whole if more else {"rows": items}))
+    shown = [dict(zip(("stepName", "name", "sha256"), file, strict=True)) for file in files]
     entries = (
         make.audit_entry(
             "aud_1",
             event="approval.approve",
             target="appr_1",
             execution_id="e1",
-            details={"itemsHash": digest(canonical({"rows": items}))},
+            details={"itemsHash": agreed},
             record_hash=digest(record),
         ),
         make.audit_entry("aud_2", execution_id="e2"),
@@ -204,8 +213,9 @@ def evidence(
                 {
                     "id": "appr_1",
                     "status": "APPROVED",
-                    "itemsHash": digest(canonical({"rows": EDITED})),
+                    "itemsHash": agreed,
                     "reviewableGroups": [{"name": "rows", "items": EDITED}],
+                    **({"attachments": shown, "answers": given["answers"]} if more else {}),
                 },
                 *approvals,
             ],
@@ -236,6 +246,24 @@ def test_a_decision_is_held_to_its_rows_wherever_it_stands(order: tuple[int, ...
     number = order.index(0) + 1
     says = f"the rows of audit entry {number} are not those of its itemsHash"
     assert refusal(evidence(ROWS, order)) == says
+
+
+FILES = [["make", "list.csv", "ab" * 32]]
+
+
+@pytest.mark.parametrize("files", [[], FILES])
+@pytest.mark.parametrize("answers", [{}, {"amount": 1}])
+def test_files_and_answers_are_held_to_the_decision(files: list[Any], answers: JsonObject) -> None:
+    """AL-6, AP-29, AP-30: what was agreed to beside the rows is that of the decision's entry."""
+    text = evidence(files=files, answers=answers)
+    (approval,) = read_evidence(text)["approvals"]
+    assert approval.get("answers", {}) == answers
+    says = "the rows of approval appr_1 are not those of its itemsHash"
+    changes: list[Any] = [lambda d: d["approvals"][0].update(answers={"amount": 2})]
+    for name in ("stepName", "name", "sha256") if files else ():
+        changes.append(lambda d, name=name: d["approvals"][0]["attachments"][0].update({name: "x"}))
+    for change in changes:
+        assert refusal(reseal(text, change)) == says
 
 
 def test_an_open_approval_needs_no_decision() -> None:
