@@ -30,6 +30,7 @@ TRANSLATED: Mapping[str, str] = {
 """What the server needs to be told the type of."""
 
 WORKFLOW = f"SELECT workflow_id FROM executions WHERE {OPEN} LIMIT 1"
+LOCKING = " FOR UPDATE"
 CHECKED = "DELETE FROM lane_checks WHERE lane = ? RETURNING 1"
 TURN = "UPDATE executions SET queued = 1 - queued WHERE id = ANY(?::text[])"
 
@@ -63,7 +64,7 @@ async def _admit(connection: Connection, group: str) -> None:
     await rows_of(connection, LOCKED.format(""), lock(group).name)
     if not await rows_of(connection, CHECKED, group):
         return
-    inside = await rows_of(connection, f"{INSIDE} ORDER BY id FOR UPDATE", group)
+    inside = await rows_of(connection, f"{INSIDE} ORDER BY id{LOCKING}", group)
     at_once = await rows_of(connection, LIMIT, group)
     held = (await rows_of(connection, HELD, group))[0][0]
     room = max(0, at_once[0][0] - held) if at_once else EVERYBODY
