@@ -31,6 +31,8 @@ MOMENT_S = 0.02
 """A kill comes after so many acts of the client, at some moment within the next one."""
 PATIENCE_S = 20
 RECOVERY_S = 5
+SHARED_RECOVERY_S = 15
+"""Only a lease tells there that a worker is gone."""
 DRAIN_S = 30
 TAKE_OVER_S = 20
 FAULT_S = 0.005
@@ -39,6 +41,14 @@ STRIKE_S = 5
 LAST_FLOWS = ("tree", "tree", "tree", "ask", "ask", "ask")
 """Nobody kills, decides or cancels these before they have come to rest."""
 LAST_RESULTS = 50
+
+
+@define
+class SharedStore:
+    """Where two servers work on one store. *later* sets its time beyond every grace."""
+
+    url: str
+    later: Callable[[], None]
 
 
 @define
@@ -55,16 +65,23 @@ class Report:
         return {text.partition(":")[0] for text in self.broken}
 
 
-async def kill_loop(folder: Path, rounds: int, seed: int, plants: Sequence[str] = ()) -> Report:
+async def kill_loop(
+    folder: Path,
+    rounds: int,
+    seed: int,
+    plants: Sequence[str] = (),
+    shared: SharedStore | None = None,
+) -> Report:
     """
     Kill the server *rounds* times and let the last one finish; what was found wrong.
 
-    With *plants* it ends at the first round in which something is.
+    With *plants* it ends at the first round in which something is. *shared*: a store that two
+    servers share, which are killed together.
     """
-    machine = Machine(folder, plants)
+    machine = Machine(folder, plants, shared.url if shared else None)
     try:
         async with (
-            open_system(Settings(machine.data)) as system,
+            open_system(Settings(machine.data, store=machine.store)) as system,
             httpx.AsyncClient(timeout=20) as http,
         ):
             world = await furnish(system.services, machine.ledger)
@@ -73,6 +90,7 @@ async def kill_loop(folder: Path, rounds: int, seed: int, plants: Sequence[str] 
             async with Callee(system.services, secret, promises, Random(seed)) as callee:
                 client = Client(http, world, promises, system.services, callee.url)
                 run = _Run(machine, system.services, world, http, chance, promises, client, callee)
+                run.shared = shared
                 run.serve()
                 for _ in range(rounds):
                     await run.round()
@@ -100,6 +118,7 @@ class _Run:
     seen: Sight | None = None
     resting: dict[str, str] = Factory(dict)
     cut_off: set[Attempt] = Factory(set)
+    shared: "SharedStore | None" = None
 
     def found(self, wrong: Iterable[str]) -> None:
         """Note what is wrong."""
@@ -174,7 +193,8 @@ class _Run:
 
     async def _check(self, killed_at: float) -> None:
         cut_off = self.cut_off
-        await self._until(RECOVERY_S, lambda sight: not any(under_way(cut_off, sight)))
+        within_s = SHARED_RECOVERY_S if self.shared else RECOVERY_S
+        await self._until(within_s, lambda sight: not any(under_way(cut_off, sight)))
         sight = await self._wrong()
         self.found(checker.not_interrupted(cut_off, sight))
         self.found(checker.moved(self.resting, self.promises, sight))
@@ -242,6 +262,8 @@ class _Run:
         self.promises.counts["gone on"] = sum(attempt.number > 1 for attempt in begun)
         self.machine.kill()
         self.callee.moody = False
+        if self.shared is not None:
+            await asyncio.to_thread(self.shared.later)
         self.serve(later=True)
         await self._look_back(checker.resting(sight))
 

@@ -29,9 +29,12 @@ TESTS = Path(__file__).parents[1]
 
 
 class Machine:
-    """`url` is where the server of this round answers. *plants* are bugs it shall have."""
+    """
+    `url` is where the server of this round answers. *plants* are bugs it shall have. *store*: the
+    URL of a store that two servers share in each round; None: one server and a file.
+    """
 
-    def __init__(self, folder: Path, plants: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, plants: Sequence[str] = (), store: str | None = None) -> None:
         self.data = folder / "data"
         self.ledger = folder / "outside" / "ledger"
         self.ledger.parent.mkdir()
@@ -39,12 +42,15 @@ class Machine:
         self.ledger.chmod(0o666)  # steps are nobody in particular
         self.faults = Faults(folder / "faults")
         self.url = ""
+        self.store = store
         self._log = folder / "log"
         self._hold = self.ledger.with_name("ledger.hold")
         self._pids: list[int] = []
         env = {**os.environ, **SETTINGS, "PYTHONPATH": str(TESTS)}
         env |= {"WFCORE_DATA": str(self.data), "WFCORE_STEP_WRITES": str(self.ledger.parent)}
-        env |= {FOLDER: str(self.faults.folder), **(SHORT_LEASE if plants else {})}
+        env |= {FOLDER: str(self.faults.folder), **(SHORT_LEASE if plants or store else {})}
+        env |= {"WFCORE_STORE": store} if store else {}
+        self._servers = 2 if store else 1
         argv = [sys.executable, "-u", str(SCRIPT), *plants]
         with self._log.open("ab") as log:
             self._source = subprocess.Popen(
@@ -56,6 +62,10 @@ class Machine:
         Start the next server; it answers when this returns. The clock of one that serves *later*
         is beyond the grace of everything that was interrupted.
         """
+        for _ in range(self._servers):
+            self._serve(later)
+
+    def _serve(self, later: bool) -> None:
         assert self._source.stdin
         assert self._source.stdout
         self._source.stdin.write(f"{LATER_MS if later else 0}\n".encode())

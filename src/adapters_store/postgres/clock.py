@@ -14,8 +14,8 @@ from attrs import define, field
 
 from wfcore.time import EpochMs
 
-NOW_US = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-FIRST = 5
+NOW = "SELECT wfcore_now()"
+FIRST = 8
 """Measurements at the start."""
 
 
@@ -41,10 +41,10 @@ class DatabaseClock:
         return self._last
 
     async def measure(self, ask: Callable[[], Awaitable[int]]) -> None:
-        """*ask* gives the time of the database in microseconds."""
+        """*ask* gives the time of the database, in whole milliseconds."""
         sent = self.steady()
-        told = await ask()
-        self.learn(told - self.steady(), told - sent)
+        told = await ask() * 1_000
+        self.learn(told - self.steady(), told + 999 - sent)
 
     def learn(self, least: int, most: int) -> None:
         """The difference lies between *least* and *most*, in microseconds."""

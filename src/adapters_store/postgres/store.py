@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from adapters_store import CACHE_BYTES
 from adapters_store.postgres import audit, claims
-from adapters_store.postgres.clock import CLOCKS, FIRST, NOW_US, DatabaseClock
+from adapters_store.postgres.clock import CLOCKS, FIRST, NOW, DatabaseClock
 from adapters_store.postgres.committer import Committer
 from adapters_store.postgres.connection import (
     Pool,
@@ -86,7 +86,7 @@ class PostgresStore:
                 )
                 clock = CLOCKS.setdefault(server, DatabaseClock())
                 for _ in range(FIRST):
-                    await clock.measure(partial(connection.fetchval, NOW_US))
+                    await clock.measure(partial(connection.fetchval, NOW))
         except BaseException:
             await close_pool(pool)
             raise
@@ -150,7 +150,7 @@ class PostgresStore:
         """Write something small, durably, and look at the clock. Raises `StoreUnavailable`."""
         async with lent(self.pool) as connection:
             await connection.fetch(WRITE)
-            await self._clock.measure(partial(connection.fetchval, NOW_US))
+            await self._clock.measure(partial(connection.fetchval, NOW))
 
     async def trim(
         self,

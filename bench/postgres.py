@@ -1,0 +1,257 @@
+"""
+The store on PostgreSQL beside the one in a file, with the same use cases, both flushing the disk.
+
+Everything runs in one process without HTTP and without processes for steps, so that the store is
+most of what is measured. The server and its client share the machine.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+
+from attrs import frozen
+
+from wfcore import (
+    Definition,
+    Engine,
+    FunctionRunner,
+    PageRequest,
+    Principal,
+    Services,
+    apply_workflow,
+    ensure_account,
+    list_executions,
+    on_postgres,
+    on_sqlite,
+    start_execution,
+)
+from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.store import Slots
+from wfcore.time import HOUR
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from adapters_store.postgres.connection import lent, rows_of
+from adapters_store.postgres.counters import PostgresCounters
+from adapters_store.postgres.store import PostgresStore
+from postgres_server import Cluster, cluster
+from wfcore.ports.counters import Window
+from wfcore.time import EpochMs
+
+CLIENTS = 32
+HELLO = Definition.from_mapping(
+    {
+        "name": "Hello",
+        "steps": [{"name": "greet", "kind": "code", "language": "command", "command": ["greet"]}],
+    }
+)
+SHORT, LONG = 20_000, 1_000_000
+"""Waiting executions."""
+WINDOWS = (
+    Window("minute", EpochMs(0), EpochMs(60_000), 10**9),
+    Window("day", EpochMs(0), EpochMs(86_400_000), 10**9),
+)
+TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = ?"
+
+
+@contextmanager
+def server() -> Iterator[Cluster]:
+    """A server that flushes as one in use does."""
+    running = cluster(
+        fsync="on", synchronous_commit="on", full_page_writes="on", autovacuum="on"
+    )
+    made = next(running)
+    try:
+        yield made
+    finally:
+        running.close()
+
+
+def greet() -> str:
+    return "hello"
+
+
+@asynccontextmanager
+async def opened(made: Cluster | None, folder: Path) -> AsyncIterator[tuple[Services, Principal, str]]:
+    """Services on an own database (None: on SQLite), somebody, and a workflow."""
+    if made is None:
+        door = on_sqlite(folder)
+    else:
+        name = f"wf_{time.monotonic_ns()}"
+        await asyncio.to_thread(made.execute, f"CREATE DATABASE {name}")
+        door = on_postgres(made.url(name), folder)
+    async with door as services:
+        ann = Principal(await ensure_account(services, "ann@example.org"))
+        workflow = await apply_workflow(services, ann.account.id, HELLO)
+        yield services, ann, workflow.id
+
+
+async def in_parallel(deed: Callable[[], Awaitable[object]], seconds: float) -> float:
+    """How often a second, by `CLIENTS` who wait for their answers."""
+    done, over = count(), time.perf_counter() + seconds
+
+    async def client() -> None:
+        while time.perf_counter() < over:
+            await deed()
+            next(done)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    return next(done) / (time.perf_counter() - began)
+
+
+def starts(made: Cluster | None, seconds: float) -> float:
+    """Executions accepted a second."""
+
+    async def run(folder: Path) -> float:
+        async with opened(made, folder) as (services, ann, workflow):
+            return await in_parallel(lambda: start_execution(services, ann, workflow, {}), seconds)
+
+    return _in_folder(run)
+
+
+def drained(made: Cluster | None, executions: int) -> float:
+    """Executions a second from the start of an engine until all that were waiting have ended."""
+
+    async def run(folder: Path) -> float:
+        async with opened(made, folder) as (services, ann, workflow):
+            for _ in range(executions // CLIENTS):
+                await asyncio.gather(
+                    *(start_execution(services, ann, workflow, {}) for _ in range(CLIENTS))
+                )
+            began = time.perf_counter()
+            async with Engine(services, FunctionRunner(greet)):
+                while await _open(services):
+                    await asyncio.sleep(0.05)
+            return executions / (time.perf_counter() - began)
+
+    return _in_folder(run)
+
+
+async def _open(services: Services) -> int:
+    async with services.store.view() as view:
+        due = await view.executions.next_due()
+        if due is not None:
+            return 1
+    found = await list_executions(services, None, PageRequest(size=200))
+    return sum(run.completed_at is None for run in found.rows)
+
+
+def admissions(made: Cluster, seconds: float) -> float:
+    """Admissions of one key a second, asked for through two processes' connections."""
+
+    async def run(folder: Path) -> float:
+        async with opened(made, folder) as (services, _, _):
+            store = services.store
+            assert isinstance(store, PostgresStore)
+            both = [services.counters, await PostgresCounters.open(str(services_url(services)))]
+            turn = count()
+            try:
+                return await in_parallel(
+                    lambda: both[next(turn) % 2].take("key", WINDOWS, EpochMs(1)), seconds
+                )
+            finally:
+                await both[1].close()
+
+    return _in_folder(run)
+
+
+def services_url(services: Services) -> str:
+    store = services.store
+    assert isinstance(store, PostgresStore)
+    return store.location
+
+
+@frozen
+class Claims:
+    """Milliseconds of a claim with none waiting, and with many of one account."""
+
+    empty_ms: float
+    full_ms: float
+    waiting: int
+
+
+def claims(made: Cluster, waiting: int) -> Claims:
+    """A claim of one execution, with few and with many waiting."""
+
+    async def run(folder: Path) -> Claims:
+        async with opened(made, folder) as (services, ann, workflow):
+            for _ in range(4):
+                await asyncio.gather(
+                    *(start_execution(services, ann, workflow, {}) for _ in range(CLIENTS))
+                )
+            empty = await _claim_ms(services)
+            await _multiply(services, waiting)
+            return Claims(empty, await _claim_ms(services), waiting)
+
+    return _in_folder(run)
+
+
+async def _claim_ms(services: Services) -> float:
+    taken = []
+    for number in range(40):
+        began = time.perf_counter()
+        assert await services.store.claim(f"w{number}", HOUR, Slots(9), 1)
+        taken.append((time.perf_counter() - began) * 1_000)
+    return sorted(taken)[len(taken) // 2]
+
+
+async def _multiply(services: Services, wanted: int) -> None:
+    store = services.store
+    assert isinstance(store, PostgresStore)
+    async with lent(store.pool) as connection:
+        columns = [
+            row[0]
+            for row in await rows_of(
+                connection,
+                "SELECT attname::text FROM pg_attribute WHERE attrelid = 'executions'::regclass "
+                "AND attnum > 0",
+            )
+        ]
+        copied = ", ".join("id || '_' || n" if name == "id" else name for name in columns)
+        await connection.execute(
+            f"INSERT INTO executions ({', '.join(columns)}) SELECT {copied} FROM "
+            "(SELECT * FROM executions WHERE worker IS NULL AND due_at IS NOT NULL LIMIT 1) e, "
+            f"generate_series(1, {wanted}) n",
+            timeout=600,
+        )
+        await connection.execute("VACUUM ANALYZE executions", timeout=600)
+
+
+def idle_transactions(made: Cluster, seconds: float) -> float:
+    """Transactions a second of a node that has nothing to do."""
+
+    async def run(folder: Path) -> float:
+        async with opened(made, folder) as (services, _, _), Engine(services, FunctionRunner(greet)):
+            await asyncio.sleep(1)
+            before = await _transactions(services)
+            await asyncio.sleep(seconds)
+            return (await _transactions(services) - before) / seconds
+
+    return _in_folder(run)
+
+
+async def _transactions(services: Services) -> int:
+    store = services.store
+    assert isinstance(store, PostgresStore)
+    async with lent(store.pool) as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        name = await connection.fetchval("SELECT current_database()")
+        return int((await rows_of(connection, TRANSACTIONS, name))[0][0])
+
+
+def _in_folder(run: Callable[[Path], Awaitable[float]]) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_awaited(run, Path(folder)))
+
+
+async def _awaited(run: Callable[[Path], Awaitable[float]], folder: Path) -> float:
+    return await run(folder)
+
+
+__all__ = ["ExecutionFilter", "os"]
