@@ -6,7 +6,6 @@ most of what is measured. The server and its client share the machine.
 """
 
 import asyncio
-import os
 import sys
 import tempfile
 import time
@@ -31,7 +30,6 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
-from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import Slots
 from wfcore.time import HOUR
 
@@ -62,9 +60,7 @@ TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE d
 @contextmanager
 def server() -> Iterator[Cluster]:
     """A server that flushes as one in use does."""
-    running = cluster(
-        fsync="on", synchronous_commit="on", full_page_writes="on", autovacuum="on"
-    )
+    running = cluster(fsync="on", synchronous_commit="on", full_page_writes="on", autovacuum="on")
     made = next(running)
     try:
         yield made
@@ -77,7 +73,9 @@ def greet() -> str:
 
 
 @asynccontextmanager
-async def opened(made: Cluster | None, folder: Path) -> AsyncIterator[tuple[Services, Principal, str]]:
+async def opened(
+    made: Cluster | None, folder: Path
+) -> AsyncIterator[tuple[Services, Principal, str]]:
     """Services on an own database (None: on SQLite), somebody, and a workflow."""
     if made is None:
         door = on_sqlite(folder)
@@ -126,7 +124,7 @@ def drained(made: Cluster | None, executions: int) -> float:
                 )
             began = time.perf_counter()
             async with Engine(services, FunctionRunner(greet)):
-                while await _open(services):
+                while await _open(services):  # noqa: ASYNC110 - it is the rate that is asked
                     await asyncio.sleep(0.05)
             return executions / (time.perf_counter() - began)
 
@@ -149,7 +147,7 @@ def admissions(made: Cluster, seconds: float) -> float:
         async with opened(made, folder) as (services, _, _):
             store = services.store
             assert isinstance(store, PostgresStore)
-            both = [services.counters, await PostgresCounters.open(str(services_url(services)))]
+            both = [services.counters, await PostgresCounters.open(store.location)]
             turn = count()
             try:
                 return await in_parallel(
@@ -159,12 +157,6 @@ def admissions(made: Cluster, seconds: float) -> float:
                 await both[1].close()
 
     return _in_folder(run)
-
-
-def services_url(services: Services) -> str:
-    store = services.store
-    assert isinstance(store, PostgresStore)
-    return store.location
 
 
 @frozen
@@ -227,11 +219,12 @@ def idle_transactions(made: Cluster, seconds: float) -> float:
     """Transactions a second of a node that has nothing to do."""
 
     async def run(folder: Path) -> float:
-        async with opened(made, folder) as (services, _, _), Engine(services, FunctionRunner(greet)):
-            await asyncio.sleep(1)
-            before = await _transactions(services)
-            await asyncio.sleep(seconds)
-            return (await _transactions(services) - before) / seconds
+        async with opened(made, folder) as (services, _, _):
+            async with Engine(services, FunctionRunner(greet)):
+                await asyncio.sleep(1)
+                before = await _transactions(services)
+                await asyncio.sleep(seconds)
+                return (await _transactions(services) - before) / seconds
 
     return _in_folder(run)
 
@@ -252,6 +245,3 @@ def _in_folder(run: Callable[[Path], Awaitable[float]]) -> float:
 
 async def _awaited(run: Callable[[Path], Awaitable[float]], folder: Path) -> float:
     return await run(folder)
-
-
-__all__ = ["ExecutionFilter", "os"]
