@@ -219,12 +219,14 @@ def idle_transactions(made: Cluster, seconds: float) -> float:
     """Transactions a second of a node that has nothing to do."""
 
     async def run(folder: Path) -> float:
-        async with opened(made, folder) as (services, _, _):
-            async with Engine(services, FunctionRunner(greet)):
-                await asyncio.sleep(1)
-                before = await _transactions(services)
-                await asyncio.sleep(seconds)
-                return (await _transactions(services) - before) / seconds
+        async with (
+            opened(made, folder) as (services, _, _),
+            Engine(services, FunctionRunner(greet)),
+        ):
+            await asyncio.sleep(1)
+            before = await _transactions(services)
+            await asyncio.sleep(seconds)
+            return (await _transactions(services) - before) / seconds
 
     return _in_folder(run)
 

@@ -6,6 +6,7 @@ Each proof shows that it bites: a store without the lock in question is found ou
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,8 +32,9 @@ from wfcore.time import HOUR, EpochMs
 LIMIT = 2
 NO_LOCK = "SELECT '{0}' || $1::text"
 WAITING = """SELECT count(*) FROM pg_locks WHERE NOT granted"""
-PREAMBLE = """
+PREAMBLE = f"""
 import asyncio, sys
+sys.path.append({str(Path(__file__).parents[1])!r})
 from attrs import evolve
 from adapters_store.postgres.counters import PostgresCounters
 from adapters_store.postgres.store import PostgresStore
