@@ -211,6 +211,24 @@ async def test_a_visitor_of_the_host_needs_the_scope(tmp_path: Path):
         assert (await world.http.get("/inbox", headers={"X-Host": "1"})).status_code == 401
 
 
+async def test_a_visitor_of_the_host_decides_on_the_page(tmp_path: Path):
+    """Without a cookie of ours, and only from its own pages. AU-10, SE-3."""
+
+    async def login(scope):
+        return Visitor("ann@example.org", frozenset({Scope.APPROVAL_RESPOND}))
+
+    async with a_world(tmp_path, HttpConfig(console=True, login=login)) as world:
+        _, id = await world.paused()
+        page = f"/approvals/{id}"
+        assert (await world.http.get(page)).status_code == 200
+        form = {"decision": "approve"}
+        evil = {**HTML, "Origin": "https://evil.example"}
+        assert (await world.http.post(page, data=form, headers=evil)).status_code == 403
+        done = await world.http.post(page, data=form, headers=_ours(world))
+        assert (done.status_code, "set-cookie" in done.headers) == (303, False)
+        assert "Approved by ann@example.org" in " ".join((await world.http.get(page)).text.split())
+
+
 async def test_without_the_console_nothing_is_there(tmp_path: Path):
     """Off is 404, as JSON, for every row."""
     async with a_world(tmp_path, HttpConfig()) as world:

@@ -38,7 +38,7 @@ from wfcore.effects import (
     WithdrawApprovals,
 )
 from wfcore.errors import IllegalMove, NotFound, Stale, StoreUnavailable
-from wfcore.model.access import Caller, Guest, Permission, Principal, Share
+from wfcore.model.access import Caller, Permission, Principal, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
@@ -78,8 +78,8 @@ async def workflow_for(
 
 
 async def execution_for(view: View | Unit, who: Caller | None, execution_id: str) -> Execution:
-    """The execution. Raises `NotFound`, to guests always. PL-2."""
-    run = None if isinstance(who, Guest) else await view.get(Execution, execution_id)
+    """The execution. Raises `NotFound`, to guests always: their identity owns nothing. PL-2."""
+    run = await view.get(Execution, execution_id)
     if run is None or not (who is None or sees_execution(run, who.identity)):
         raise NotFound("Execution")
     return run
