@@ -250,7 +250,7 @@ def test_pages_are_rows_of_the_table():
         *(("GET", f"/sign-in/{part}") for part in ("provider", "back")),
         *((method, "/a/{token}") for method in ("GET", "POST")),
         *(("GET", f"/a/{{token}}/{part}") for part in ("rows", "state")),
-        *(("POST", f"/a/{{token}}/{deed}") for deed in ("approve", "reject")),
+        *(("POST", f"/a/{{token}}/{deed}") for deed in ("approve", "reject", "revise")),
     }
     assert "/inbox" not in document(HttpConfig(console=True))["paths"]
 
