@@ -18,6 +18,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import CronCalendar, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
+from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfcore.time import Now
 from wfcore.usecases.services import Parts, Services
@@ -33,8 +34,9 @@ CLOCK_FILE = "clock.json"
 @frozen
 class System:
     """
-    An open store with everything the use cases need. `runner` and `login` None: the bundled runner
-    of code steps, and logins by API key and console session alone.
+    An open store with everything the use cases need. `runner`, `login` and `notifier` None: the
+    bundled runner of code steps, logins by API key and console session alone, and the channels of
+    the settings.
     """
 
     settings: Settings
@@ -42,6 +44,7 @@ class System:
     location: str
     runner: StepRunner | None = None
     login: Login | None = None
+    notifier: Notifier | None = None
 
 
 @asynccontextmanager
@@ -50,13 +53,14 @@ async def open_system(
     *,
     runner: StepRunner | None = None,
     login: Login | None = None,
+    notifier: Notifier | None = None,
     **parts: Unpack[Parts],
 ) -> AsyncIterator[System]:
     """
     Open the store of *settings*, making the data folder if there is none.
 
-    *parts* replace the bundled ones; their owner closes them. *runner* (for code steps) and *login*
-    are for the server that is made of the system.
+    *parts* replace the bundled ones; their owner closes them. *runner* (for code steps), *login*
+    and *notifier* are for the server that is made of the system.
 
     Raises `Failed` where the data folder or a key cannot be used, `StoreRefused` for a store
     that is foreign, damaged, newer or not whole, `StoreUnavailable`, and `ValueError` for a store
@@ -83,7 +87,7 @@ async def open_system(
         if "signing_key" not in parts:
             defaults["signing_key"] = _signing_key(settings)
         services = Services(**{**defaults, **parts})
-        yield System(settings, services, opened.location, runner, login)
+        yield System(settings, services, opened.location, runner, login, notifier)
 
 
 @asynccontextmanager

@@ -31,6 +31,7 @@ from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
+from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
 from wfserver.sign_on import SECRET, SignOnSettings, sign_on_settings
 from wfserver.step_settings import StepSettings, size, step_settings, switch
 
@@ -70,7 +71,8 @@ class _Noting(Mapping[str, str]):
     def require_known(self) -> None:
         """Raises `UnknownSetting` for the first variable of ours that nothing has read."""
         for name in sorted(self):
-            if name.startswith(_OURS) and name not in self.asked and not is_of_a_provider(name):
+            known = name in self.asked or is_of_a_provider(name) or is_of_a_channel(name)
+            if name.startswith(_OURS) and not known:
                 close = get_close_matches(name, [*self.asked, *settings_like(name)], n=1)
                 meant = f"; did you mean {close[0]}?" if close else ""
                 raise UnknownSetting(name, f"there is no such setting{meant}")
@@ -95,7 +97,8 @@ class Settings:
     the data folder; `build_packages`: whether those without a wheel may be built;
     `prune_packages`: whether unused ones go. `console`: whether there are pages for people.
     `sign_on`: an identity provider that they may sign in with.
-    `runner`: which installed package runs code steps; None: the bundled runner.
+    `runner`: which installed package runs code steps; None: the bundled runner. `notices`: by
+    which channels people are told.
     """
 
     data: Path
@@ -123,6 +126,7 @@ class Settings:
     console: bool = True
     sign_on: SignOnSettings | None = None
     runner: str | None = None
+    notices: NoticeSettings = NoticeSettings()
 
     @property
     def packages_folder(self) -> Path:
@@ -146,7 +150,7 @@ def settings_from(
     """
     raw = os.environ if environment is None else environment
     env = _Noting(raw)
-    default = Policy()
+    default, notices = Policy(), notice_settings(env, raw)
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     policy = Policy(
         lease_ms=lease_ms,
@@ -159,6 +163,9 @@ def settings_from(
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
         operators=_emails(env, "WFCORE_OPERATORS"),
+        channels=notices.channels,
+        language=notices.language,
+        notice_rows=notices.rows,
     )
     public = _url(public_url or env.get("WFCORE_PUBLIC_URL") or None)
     settings = Settings(
@@ -182,6 +189,7 @@ def settings_from(
         build_packages=switch(env, "WFCORE_BUILD_PACKAGES", False),
         seal_key=env.get(SEAL_KEY) or None,
         runner=env.get("WFCORE_RUNNER") or None,
+        notices=notices,
         seal_key_file=Path(keys).absolute() if (keys := env.get("WFCORE_SEAL_KEY_FILE")) else None,
         console=switch(env, "WFCORE_CONSOLE", True),
         sign_on=sign_on_settings(env),
@@ -200,6 +208,7 @@ def take_environment() -> Mapping[str, str]:
     forget_keys(os.environ)
     for name in (SEAL_KEY, SECRET):
         os.environ.pop(name, None)
+    forget_channels(os.environ)
     return taken
 
 

@@ -21,6 +21,7 @@ PUBLISHED = {
     13: "744795a6dfc5fd3f0ddeb91339557607d233fe8fe79e7193c7b7b3d98e9c18bd",
     14: "c783ae4cca64191a9d7892226fc3aa82f2d87ad6a04820abbacb0e3155d63f16",
     15: "87da0b9f534e2176b13e1e87350420e754facda8e6c70e71bc8e09a2c632cf7a",
+    17: "b1a5147cce84154bcce8e865d1360de46196b1f009319f6587a4d69ad4c6b988",
     16: "d8d9c7c7a5d26b6d2e33fa3dcf4290f2475455d7b923cc5c6798e40eb7e918e7",
 }
 """The SHA-256 of each migration by its number, written down when it lands."""

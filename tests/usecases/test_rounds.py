@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters_runtime.engine import retention, scheduler
-from adapters_runtime.engine.callbacks import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, CallbackLoop
+from adapters_runtime.engine.outbox import AT_ONCE, LEFT_OVER_S, LONGEST_PAUSE_S, CallbackLoop
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from usecases.conftest import World, review
@@ -68,11 +68,11 @@ async def test_a_few_calls_are_made_at_once_and_each_ends_by_itself(world: World
     callback_client = HeldCourier()
     async with calling(world, callback_client) as caller:
         await until(lambda: len(callback_client.posted) == AT_ONCE)
-        assert (await caller._round(), len(caller._calls)) == (LONGEST_PAUSE_S, AT_ONCE)
+        assert (await caller._round(), len(caller._attempts)) == (LONGEST_PAUSE_S, AT_ONCE)
         assert caller.loop.oldest_due is not None
         callback_client.may_answer.release()
         await until(lambda: len(callback_client.posted) > AT_ONCE)
-        assert (len(callback_client.posted), len(caller._calls)) == (AT_ONCE + 1, AT_ONCE)
+        assert (len(callback_client.posted), len(caller._attempts)) == (AT_ONCE + 1, AT_ONCE)
         for _ in range(AT_ONCE + 1):
             callback_client.may_answer.release()
         await until(lambda: caller.loop.oldest_due is None)
@@ -87,7 +87,7 @@ async def test_a_call_that_a_stop_breaks_off_is_due_again(world: World) -> None:
     run_id, callback_client = await owed(world), HeldCourier()
     async with calling(world, callback_client) as caller:
         await until(lambda: callback_client.posted)
-        (call,) = caller._calls
+        (call,) = caller._attempts
     assert call.cancelled()
     callback = await stored(world, run_id)
     assert (callback.status, callback.attempts) == (CallbackStatus.PENDING, 1)
@@ -116,7 +116,7 @@ async def test_of_a_call_that_comes_to_nothing_the_log_tells(
     callback_client.answer = answer
     callback_client.may_answer.release()
     async with calling(world, callback_client) as caller:
-        await until(lambda: callback_client.posted and not caller._calls)
+        await until(lambda: callback_client.posted and not caller._attempts)
         assert caller.loop.up
     told = [(line.getMessage(), vars(line)["execution_id"]) for line in caplog.records]
     assert told == ([(said, run_id)] if said else [])

@@ -1,5 +1,5 @@
 """
-The loops of a process that does what was accepted: worker, scheduler, callbacks, retention.
+The loops of a process that does what was accepted: worker, scheduler, outboxes, retention.
 
     async with Engine(services, runner):
         ...
@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from adapters_runtime.engine.callbacks import CallbackLoop
 from adapters_runtime.engine.loops import Loop
+from adapters_runtime.engine.outbox import CallbackLoop, NoticeLoop
 from adapters_runtime.engine.retention import Retention
 from adapters_runtime.engine.scheduler import Scheduler
 from adapters_runtime.engine.worker import Worker
 from wfcore.errors import NotReady
 from wfcore.ports.callbacks import CallbackClient
+from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
 from wfcore.usecases.services import Services
@@ -43,7 +44,8 @@ class Engine:
     up to *drain_ms*; then they are ended, and are INTERRUPTED.
 
     *runner* stays its owner's, who closes it afterwards. Without a *callback_client* callbacks are
-    not made here: they stay due, for an engine that has one. *stalled_ms*: how long due work may be
+    not made here: they stay due, for an engine that has one; likewise notices without a
+    *notifier*. *stalled_ms*: how long due work may be
     left, or one round of a loop take, before `check` complains.
     """
 
@@ -52,6 +54,7 @@ class Engine:
         services: Services,
         runner: JobRunner,
         callback_client: CallbackClient | None = None,
+        notifier: Notifier | None = None,
         *,
         drain_ms: int = 25 * SECOND,
         stalled_ms: int = MINUTE,
@@ -61,6 +64,9 @@ class Engine:
         self._duties: list[_Duty] = [Scheduler(services, self._worker.keep_leases)]
         if callback_client is not None:
             self._duties.append(CallbackLoop(services, callback_client))
+        self._notices = NoticeLoop(services, notifier) if notifier is not None else None
+        if self._notices is not None:
+            self._duties.append(self._notices)
         self._parts = [self._worker, *self._duties, Retention(services)]
         self._services = services
         self._drain_s, self._stalled_s = drain_ms / 1_000, stalled_ms / 1_000
@@ -104,8 +110,17 @@ class Engine:
             "wfcore_places": self._services.policy.places,
             "wfcore_steps_postponed": self._worker.shortages.total,
             "wfcore_machine_short": self._worker.shortages.now is not None,
+            **self._told(),
             **up,
             **ages,
+        }
+
+    def _told(self) -> Mapping[str, float]:
+        if self._notices is None:
+            return {}
+        return {
+            "wfcore_notices_sent": self._notices.sent,
+            "wfcore_notices_given_up": self._notices.given_up,
         }
 
     async def drain(self) -> None:

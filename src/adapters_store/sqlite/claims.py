@@ -191,8 +191,8 @@ def touch(cursor: Cursor) -> None:
     cursor.execute("UPDATE pulse SET beats = beats")
 
 
-def _old(table: str, key: str, at: str) -> str:
-    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?"
+def _old(table: str, key: str, at: str, holds: str = "true") -> str:
+    oldest = f"SELECT {key} FROM {table} WHERE {at} < ? AND {holds} ORDER BY {at} LIMIT ?"
     return f"DELETE FROM {table} WHERE ({key}) IN ({oldest})"
 
 
@@ -202,6 +202,7 @@ OLD = (
     _old("logins", "id", "last_failure_at"),
     _old("login_links", "id", "created_at"),
     _old("webhook_deliveries", "webhook_id, authenticated, id", "at"),
+    _old("notices", "id", "created_at", "due_at IS NULL"),
 )
 """What deletes old rows, in the order of the instants given to `trim` behind that of the audit."""
 

@@ -41,6 +41,7 @@ BELONGS = (
     ("approvals", "execution_id", "executions"),
     ("artifacts", "execution_id", "executions"),
     ("callbacks", "id", "executions"),
+    ("notices", "execution_id", "executions"),
     ("approval_approvers", "approval_id", "approvals"),
     ("api_keys", "account_id", "accounts"),
     ("workflows", "owner_id", "accounts"),

@@ -24,6 +24,7 @@ from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Shar
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditChain, ChainPoint
 from wfcore.model.execution import Artifact, Callback, Replay
+from wfcore.model.notice import Notice
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
@@ -97,6 +98,7 @@ SEALED: Mapping[str, SealedTable] = {
     "definitions": SealedTable(key=("workflow_id", "revision")),
     "events": SealedTable(("data",), ("execution_id", "number")),
     "execution_variables": SealedTable(key=("execution_id",)),
+    "notices": SealedTable(),
     "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),
     "replays": SealedTable(key=("scope", "key")),
@@ -277,13 +279,27 @@ WEBHOOKS = Kind(
 )
 TRIGGERS = Kind("triggers", Trigger, columns=("workflow_id", "watches", "created_at"), probed=True)
 TIMERS = Kind("timers", Timer, columns=("trigger_id", "due_at"))
+NOTICES = Kind(
+    "notices",
+    Notice,
+    columns=(
+        "execution_id",
+        "channel",
+        "recipient",
+        "status",
+        "due_at",
+        "attempted_at",
+        "created_at",
+    ),
+    values={"recipient": lambda notice: notice.to},
+)
 REPLAYS = Kind("replays", Replay, columns=("created_at",))
 
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
         *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES),
-        *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, REPLAYS),
+        *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, REPLAYS),
     )
 }
 """How each kind of record is stored; of executions see `execution_rows`."""

@@ -7,13 +7,22 @@ from typing import Any
 from attrs import define, evolve
 
 from adapters_store.sqlite.execution_rows import COLUMNS, LISTED, SELECT, decode
-from adapters_store.sqlite.kinds import APPROVALS, ARTIFACTS, CALLBACKS, Cells, Row, value_of
+from adapters_store.sqlite.kinds import (
+    APPROVALS,
+    ARTIFACTS,
+    CALLBACKS,
+    NOTICES,
+    Cells,
+    Row,
+    value_of,
+)
 from adapters_store.sqlite.queries import Listing, Query, Where, query
 from adapters_store.sqlite.statements import insert
 from adapters_store.sqlite.unit_of_work import UnitOfWork
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Artifact, Callback, Execution
+from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.time import EpochMs
@@ -24,6 +33,12 @@ CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
 
 EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
 APPROVAL_PAGES = Listing("approvals")
+NOTICE_PAGES = Listing("notices")
+AT_ADDRESS = """SELECT version, body, id FROM notices WHERE id IN (
+    SELECT id FROM notices WHERE channel = ? AND recipient = ? AND due_at IS NOT NULL
+    UNION SELECT id FROM notices
+        WHERE channel = ? AND recipient = ? AND attempted_at IS NOT NULL AND attempted_at >= ?)
+    ORDER BY created_at, id"""
 
 MAY_SEE = """r.id IN (
     SELECT id FROM approvals WHERE owner_id = ?
@@ -64,6 +79,7 @@ PURGE = (
     f"DELETE FROM approvals WHERE execution_id IN {_PURGED}",
     f"DELETE FROM artifacts WHERE execution_id IN {_PURGED}",
     f"DELETE FROM callbacks WHERE id IN {_PURGED}",
+    f"DELETE FROM notices WHERE execution_id IN {_PURGED}",
     f"DELETE FROM events WHERE execution_id IN {_PURGED}",
     f"DELETE FROM logs WHERE execution_id IN {_PURGED}",
     f"DELETE FROM step_results WHERE execution_id IN {_PURGED}",
@@ -215,6 +231,33 @@ class Callbacks:
     async def next_due(self) -> EpochMs | None:
         sql = "SELECT min(due_at) FROM callbacks WHERE due_at IS NOT NULL"
         return await _instant(self.unit, sql, "callbacks")
+
+
+@define(eq=False)
+class Notices:
+    unit: UnitOfWork
+
+    async def due(self, limit: int) -> Sequence[Notice]:
+        sql = """SELECT version, body, id FROM notices
+            WHERE due_at <= ? ORDER BY due_at, id"""
+        found = query(sql, self.unit.now(), tables="notices")
+        return await self.unit.some("notices", NOTICES.decode, found, limit)
+
+    async def next_due(self) -> EpochMs | None:
+        sql = "SELECT min(due_at) FROM notices WHERE due_at IS NOT NULL"
+        return await _instant(self.unit, sql, "notices")
+
+    async def at_address(
+        self, channel: str, to: str, since: EpochMs, limit: int
+    ) -> Sequence[Notice]:
+        found = query(AT_ADDRESS, channel, to, channel, to, since, tables="notices")
+        return await self.unit.some("notices", NOTICES.decode, found, limit)
+
+    async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
+        wanted = Where()
+        wanted.among("r.status", statuses)
+        found = NOTICE_PAGES.page(wanted.text, tuple(wanted.values), page, "notices")
+        return await self.unit.page(NOTICES.table, NOTICES.decode, found, page)
 
 
 def _event(row: Row, cells: Cells) -> Event:

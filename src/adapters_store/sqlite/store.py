@@ -78,6 +78,7 @@ class SqliteUnit:
     approvals = queries(runs.Approvals)
     artifacts = queries(runs.Artifacts)
     callbacks = queries(runs.Callbacks)
+    notices = queries(runs.Notices)
     webhooks = queries(records.Webhooks)
     groups = queries(concurrency.Groups)
     triggers = queries(records.Triggers)
@@ -154,6 +155,7 @@ class SqliteUnit:
         unit.changed.update(
             ("approvals", "artifacts", "events", "logs", "approval_approvers", "callbacks")
         )
+        unit.changed.add("notices")
         for id in ids:
             unit.pend("executions", (id,), None)
 
@@ -309,6 +311,7 @@ class SqliteStore:
             sessions_before,
             sessions_before,
             sessions_before,
+            deliveries_before,
             deliveries_before,
         )
         return await self._writer.submit(partial(claims.trim, before=before, limit=limit))

@@ -14,6 +14,7 @@ from wfcore.memory.tables import (
     EVENTS,
     EXECUTIONS,
     FINISHED,
+    NOTICES,
     SHARES,
     UnitOfWork,
     cut,
@@ -24,6 +25,7 @@ from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus
+from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.rules.approval.machine import due_reminders, next_reminder
@@ -222,6 +224,36 @@ class Callbacks:
 
     async def _waiting(self) -> Sequence[Callback]:
         return await self.unit.select(CALLBACKS, lambda one: one.due_at is not None)
+
+
+@frozen
+class Notices:
+    unit: UnitOfWork
+
+    async def due(self, limit: int) -> Sequence[Notice]:
+        now = self.unit.now()
+        found = [one for one in await self._waiting() if (one.due_at or 0) <= now]
+        return sorted(found, key=lambda one: (one.due_at, one.id))[:limit]
+
+    async def next_due(self) -> EpochMs | None:
+        instants = (one.due_at for one in await self._waiting())
+        return min((at for at in instants if at is not None), default=None)
+
+    async def at_address(
+        self, channel: str, to: str, since: EpochMs, limit: int
+    ) -> Sequence[Notice]:
+        def holds(one: Notice) -> bool:
+            lately = one.attempted_at is not None and one.attempted_at >= since
+            return one.address == (channel, to) and (one.due_at is not None or lately)
+
+        return newest(await self.unit.select(NOTICES, holds))[::-1][:limit]
+
+    async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
+        holds = lambda one: not statuses or one.status in statuses  # noqa: E731
+        return cut(newest(await self.unit.select(NOTICES, holds)), page)
+
+    async def _waiting(self) -> Sequence[Notice]:
+        return await self.unit.select(NOTICES, lambda one: one.due_at is not None)
 
 
 @frozen

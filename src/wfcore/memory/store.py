@@ -23,6 +23,7 @@ from wfcore.memory.tables import (
     LOGIN_LINKS,
     LOGINS,
     LOGS,
+    NOTICES,
     REPLAYS,
     SERVED,
     SESSIONS,
@@ -67,6 +68,7 @@ class MemoryUnit:
     groups = queries(runs.Groups)
     triggers = queries(records.Triggers)
     timers = queries(records.Timers)
+    notices = queries(runs.Notices)
     events = queries(runs.Events)
     logs = queries(partial(runs.Events, table=LOGS))
     audit = queries(records.Audit)
@@ -239,6 +241,7 @@ class MemoryStore:
             (LOGINS.name, "last_failure_at", sessions_before),
             (LOGIN_LINKS.name, "created_at", sessions_before),
             (DELIVERIES.name, "at", deliveries_before),
+            (NOTICES.name, "created_at", deliveries_before),
         )
 
         def trim() -> int:
@@ -250,7 +253,7 @@ class MemoryStore:
                 for key, record in sorted(
                     self.disk.tables[name].items(), key=lambda kept: getattr(kept[1], at)
                 )
-                if getattr(record, at) < before
+                if getattr(record, at) < before and getattr(record, "due_at", None) is None
             ][: limit - audit]
             for name, key in old:
                 gone.setdefault(name, {})[key] = None

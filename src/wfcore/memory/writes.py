@@ -26,6 +26,7 @@ from wfcore.memory.tables import (
     LEASES,
     LIMITS,
     LOGS,
+    NOTICES,
     TALLIES,
     audit_chain,
     key_in,
@@ -171,6 +172,7 @@ def purge(ids: Collection[str]) -> Change:
                 overlay.set(table, id, None)
         overlay.clear(APPROVALS, lambda one: one.execution_id in ids)
         overlay.clear(ARTIFACTS, lambda one: one.execution_id in ids)
+        overlay.clear(NOTICES, lambda one: one.execution_id in ids)
 
     return change
 

@@ -54,6 +54,7 @@ class Account:
     Somebody who owns workflows and keys. `email` is unique and lower case. `session_epoch` counts
     how often all sessions were ended: sessions of an earlier epoch are over. SE-4. `secrets`: by
     name. `operator`: whether it may see everything, at the pages for operators. AC-7.
+    `language`: of what is sent to them; None: the server's.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Account:
     session_epoch: int = 0
     secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
     operator: bool = False
+    language: str | None = None
     version: int = 0
 
 

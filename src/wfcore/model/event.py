@@ -31,6 +31,7 @@ class EventKind(StrEnum):
     APPROVAL_REVISED = "approval.revised"
     APPROVAL_CANCELLED = "approval.cancelled"
     ARTIFACT_CREATED = "artifact.created"
+    NOTICE_FAILED = "notice.failed"
 
 
 @frozen(slots=False)

@@ -78,6 +78,7 @@ class ApprovalStep:
     allow_self_approval: bool = True
     reminders: tuple[DurationMs, ...] = ()
     links: Links = Links.DECIDE
+    notify: tuple[str, ...] | None = None
     attachments: tuple[str, ...] = ()
     fields: tuple[Column, ...] = ()
     on_revise: OnRevise | None = None

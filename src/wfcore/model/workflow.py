@@ -250,7 +250,7 @@ class Definition:
     A workflow definition: built from records, or read by `from_mapping` or `from_json`.
 
     `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
-    derives it. `on_interrupt` applies to steps that do not set it.
+    derives it. `on_interrupt` applies to steps that do not set it. `notify_on_failure`: channels.
     """
 
     name: str
@@ -264,6 +264,7 @@ class Definition:
     concurrency: Concurrency | None = None
     budget: Budget | None = None
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
+    notify_on_failure: tuple[str, ...] = ()
 
     @classmethod
     def from_mapping(cls, document: Mapping[str, object]) -> "Definition":

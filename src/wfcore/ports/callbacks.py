@@ -11,12 +11,14 @@ class CallbackAnswer:
     """
     The HTTP status of the answer, or None with the reason in `error`, which contains no secrets.
     `postponed`: the request was not sent because this machine lacked a resource, which is named; it
-    does not count as an attempt. EX-27.
+    does not count as an attempt. EX-27. `retry_after_s`: how long the
+    other side asked to wait.
     """
 
     status: int | None = None
     error: str | None = None
     postponed: str | None = None
+    retry_after_s: int | None = None
 
 
 class CallbackClient(Protocol):

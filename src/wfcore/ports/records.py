@@ -40,6 +40,7 @@ from wfcore.model.execution import (
     Replay,
     TriggerSource,
 )
+from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
@@ -87,6 +88,7 @@ RECORDS = (
     RecordKind("webhook", Webhook, owns=((Tally, "webhook_id"), (Delivery, "webhook_id"))),
     RecordKind("trigger", Trigger, owns=((Timer, "trigger_id"),)),
     RecordKind("timer", Timer),
+    RecordKind("notice", Notice),
     RecordKind("replay", Replay, key=("scope", "key")),
 )
 """Every kind of record that is read by its key and stored by its version."""
@@ -288,6 +290,25 @@ class TimerQueries(Protocol):
 
     async def next_of(self, trigger_id: str) -> EpochMs | None:
         """The earliest `due_at` of one trigger's timers."""
+
+
+class NoticeQueries(Protocol):
+    async def due(self, limit: int) -> Sequence[Notice]:
+        """Those whose `due_at` has come by the store's time, earliest first."""
+
+    async def next_due(self) -> EpochMs | None:
+        """The earliest `due_at`."""
+
+    async def at_address(
+        self, channel: str, to: str, since: EpochMs, limit: int
+    ) -> Sequence[Notice]:
+        """
+        Those of one address that are due some time, or were attempted at or after *since*; by
+        `created_at`, then id.
+        """
+
+    async def list(self, statuses: tuple[NoticeStatus, ...], page: PageRequest) -> Page[Notice]:
+        """Those with one of *statuses*, or all where none is given; newest first."""
 
 
 class EventQueries(Protocol):

@@ -59,6 +59,8 @@ class View(Protocol):
     @property
     def timers(self) -> records.TimerQueries: ...
     @property
+    def notices(self) -> records.NoticeQueries: ...
+    @property
     def events(self) -> records.EventQueries: ...
     @property
     def logs(self) -> records.EventQueries:
@@ -119,8 +121,8 @@ class Unit(View, Protocol):
 
     def purge(self, *ids: str) -> None:
         """
-        Delete executions with their events, approvals, callbacks and artifact records. The caller
-        deletes the files.
+        Delete executions with their events, approvals, callbacks, notices and artifact records. The
+        caller deletes the files.
         """
 
     def require_abandoned(self, record: Execution) -> None:
@@ -276,8 +278,9 @@ class Store(Protocol):
     ) -> int:
         """
         Delete up to *limit* old records, oldest first within each kind, and return their number:
-        audit entries, idempotency records, webhook deliveries and, by *sessions_before*, sessions
-        (by their start), logins (by their last failure) and sign-in links.
+        audit entries, idempotency records, by *deliveries_before* webhook deliveries and notices
+        that are not due any more, and, by *sessions_before*, sessions (by their start), logins (by
+        their last failure) and sign-in links.
 
         Audit entries are deleted in commit order up to the first that is too recent; the chain then
         starts at the last deleted one. AL-5.

@@ -57,6 +57,8 @@ MAX_FIELDS = 50
 MAX_REVISIONS = 20
 """Steps whose artifacts an approval shows, fields that it asks for, and how often it may ask
 for changes. AP-29, AP-30, AP-31."""
+MAX_CHANNELS = 20
+"""Channels that a step, or a definition, may name. NT-2."""
 MAX_PACKAGES = 100
 MAX_REQUIREMENT = 500
 """Packages of a code step, and characters of one requirement. PK-1."""

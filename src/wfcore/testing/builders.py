@@ -30,6 +30,7 @@ from wfcore.model.execution import (
     StepStatus,
     TriggerSource,
 )
+from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
@@ -222,6 +223,22 @@ def callback(id: str = "exec_1", **fields: Any) -> Callback:
             "id": id,
             "url": "https://example.org/told",
             "key_id": "key_1",
+            "created_at": NOW,
+            "due_at": NOW,
+            **fields,
+        }
+    )
+
+
+def notice(id: str = "ntc_1", **fields: Any) -> Notice:
+    """A mail to `ann@example.org` about `appr_1`, due at once."""
+    return Notice(
+        **{
+            "id": id,
+            "kind": NoticeKind.APPROVAL_OPENED,
+            "channel": "mail",
+            "to": "ann@example.org",
+            "subject": "appr_1",
             "created_at": NOW,
             "due_at": NOW,
             **fields,

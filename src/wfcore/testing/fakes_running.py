@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 from wfcore import memory
 from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import CallbackAnswer
+from wfcore.ports.notices import Message, NotDelivered
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import ManualClock
@@ -111,6 +112,24 @@ class Posted:
     url: str
     headers: Mapping[str, str]
     body: bytes
+
+
+class NotedNotifier:
+    """
+    A `Notifier` that keeps the messages it was given. *outcomes*: what it raises for the next ones;
+    None, and when there are none left: it has taken the message.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[Message] = []
+        self.outcomes: list[NotDelivered | None] = []
+
+    async def send(self, message: Message) -> str:
+        failure = self.outcomes.pop(0) if self.outcomes else None
+        if failure is not None:
+            raise failure
+        self.sent.append(message)
+        return "noted"
 
 
 class NotedCallbacks:

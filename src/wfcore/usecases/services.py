@@ -28,6 +28,10 @@ class Policy:
     often it extends its leases of `lease_ms`, which must be longer. `sweep_ms`: how often the
     scheduler looks for what it was not told of. `operators`: emails in lower case of accounts that
     operate the server, beside those that are marked so. AC-7.
+
+    `channels`: by which notices can be sent; without any nobody is told of anything unless a
+    definition names one. `language`: of notices to whoever has set none. `notice_rows`: rows of an
+    approval that a notice shows.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -42,6 +46,9 @@ class Policy:
     heartbeat_ms: DurationMs = DurationMs(SECOND)
     sweep_ms: DurationMs = DurationMs(SECOND)
     operators: frozenset[str] = frozenset()
+    channels: frozenset[str] = frozenset()
+    language: str = "en"
+    notice_rows: int = 0
 
     def __attrs_post_init__(self) -> None:
         """Raises `InvalidInput`: work that is well alive would be taken for lost."""

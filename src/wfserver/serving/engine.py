@@ -17,6 +17,7 @@ from wfcore.errors import InvalidInput
 from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
 from wfserver.isolation import step_isolation
+from wfserver.notices import new_notifier
 from wfserver.settings import PRICES, Settings
 
 RUNNERS = "wfcore.runners"
@@ -81,10 +82,12 @@ async def engine(system: System, runner: StepRunner) -> AsyncIterator[Engine]:
     ended, and *runner* is closed.
     """
     settings = system.settings
+    public, private = settings.public_url, settings.policy.private_callbacks
     working = Engine(
         system.services,
         StepRunners(runner, new_ai_runner(settings)),
-        HttpCallbackClient(settings.policy.private_callbacks),
+        HttpCallbackClient(private),
+        system.notifier or new_notifier(settings.notices, public, private, system.services),
         drain_ms=settings.drain_ms,
         stalled_ms=settings.stalled_ms,
     )

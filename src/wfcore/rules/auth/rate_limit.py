@@ -70,6 +70,18 @@ def verdict(*, asked: Sequence[Window], taken: Taken, now: EpochMs) -> Quota:
     return min(left, key=lambda quota: quota.remaining)
 
 
+def nearly_used(asked: Sequence[Window], taken: Taken) -> Window | None:
+    """
+    The day's window, if this very request is the one after which a tenth of it is left: one
+    request of each window, however many count. NT-3.
+    """
+    for window, count in zip(asked, taken.counts, strict=True):
+        near = window.limit is not None and count == window.limit - window.limit // 10
+        if window.kind == "day" and taken.admitted and near:
+            return window
+    return None
+
+
 class Count(NamedTuple):
     """What one window has admitted, and when it is over."""
 

@@ -12,7 +12,7 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
 from wfcore.rules.definition.ai import budget
-from wfcore.rules.definition.fields import filled, variables
+from wfcore.rules.definition.fields import CHANNELS, filled, variables
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems, step_schema, steps_field
 from wfcore.rules.definition.triggers import (
@@ -116,6 +116,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         "output": Field(templates_within, "output"),
         "budget": Field(budget, "budget"),
         "onInterrupt": Field(choice(OnInterrupt), "on_interrupt"),
+        "notifyOnFailure": Field(CHANNELS, "notify_on_failure"),
     }
 
 

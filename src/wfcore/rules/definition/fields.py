@@ -18,13 +18,14 @@ from wfcore.rules.definition.values import (
     boolean,
     choice,
     duration,
+    list_of,
     number,
     object_schema,
     read_object,
     record,
     text,
 )
-from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_NAME
+from wfcore.rules.limits import MAX_ATTEMPTS, MAX_BACKOFF, MAX_CHANNELS, MAX_NAME
 from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 
 filled: Check = text(
@@ -59,6 +60,16 @@ VARIABLE = {
 }
 
 retry: Check = record(Retry, RETRY)
+
+CHANNELS = list_of(
+    text(
+        most=MAX_NAME,
+        pattern="[a-z][a-z0-9_]*",
+        wanted="small letters, digits and _, beginning with a letter",
+    ),
+    most=MAX_CHANNELS,
+)
+"""Names of channels: `mail`, or those that the operator set up. NT-2."""
 
 
 @accepting(

@@ -23,7 +23,7 @@ from wfcore.model.workflow import (
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
-from wfcore.rules.definition.fields import filled, retry
+from wfcore.rules.definition.fields import CHANNELS, filled, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
     answer_fields,
@@ -183,6 +183,7 @@ KINDS: Mapping[str, StepKind] = {
             "allowSelfApproval": Field(boolean, "allow_self_approval"),
             "reminders": Field(list_of(duration, most=MAX_REMINDERS), "reminders"),
             "links": Field(choice(Links), "links"),
+            "notify": Field(CHANNELS, "notify"),
             "fields": Field(answer_fields, "fields"),
         },
         approval_problems,

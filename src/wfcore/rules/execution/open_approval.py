@@ -55,6 +55,7 @@ def open_approval(
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
         links=step.links,
+        notify=step.notify,
         fields=step.fields,
         round=len(run.rounds_of(key)) + 1,
         revise_to=step.on_revise.goto if step.on_revise else None,

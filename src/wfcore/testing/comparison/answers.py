@@ -8,6 +8,7 @@ from wfcore.model.access import Permission, Share
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.notice import Notice
 from wfcore.model.webhook import Tally
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
@@ -170,3 +171,13 @@ def in_group(state: State, group: str) -> list[Execution]:
         for run in state.all(Execution)
         if run.concurrency_group == group and run.status not in OVER
     ]
+
+
+def at_address(state: State, to: str, since: EpochMs, limit: int) -> list[Notice]:
+    found = [
+        one
+        for one in state.all(Notice)
+        if (one.channel, one.to) == ("mail", to)
+        and (one.due_at is not None or (one.attempted_at or -1) >= since)
+    ]
+    return newest(found)[::-1][:limit]

@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
+from wfcore.model.notice import Notice
 from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.webhook import Tally
 from wfcore.model.workflow import Workflow
@@ -132,6 +133,7 @@ class Purge:
         state.drop(Execution, lambda run: run.id == self.id)
         state.leases.pop(self.id, None)
         state.drop(Callback, lambda owed: owed.id == self.id)
+        state.drop(Notice, lambda told: told.execution_id == self.id)
         for kind in (Event, Approval, Artifact):
             state.drop(kind, lambda record: record.execution_id == self.id)
         return True

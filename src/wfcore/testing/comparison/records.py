@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from wfcore.model.access import Permission
 from wfcore.model.approval import Approval, ApprovalStatus, Assent
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
+from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageCursor, PageRequest
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -114,6 +115,16 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     _login_links,
     st.builds(make.snapshot, flows, st.integers(1, 2)),
     st.builds(make.callback, runs, due_at=st.none() | moments),
+    st.builds(
+        make.notice,
+        ids,
+        to=st.sampled_from(("ann@example.org", "")),
+        status=st.sampled_from(NoticeStatus),
+        execution_id=st.none() | runs,
+        created_at=moments,
+        due_at=st.none() | moments,
+        attempted_at=st.none() | moments,
+    ),
     _triggers,
     _timers,
     st.builds(make.audit_entry, ids, at=moments),

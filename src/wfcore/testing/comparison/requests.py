@@ -16,12 +16,14 @@ from wfcore.model.execution import (
     Replay,
     TriggerSource,
 )
+from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import RECORDS, ApprovalFilter, ExecutionFilter
 from wfcore.testing.comparison.answers import (
     abandoned,
+    at_address,
     counted,
     due,
     due_approvals,
@@ -287,6 +289,31 @@ ASKS: st.SearchStrategy[Ask] = st.one_of(
     ),
     _asks(
         "callbacks.next_due", lambda view: view.callbacks.next_due(), lambda s: first(s, Callback)
+    ),
+    _asks(
+        "notices.due",
+        lambda view, limit: view.notices.due(limit),
+        lambda state, limit: due(state, Notice, state.now())[:limit],
+        limits,
+    ),
+    _asks("notices.next_due", lambda view: view.notices.next_due(), lambda s: first(s, Notice)),
+    _asks(
+        "notices.at_address",
+        lambda view, to, since, limit: view.notices.at_address("mail", to, since, limit),
+        at_address,
+        st.sampled_from(("ann@example.org", "")),
+        moments,
+        limits,
+    ),
+    _asks(
+        "notices.list",
+        lambda view, statuses, page: view.notices.list(statuses, page),
+        lambda state, statuses, page: cut(
+            newest([one for one in state.all(Notice) if not statuses or one.status in statuses]),
+            page,
+        ),
+        st.sampled_from(((), (NoticeStatus.FAILED,), (NoticeStatus.DUE, NoticeStatus.SENT))),
+        pages,
     ),
     _asks(
         "triggers.list",

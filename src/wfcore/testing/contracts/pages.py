@@ -35,6 +35,7 @@ LISTS: dict[str, List] = {
     "webhooks": lambda view, page: view.webhooks.of_owner(None, page),
     "webhooks of somebody": lambda view, page: view.webhooks.of_owner("acc_1", page),
     "triggers": lambda view, page: view.triggers.list(page),
+    "notices": lambda view, page: view.notices.list((), page),
     "accounts": lambda view, page: view.accounts.list(page),
 }
 """Every list that is shown by pages."""
@@ -53,6 +54,7 @@ def records(*numbers: int) -> list[Any]:
             make.share(f"wf_{n}", "acc_1", permission=Permission.VIEW),
             make.webhook(f"wh_{n}", created_at=when),
             make.trigger(f"trg_{n}", created_at=when),
+            make.notice(f"ntc_{n}", created_at=when),
             make.account(f"acc_{n}", email=f"{n}@example.org", created_at=when),
         )
     ]

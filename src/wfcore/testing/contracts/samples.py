@@ -22,6 +22,7 @@ from wfcore.model.execution import (
     Usage,
 )
 from wfcore.model.json import Json
+from wfcore.model.notice import NoticeStatus
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
@@ -112,6 +113,7 @@ SNAPSHOT = make.snapshot(
             allow_self_approval=False,
             reminders=(DurationMs(4), DurationMs(1)),
             links=Links.SIGN_IN,
+            notify=(),
         ),
         AiStep(
             "ask",
@@ -150,6 +152,7 @@ SNAPSHOT = make.snapshot(
         triggers=(Schedule("0 9 * * *"), Chain("Other", 5)),
         budget=Budget("0.000001", 100, OnExceeded.APPROVE),
         on_interrupt=OnInterrupt.FAIL,
+        notify_on_failure=("mail",),
         concurrency=Concurrency(2, "{{ variables.url }}", OnLimit.SKIP),
     ),
 )
@@ -232,10 +235,24 @@ APPROVAL = make.approval(
     reminded=1,
     purpose=Purpose.BUDGET,
     links=Links.SIGN_IN,
+    notify=("mail", "finance"),
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
 CALLBACK = make.callback(
     status=CallbackStatus.FAILED, attempts=10, due_at=None, last_error="answered 500"
+)
+NOTICE = make.notice(
+    to="jürgen@example.org",
+    execution_id="exec_1",
+    about={"ü": [1, None]},
+    status=NoticeStatus.FAILED,
+    due_at=None,
+    attempts=5,
+    attempted_at=EpochMs(NOW + 1),
+    sending=True,
+    last_error="451 ü",
+    gathered=("ntc_2",),
+    digest="ntc_3",
 )
 WEBHOOK = make.webhook(
     secret_key="whs",  # noqa: S106 - a sample, no secret
@@ -270,6 +287,7 @@ CHANGING = (
     WEBHOOK,
     TRIGGER,
     TIMER,
+    NOTICE,
     REPLAY,
 )
 """Records that may be put again."""

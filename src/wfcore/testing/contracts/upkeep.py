@@ -3,6 +3,8 @@
 from wfcore.model.access import Login, LoginLink, Session
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Callback, Execution, Replay
+from wfcore.model.notice import Notice
+from wfcore.model.page import PageRequest
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -15,7 +17,7 @@ class UpkeepContract:
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
         """
-        Its events, approvals, callback and artifacts are deleted; those of another execution stay.
+        Its events, approvals, callback, notices and artifacts are deleted; those of another one stay.
         """
         for id in ("e1", "e2"):
             await keep(
@@ -25,6 +27,7 @@ class UpkeepContract:
                 make.approval(f"appr_{id}", execution_id=id),
                 make.artifact(f"art_{id}", execution_id=id),
                 make.callback(id),
+                make.notice(f"ntc_{id}", execution_id=id),
             )
         async with store.unit() as unit:
             unit.purge("e1")
@@ -39,6 +42,7 @@ class UpkeepContract:
                 assert len(await view.artifacts.of_execution(id)) == left
                 assert (await view.get(Approval, f"appr_{id}") is not None) == bool(left)
                 assert (await view.get(Callback, id) is not None) == bool(left)
+                assert (await view.get(Notice, f"ntc_{id}") is not None) == bool(left)
 
     async def test_trimming_takes_what_is_old_up_to_a_limit(self, store: Store) -> None:
         """Old records are deleted kind by kind; the number of deleted ones is returned."""
@@ -49,19 +53,23 @@ class UpkeepContract:
             *(make.session(f"s{n}", created_at=at(n)) for n in range(5)),
             *(make.login(f"l{n}", last_failure_at=at(n)) for n in range(5)),
             *(make.login_link(f"i{n}", created_at=at(n)) for n in range(5)),
+            *(make.notice(f"n{n}", created_at=at(n), due_at=None) for n in range(5)),
+            make.notice("due", created_at=at(0)),
         )
         async with store.unit() as unit:
             for n in range(5):
                 unit.deliver(make.delivery(f"dlv_{n}", at=at(n)))
             await unit.commit()
         gone = [await store.trim(at(2), at(3), at(4), at(2), 4) for _ in range(6)]
-        assert gone == [4, 4, 4, 4, 3, 0]
+        assert gone == [4, 4, 4, 4, 4, 1]
         async with store.view() as view:
             assert ids(await view.audit.list(EpochMs(0), None, 9)) == ["aud_2", "aud_3", "aud_4"]
             left = [await view.get(Replay, "key_1:wf_1", f"k{n}") for n in range(5)]
             sessions = [await view.get(Session, f"s{n}") for n in range(5)]
             logins = [await view.get(Login, f"l{n}") for n in range(5)]
             links = [await view.get(LoginLink, f"i{n}") for n in range(5)]
+            notices = await view.notices.list((), PageRequest())
+            assert ids(notices.rows) == ["n4", "n3", "n2", "due"]
             assert ids(await view.webhooks.deliveries("wh_1")) == ["dlv_4", "dlv_3", "dlv_2"]
         assert [replay is not None for replay in left] == [False] * 3 + [True] * 2
         assert [session is not None for session in sessions] == [False] * 4 + [True]

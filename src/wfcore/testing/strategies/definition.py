@@ -198,6 +198,9 @@ def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
     )
 
 
+CHANNELS = st.lists(st.sampled_from(("mail", "finance_2")), max_size=2).map(tuple)
+
+
 @st.composite
 def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
     """An approval step that uses only what comes before it."""
@@ -215,6 +218,7 @@ def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
         allow_self_approval=draw(st.booleans()),
         reminders=tuple(draw(reminders) if timeout > 1 else ()),
         links=draw(st.sampled_from(Links)),
+        notify=draw(st.none() | CHANNELS),
         when=draw(scene.conditions()),
         continue_on_error=draw(st.booleans()),
     )
@@ -307,6 +311,7 @@ def definitions(draw: st.DrawFn) -> Definition:
         concurrency=draw(concurrencies(declared)),
         budget=draw(st.none() | budgets()),
         on_interrupt=draw(st.sampled_from(OnInterrupt)),
+        notify_on_failure=draw(CHANNELS),
     )
     document = written(definition)
     return evolve(definition, steps_as_written=tuple(document["steps"]))

@@ -34,6 +34,7 @@ def written(definition: Definition) -> dict[str, Any]:
         "steps": [_step(step) for step in definition.steps],
         "triggers": [trigger_written(spec) for spec in definition.triggers],
         "onInterrupt": definition.on_interrupt.value,
+        "notifyOnFailure": [*definition.notify_on_failure],
     }
     if definition.budget is not None:
         document["budget"] = _budget(definition.budget)
@@ -162,6 +163,7 @@ def _approval(step: ApprovalStep) -> dict[str, Json]:
         "allowSelfApproval": step.allow_self_approval,
         "reminders": [*step.reminders],
         "links": step.links.value,
+        **({"notify": [*step.notify]} if step.notify is not None else {}),
     }
 
 

@@ -16,8 +16,10 @@ from wfcore.rules.variables import check_printable
 from wfcore.rules.webhooks.webhook import back_within, disabled, enabled, over_limit
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried, workflow_for
+from wfcore.wire.languages import LANGUAGES
 
 MIN_PASSWORD = 8
 MAX_PASSWORD = 1_024
@@ -58,12 +60,14 @@ async def set_account(
     status: AccountStatus | None = None,
     password: str | None = None,
     operator: bool | None = None,
+    language: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> Account:
     """
-    Change plan, status or password, or whether it is an operator (AC-7). A downgrade disables the
-    newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A new password,
-    or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`, `InvalidInput`.
+    Change plan, status, password or language, or whether it is an operator (AC-7). A downgrade
+    disables the newest webhooks above the new limit, an upgrade enables them again. WH-5, WH-16. A
+    new password, or a status other than ACTIVE, ends every session. SE-4. Raises `NotFound`,
+    `InvalidInput`.
     """
     now = services.clock.now()
     hashed = await _hashed(services, password)
@@ -77,28 +81,41 @@ async def set_account(
             status=status or old.status,
             password_hash=hashed or old.password_hash,
             operator=old.operator if operator is None else operator,
+            language=old.language if language is None else _checked_language(language),
         )
         if hashed is not None or account.status is not AccountStatus.ACTIVE:
             account = signed_out(account)
         unit.put(account)
-        await _fit_webhooks(unit, account, now)
+        written = await _fit_webhooks(services, unit, account, now)
         note(services, unit, "account.set", None, account_id, origin)
         await unit.commit()
+    if written:
+        services.wakeup.timer()
     return account
 
 
-async def _fit_webhooks(unit: Unit, owner: Account, now: EpochMs) -> None:
+def _checked_language(language: str) -> str:
+    if language not in LANGUAGES:
+        raise InvalidInput("language", f"must be one of {', '.join(LANGUAGES)}")
+    return language
+
+
+async def _fit_webhooks(services: Services, unit: Unit, owner: Account, now: EpochMs) -> bool:
     """
     Disable webhooks that exceed the plan, and enable those that an earlier plan disabled and this
-    one has room for, if their owner may still EDIT the workflow. WH-5, WH-16.
+    one has room for, if their owner may still EDIT the workflow. WH-5, WH-16. Whether there is
+    somebody to be told.
     """
-    webhooks = await unit.webhooks.all_of_owner(owner.id)
+    webhooks, written = await unit.webhooks.all_of_owner(owner.id), False
     for webhook in over_limit(owner.plan, webhooks):
-        unit.put(disabled(webhook, DisabledReason.PLAN_LIMIT, now))
+        off = disabled(webhook, DisabledReason.PLAN_LIMIT, now)
+        unit.put(off)
+        written |= await tell_disabled(services, unit, webhook, off)
     for webhook in back_within(owner.plan, webhooks):
         with suppress(NotFound, Forbidden):
             await workflow_for(unit, Principal(owner), webhook.workflow_id, Permission.EDIT)
             unit.put(enabled(webhook, now))
+    return written
 
 
 async def list_accounts(services: Services, page: PageRequest) -> Page[Account]:

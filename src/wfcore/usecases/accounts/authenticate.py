@@ -5,20 +5,29 @@ Refusals are noted in the audit log with their reason; the caller learns only th
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from attrs import frozen
 
-from wfcore.errors import AccountBlocked, AuthReason, NotFound, Unauthenticated
+from wfcore.errors import (
+    AccountBlocked,
+    AuthReason,
+    NotFound,
+    Stale,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from wfcore.model.access import Account, ApiKey, Guest, Principal, Scope, Visitor
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth import api_key
 from wfcore.rules.auth.access import person, require_active, require_scope
 from wfcore.rules.auth.api_key import bears_key, presented_key
-from wfcore.rules.auth.rate_limit import Quota, verdict, windows
+from wfcore.rules.auth.rate_limit import Quota, nearly_used, verdict, windows
 from wfcore.rules.auth.signature import read_personal_token
 from wfcore.rules.webhooks.scheme import Headers, require_signed
 from wfcore.rules.webhooks.webhook import current_secrets, require_bound_key, require_triggerable
 from wfcore.usecases.audit.auditing import Origin, note_denial
+from wfcore.usecases.notices.telling import tell_quota
 from wfcore.usecases.services import Services
 
 
@@ -136,7 +145,11 @@ async def take(services: Services, subject: str, account: Account) -> Quota:
     now = services.clock.now()
     asked = windows(account.plan, now)
     taken = await services.counters.take(subject, asked, now)
-    return verdict(asked=asked, taken=taken, now=now)
+    quota, near = verdict(asked=asked, taken=taken, now=now), nearly_used(asked, taken)
+    if near is not None:
+        with suppress(StoreUnavailable, Stale):  # the request counts, whether it is told or not
+            await tell_quota(services, subject, account, near)
+    return quota
 
 
 async def find_webhook(services: Services, webhook_id: str) -> Webhook:

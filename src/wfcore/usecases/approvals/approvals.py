@@ -40,6 +40,7 @@ from wfcore.usecases.audit.auditing import (
     note_decision,
     note_refusal,
 )
+from wfcore.usecases.notices.telling import tell_decision
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     approval_for,
@@ -190,7 +191,7 @@ async def _decide(
 ) -> Approval:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        approval, share = await approval_for(unit, who, asked.approval_id)
+        before, share = approval, _ = await approval_for(unit, who, asked.approval_id)
         if who is not None:
             require_may(approval, who, share, asked.decision)
         weigh = partial(_weighed, approval, asked, _decider(who, asked), now)
@@ -203,9 +204,12 @@ async def _decide(
             outcome = await _told(unit, run, approval, services.store.now())
         unit.put(approval)
         outcome = await stage(unit, outcome, now)
+        written = await tell_decision(services, unit, before, approval)
         note_decision(services, unit, who, made, run, asked.comment, origin)
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
+    if written:
+        services.wakeup.timer()
     return approval
 
 

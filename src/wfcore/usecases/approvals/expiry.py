@@ -25,6 +25,7 @@ from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Rejected
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import Origin, decided, note_decision
+from wfcore.usecases.notices.telling import tell_decision, tell_reminders
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     Report,
@@ -116,10 +117,13 @@ async def expire(services: Services, approval_id: str) -> bool:
         with stale_if_illegal("execution", run.id):
             outcome = advance(run, rejected, services.store.now())
         outcome = await stage(unit, outcome, now)
+        written = await tell_decision(services, unit, approval, over)
         made = decided("expire", approval, over)
         note_decision(services, unit, None, made, run, None, BY_ITSELF)
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
+    if written:
+        services.wakeup.timer()
     return True
 
 
@@ -135,6 +139,8 @@ async def _remind(services: Services, approval_id: str) -> int:
         unit.put(evolve(approval, reminded=approval.reminded + len(due)))
         events = [(EventKind.APPROVAL_REMINDER, _about(approval, at)) for at in due]
         await stage(unit, announce(run, events, services.store.now()), now)
+        if await tell_reminders(services, unit, approval, due):
+            services.wakeup.timer()
         await unit.commit()
     services.wakeup.events(run.id)
     return len(due)

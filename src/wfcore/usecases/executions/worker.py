@@ -41,6 +41,7 @@ from wfcore.usecases.executions.step_jobs import (
     named_secrets,
     without_secrets,
 )
+from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
@@ -224,7 +225,7 @@ async def _collected(
     """
     ahead = services.clock.deadline_now() - now
     outcome = await opened(unit, outcome, DurationMs(ahead), left)
-    outcome = await stage(unit, outcome, now)
+    outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))
     return await start_children(unit, services.templates.render, outcome, now)
 
 
@@ -270,18 +271,14 @@ async def hand_back(services: Services, lease: Lease) -> None:
 
 @retried
 async def break_off(services: Services, lease: Lease) -> None:
-    """
-    End an execution that a defect of the service itself keeps from going on: FAILED.
-
-    Raises `LeaseLost`.
-    """
+    """End as FAILED what a defect of the service keeps from going on. Raises `LeaseLost`."""
     now = services.store.now()
     async with services.store.unit() as unit:
         run = await _leased(unit, lease)
         claimed = advance(run, facts.Claimed(), now)
         broken = advance(claimed.record, facts.Failed("Internal error"), now)
         outcome = evolve(broken, events=(*claimed.events, *broken.events))
-        outcome = await stage(unit, outcome, now)
+        outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
 

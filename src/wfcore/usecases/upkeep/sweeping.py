@@ -14,6 +14,7 @@ from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.interruption import loss, may_resume
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
+from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import (
     Report,
@@ -98,7 +99,7 @@ async def _end_grace(services: Services, execution_id: str) -> None:
             outcome = advance(run, facts.Resumed() if resumes else facts.GraceOver(), now)
         except IllegalMove:
             return
-        outcome = await stage(unit, outcome, now)
+        outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))
         await unit.commit()
     notify(services.wakeup, run.id, outcome.effects)
 

@@ -23,6 +23,7 @@ from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
 from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.executions.starting import enqueue
+from wfcore.usecases.notices.telling import tell_refused
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried
 from wfcore.usecases.workflows.triggers import following_of, sees
@@ -128,6 +129,7 @@ async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusa
     """It starts nothing: kept at the trigger, and told where it is news."""
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
+        await tell_refused(services, unit, trigger, why)
     unit.put(refused(trigger, why, services.clock.now()))
     await unit.commit()
     return Fired(trigger.id, trigger.workflow_id, refusal=why)

@@ -28,6 +28,7 @@ from wfcore.rules.definition.written import check_built
 from wfcore.rules.named_secrets import missing_secrets
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
+from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
 from wfcore.usecases.workflows.triggers import arrange, triggers_of
@@ -148,7 +149,9 @@ async def delete_workflow(services: Services, workflow_id: str, origin: Origin =
         if workflow is None:
             raise NotFound("Workflow")
         for webhook in await unit.webhooks.of_workflow(workflow_id):
-            unit.put(disabled(webhook, DisabledReason.WORKFLOW_DELETED, now))
+            off = disabled(webhook, DisabledReason.WORKFLOW_DELETED, now)
+            unit.put(off)
+            await tell_disabled(services, unit, webhook, off)
         for trigger in await unit.triggers.of_workflow(workflow_id):
             unit.delete(trigger)
         unit.delete(workflow)
@@ -191,7 +194,9 @@ async def share_workflow(
         if permission is None or not includes(permission, Permission.EDIT):
             for webhook in await unit.webhooks.of_workflow(workflow_id):
                 if webhook.owner_id == account_id:
-                    unit.put(disabled(webhook, DisabledReason.ACCESS_LOST, now))
+                    off = disabled(webhook, DisabledReason.ACCESS_LOST, now)
+                    unit.put(off)
+                    await tell_disabled(services, unit, webhook, off)
         note(services, unit, "workflow.share", None, workflow_id, origin)
         await unit.commit()
     return share

@@ -1,0 +1,1 @@
+"""Notifiers: mail, chats and signed webhooks, and the words of what they send."""

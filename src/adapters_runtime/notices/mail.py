@@ -1,0 +1,161 @@
+"""
+Mail by SMTP: the standard library's client, in a thread. Decision 138.
+
+`smtps://` speaks TLS from the first byte; `smtp://` demands STARTTLS, unless the URL ends with
+`?tls=none`, which is for a relay on the same machine. Certificates are always checked.
+"""
+
+import asyncio
+import smtplib
+import ssl
+from collections.abc import Callable
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from attrs import field, frozen
+
+from adapters_runtime.notices.rendering import Rendered, Words
+from wfcore.errors import InvalidInput
+from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
+
+SMTP_URL = "WFCORE_SMTP_URL"
+MAIL_FROM = "WFCORE_MAIL_FROM"
+TIMEOUT_S = 20.0
+_PORTS = {"smtp": 587, "smtps": 465}
+_LASTING = range(500, 600)
+_ONLY_OURS = (530, 534, 535, 538)
+"""Wrong credentials are not the recipient's fault, and may be mended."""
+
+
+@frozen
+class SmtpServer:
+    """Where mail is handed in. `tls`: "tls" from the first byte, "starttls", or "none"."""
+
+    host: str
+    port: int
+    tls: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def read_smtp_url(text: str) -> SmtpServer:
+    """The server that the setting names. Raises `InvalidInput`, which does not repeat it."""
+    try:
+        where = urlsplit(text)
+        port = where.port or _PORTS.get(where.scheme, 0)
+    except ValueError:
+        raise InvalidInput(SMTP_URL, "is no URL; write smtp://user:password@host:587") from None
+    query = parse_qs(where.query)
+    tls = query.pop("tls", ["starttls"])[-1]
+    if where.scheme not in _PORTS or not where.hostname or query or where.path.strip("/"):
+        fix = "must be smtp://user:password@host:587 or smtps://user:password@host:465"
+        raise InvalidInput(SMTP_URL, fix)
+    if tls not in ("starttls", "none"):
+        raise InvalidInput(SMTP_URL, "tls must be starttls or none")
+    user = unquote(where.username) if where.username else None
+    password = unquote(where.password) if where.password else None
+    tls = "tls" if where.scheme == "smtps" else tls
+    return SmtpServer(where.hostname, port, tls, user, password)
+
+
+def read_sender(text: str | None) -> Address:
+    """The sender that the setting names: `flows@example.org`. Raises `InvalidInput`."""
+    if not text:
+        raise InvalidInput(MAIL_FROM, f"must name the sender, because {SMTP_URL} is set")
+    try:
+        return _address(text)
+    except NoticeRefused:
+        raise InvalidInput(MAIL_FROM, "must be an email address") from None
+
+
+class MailNotifier:
+    """The `Notifier` of the channel `mail`. *context*: for tests, with their own authority."""
+
+    def __init__(
+        self,
+        server: SmtpServer,
+        sender: Address,
+        words: Words,
+        context: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        self._server = server
+        self._sender = sender
+        self._words = words
+        self._context = context
+
+    async def send(self, message: Message) -> str:
+        """Hand one mail in; see `Notifier`."""
+        to = _address(message.to)
+        mail = self.compose(message, to, self._words.say(message))
+        return await asyncio.to_thread(self._hand_in, mail, to.addr_spec)
+
+    def compose(self, message: Message, to: Address, said: Rendered) -> EmailMessage:
+        """The mail: plain text, and the same as a small page."""
+        mail = EmailMessage(policy=SMTP)
+        mail["Subject"] = said.title
+        mail["From"] = self._sender
+        mail["To"] = to
+        mail["Message-ID"] = f"<{message.id}@{self._sender.domain}>"
+        mail["Auto-Submitted"] = "auto-generated"
+        mail["X-Auto-Response-Suppress"] = "All"
+        mail.set_content(said.text + "\n" + _sample(said))
+        mail.add_alternative(self._words.html(message, said), subtype="html")
+        return mail
+
+    def _hand_in(self, mail: EmailMessage, to: str) -> str:
+        where = self._server.host
+        try:
+            with self._connection() as smtp:
+                if self._server.tls == "starttls":
+                    smtp.starttls(context=self._context())
+                if self._server.user is not None:
+                    smtp.login(self._server.user, self._server.password or "")
+                smtp.send_message(mail, self._sender.addr_spec, [to])
+        except smtplib.SMTPRecipientsRefused as refused:
+            (code, _), *_ = refused.recipients.values()
+            raise _answered(where, code) from None
+        except smtplib.SMTPResponseException as refused:
+            raise _answered(where, refused.smtp_code) from None
+        except (smtplib.SMTPNotSupportedError, smtplib.SMTPException) as refused:
+            what = type(refused).__name__
+            raise NotDelivered(f"{where} cannot take it as it is asked to: {what}") from None
+        except (OSError, MessageError) as failure:
+            raise NotDelivered(f"{where}: {type(failure).__name__}") from None
+        return "handed in"
+
+    def _connection(self) -> smtplib.SMTP:
+        host, port = self._server.host, self._server.port
+        if self._server.tls == "tls":
+            return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_S, context=self._context())
+        return smtplib.SMTP(host, port, timeout=TIMEOUT_S)
+
+
+def _answered(where: str, code: int) -> NotDelivered:
+    """What an answer means; its text may quote what was sent, so only the number is kept."""
+    told = f"{where} answered {code}"
+    lasting = code in _LASTING and code not in _ONLY_OURS
+    return NoticeRefused(told) if lasting else NotDelivered(told)
+
+
+def _address(text: str) -> Address:
+    """One address, and nothing else beside it: no list, no header, no name."""
+    try:
+        address = Address(addr_spec=text.strip())
+    except (MessageError, ValueError, IndexError):
+        raise NoticeRefused("the address is no email address") from None
+    if not address.username or not address.domain or not text.isprintable():
+        raise NoticeRefused("the address is no email address")
+    return address
+
+
+def _sample(said: Rendered) -> str:
+    """Rows as lines, in the order of their fields."""
+    lines = [
+        ", ".join(f"{name}: {value}" for name, value in row.items())
+        for rows in said.rows
+        for row in rows
+    ]
+    return "\n".join(("", *lines, "")) if lines else ""

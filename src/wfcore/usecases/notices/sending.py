@@ -1,0 +1,210 @@
+"""Notices that are due: an attempt is on record before it is made. NT-4 to NT-6."""
+
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+from wfcore.errors import Stale
+from wfcore.model.access import Account, AccountStatus
+from wfcore.model.approval import Approval
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Execution
+from wfcore.model.json import JsonObject
+from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
+from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
+from wfcore.ports.store import Unit, View
+from wfcore.rules.execution.fold import announce
+from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.notices import delivery
+from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, digested, dropped
+from wfcore.rules.notices.facts import MAIL, is_wanted
+from wfcore.time import EpochMs, later
+from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
+
+OVER = "it was decided or over before it was sent"
+NOBODY = "the account is not active"
+
+
+@frozen
+class Sending:
+    """One attempt, ready to be sent."""
+
+    notice: Notice
+    message: Message = field(repr=False)
+
+
+async def next_notice(services: Services) -> EpochMs | None:
+    """When the next attempt is due."""
+    async with services.store.view() as view:
+        return await view.notices.next_due()
+
+
+async def take_notices(
+    services: Services, limit: int, report: Report = at_once
+) -> Sequence[Sending]:
+    """Up to *limit* attempts that are due now, each on record; of racing processes one gets it."""
+    async with services.store.view() as view:
+        due = await view.notices.due(limit)
+    taken: list[Sending] = []
+    for notice in due:
+        with apart(report, "notices", notice.id):
+            sending = await _take(services, notice.id)
+            taken += [sending] if sending is not None else []
+    return taken
+
+
+async def _take(services: Services, id: str) -> Sending | None:
+    """None: there is nothing to send now, or another process was faster."""
+    now = services.store.now()
+    async with services.store.unit() as unit:
+        notice = await unit.get(Notice, id)
+        if notice is None or notice.due_at is None or notice.due_at > now:
+            return None  # another one tells it
+        around = await unit.notices.at_address(*notice.address, later(now, -QUIET), MOST_IN_DIGEST)
+        plan = delivery.due_now(notice, around, now)
+        sending: Sending | None = None
+        if plan.at is not None:
+            unit.put(delivery.put_off(notice, plan.at))
+        else:
+            sending = await _begun(services, unit, notice, plan.others, now)
+        try:
+            await unit.commit()
+        except Stale:
+            return None
+    return sending
+
+
+async def _begun(
+    services: Services, unit: Unit, notice: Notice, others: Sequence[Notice], now: EpochMs
+) -> Sending | None:
+    """The attempt with everything in it that is still wanted; None: nothing is."""
+    gathered = [id for one in (notice, *others) for id in one.gathered]
+    told_before = await unit.some(Notice, gathered) if gathered else ()
+    lines: list[NoticeLine] = []
+    wanted: list[Notice] = []
+    account = await unit.accounts.by_email(notice.to) if notice.to else None
+    gone = account is not None and account.status is not AccountStatus.ACTIVE
+    for one in (notice, *told_before, *others):
+        line = None if gone else await _line(services, unit, one, now)
+        if line is not None:
+            lines.append(line)
+            wanted.append(one)
+        elif one.due_at is not None and one.id != notice.id:
+            unit.put(dropped(one, NOBODY if gone else OVER))
+    if not lines:
+        unit.put(dropped(notice, NOBODY if gone else OVER))
+        return None
+    begun = attempted(notice, [one for one in others if one in wanted], now)
+    unit.put(begun)
+    for one in others:
+        if one in wanted:
+            unit.put(digested(one, begun))
+    language = _language(services.policy, account)
+    message = Message(notice.id, notice.channel, notice.to, language, tuple(lines))
+    return Sending(begun, message)
+
+
+def _language(policy: Policy, account: Account | None) -> str:
+    return (account.language if account else None) or policy.language
+
+
+_PATHS = {
+    "approval": "/approvals/{}",
+    "execution": "/executions/{}",
+    "trigger": "/workflows/{}",
+    "webhook": "/operate/webhooks/{}",
+    "quota": "/operate/usage",
+}
+
+
+def _path(notice: Notice) -> str:
+    """Its page on this server."""
+    subject = str(notice.about.get("workflowId", notice.subject))
+    path = _PATHS.get(notice.kind.partition(".")[0], "/")
+    return path.format(subject)
+
+
+async def _line(services: Services, view: View, notice: Notice, now: EpochMs) -> NoticeLine | None:
+    """What is told; None: it need not be told any more. NT-5."""
+    about = dict(notice.about)
+    if notice.kind.startswith("approval."):
+        approval = await view.get(Approval, notice.subject)
+        wall = services.clock.deadline_now()
+        if approval is None or not is_wanted(notice, approval, wall):
+            return None
+        by_mail = notice.channel == MAIL
+        about |= _of_approval(approval, services.policy.notice_rows if by_mail else 0)
+    if notice.execution_id is not None:
+        run = await view.get(Execution, notice.execution_id)
+        about |= {"workflow": run.workflow_name} if run else {}
+        if notice.kind is NoticeKind.EXECUTION_FAILED and run is not None:
+            about |= {"error": run.error, "executionId": run.id}
+    return NoticeLine(notice.kind, _path(notice), about)
+
+
+def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
+    return {
+        "step": approval.step_name,
+        "message": approval.message,
+        "rows": sum(len(group.items) for group in approval.groups),
+        "sample": [_sample(group.items[:most_rows]) for group in approval.groups][: most_rows or 0],
+        "approvedBy": [one.by for one in approval.assents],
+        "requiredApprovals": approval.required_approvals,
+        "expiresAt": approval.expires_at,
+        "status": approval.status.value,
+        "decidedBy": approval.decided_by,
+        "comment": approval.comment,
+    }
+
+
+def _sample(rows: Sequence[JsonObject]) -> list[JsonObject]:
+    return [dict(row) for row in rows]
+
+
+@retried
+async def settle_notice(
+    services: Services, sending: Sending, failure: NotDelivered | None
+) -> Notice | None:
+    """Record the outcome of an attempt; does nothing if a later one has begun. NT-4."""
+    async with services.store.unit() as unit:
+        notice = await unit.get(Notice, sending.notice.id)
+        if notice is None or _beginning(notice) != _beginning(sending.notice):
+            return None
+        settled = _settled(notice, failure, services.store.now())
+        unit.put(settled)
+        if settled.status is NoticeStatus.FAILED:
+            await _note_failure(unit, settled, services.store.now())
+        await unit.commit()
+    if settled.status is NoticeStatus.FAILED and settled.execution_id:
+        services.wakeup.events(settled.execution_id)
+    return settled
+
+
+def _settled(notice: Notice, failure: NotDelivered | None, now: EpochMs) -> Notice:
+    if failure is None:
+        return delivery.sent(notice)
+    if isinstance(failure, NoticeDelayed) and failure.after_ms is not None:
+        return delivery.postponed(notice, str(failure), later(now, failure.after_ms))
+    return delivery.failed(notice, str(failure), for_good=isinstance(failure, NoticeRefused))
+
+
+async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:
+    """Those who follow the execution see who could not be told; its log ends with its end."""
+    told = (notice, *(await unit.some(Notice, notice.gathered) if notice.gathered else ()))
+    for one in told:
+        run = await unit.get(Execution, one.execution_id) if one.execution_id else None
+        if run is not None and run.status not in EXECUTION.final:
+            about: JsonObject = {
+                "notice": one.kind.value,
+                "noticeId": notice.id,
+                "channel": one.channel,
+                "to": one.to,
+                "error": notice.last_error,
+            }
+            await stage(unit, announce(run, [(EventKind.NOTICE_FAILED, about)], now), now)
+
+
+def _beginning(notice: Notice) -> tuple[int, EpochMs | None, bool]:
+    """What distinguishes attempts."""
+    return notice.attempts, notice.attempted_at, notice.sending

@@ -1,0 +1,23 @@
+"""
+The languages in which people are spoken to: one catalogue for notices and pages.
+
+The words in code and templates are English; `wfcore/locale` has their translations (gettext, domain
+`wfcore`). `make messages` collects the words and compiles what was translated. Decision 139.
+"""
+
+from functools import lru_cache
+from gettext import NullTranslations, translation
+from pathlib import Path
+
+DOMAIN = "wfcore"
+LOCALE = Path(__file__).parent.parent / "locale"
+ENGLISH = "en"
+LANGUAGES = (ENGLISH, "de")
+
+
+@lru_cache
+def translations(language: str) -> NullTranslations:
+    """The words of that language; English for one that is not here, and for what is missing."""
+    if language not in LANGUAGES or language == ENGLISH:
+        return NullTranslations()
+    return translation(DOMAIN, LOCALE, [language], fallback=True)

@@ -1,0 +1,149 @@
+"""
+Being told: the settings of channels, and what sends by them.
+
+`WFCORE_SMTP_URL` makes the channel `mail`, `WFCORE_NOTIFY_<NAME>` one with that name in small
+letters. A scheme that is not ours is looked for among installed packages. Decisions 107, 138.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from attrs import field, frozen
+
+from wfcore.errors import InvalidInput
+from wfcore.ports.notices import Notifier
+from wfcore.rules.notices.facts import MAIL
+from wfcore.usecases.services import Services
+from wfcore.wire.languages import ENGLISH, LANGUAGES
+
+NOTIFIERS = "wfcore.notifiers"
+SMTP_URL = "WFCORE_SMTP_URL"
+MAIL_FROM = "WFCORE_MAIL_FROM"
+ROOMS = "WFCORE_NOTIFY_"
+MOST_ROWS = 50
+_NAME = re.compile(f"{ROOMS}([A-Z][A-Z0-9_]*)")
+
+
+@frozen
+class NoticeSettings:
+    """
+    `smtp`: where mail is handed in, `sender` who it is from. `rooms`: the URL of each other
+    channel. `templates`: the folder with the operator's own. `rows`: of an approval, in a mail.
+    """
+
+    smtp: str | None = field(default=None, repr=False)
+    sender: str | None = None
+    rooms: Mapping[str, str] = field(factory=dict, repr=False)
+    templates: Path | None = None
+    language: str = ENGLISH
+    rows: int = 0
+
+    @property
+    def channels(self) -> frozenset[str]:
+        """The names of all channels."""
+        return frozenset((*self.rooms, *((MAIL,) if self.smtp else ())))
+
+
+def is_of_a_channel(name: str) -> bool:
+    """Whether a variable sets a channel up."""
+    return _NAME.fullmatch(name) is not None
+
+
+def notice_settings(env: Mapping[str, str], raw: Mapping[str, str]) -> NoticeSettings:
+    """What *env* says; *raw* has the variables whose names are free. Raises `InvalidInput`."""
+    smtp, sender = env.get(SMTP_URL) or None, env.get(MAIL_FROM) or None
+    if smtp is not None:
+        _require_mail(smtp, sender)
+    rooms = {}
+    for name, url in raw.items():
+        named = _NAME.fullmatch(name)
+        if named is not None and url:
+            rooms[named[1].lower()] = url
+    if MAIL in rooms:
+        raise InvalidInput(f"{ROOMS}MAIL", f"the channel mail is set by {SMTP_URL}")
+    folder = env.get("WFCORE_NOTICE_TEMPLATES")
+    return NoticeSettings(
+        smtp=smtp,
+        sender=sender,
+        rooms=rooms,
+        templates=Path(folder).absolute() if folder else None,
+        language=_language(env),
+        rows=_rows(env),
+    )
+
+
+def _require_mail(smtp: str, sender: str | None) -> None:
+    from adapters_runtime.notices.mail import read_sender, read_smtp_url  # most commands send none
+
+    read_smtp_url(smtp)
+    read_sender(sender)
+
+
+def _language(env: Mapping[str, str]) -> str:
+    found = env.get("WFCORE_LANGUAGE") or ENGLISH
+    if found not in LANGUAGES:
+        raise InvalidInput("WFCORE_LANGUAGE", f"must be one of {', '.join(LANGUAGES)}")
+    return found
+
+
+def _rows(env: Mapping[str, str]) -> int:
+    text = env.get("WFCORE_MAIL_ROWS") or "0"
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_ROWS:
+        raise InvalidInput("WFCORE_MAIL_ROWS", f"must be a whole number from 0 to {MOST_ROWS}")
+    return int(text)
+
+
+def forget_channels(environment: MutableMapping[str, str]) -> None:
+    """Passwords and addresses of channels are not inherited by any later process."""
+    for name in [*filter(is_of_a_channel, environment), SMTP_URL]:
+        environment.pop(name, None)
+
+
+def new_notifier(
+    settings: NoticeSettings, public_url: str | None, allow_private: bool, services: Services
+) -> Notifier | None:
+    """
+    What sends by every channel; None: there is none. Raises `InvalidInput` for a URL that cannot
+    be read, and for a scheme that nobody offers.
+    """
+    if not settings.channels:
+        return None
+    from adapters_runtime.engine.callbacks import HttpCallbackClient
+    from adapters_runtime.notices.channels import Channels
+    from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
+    from adapters_runtime.notices.rendering import Words
+    from adapters_runtime.notices.rooms import FORMS, RoomNotifier, read_room
+
+    words = Words(public_url, settings.templates)
+    client = HttpCallbackClient(allow_private)
+    made: dict[str, Notifier] = {}
+    if settings.smtp is not None:
+        server, sender = read_smtp_url(settings.smtp), read_sender(settings.sender)
+        made[MAIL] = MailNotifier(server, sender, words)
+    for name, url in settings.rooms.items():
+        setting, scheme = f"{ROOMS}{name.upper()}", urlsplit(url).scheme
+        if scheme.partition("+")[0] in FORMS:
+            room = read_room(setting, url, allow_private)
+            made[name] = RoomNotifier(room, client, words, services.clock)
+        else:
+            made[name] = _installed(setting, scheme, url, services, FORMS)
+    return Channels(made)
+
+
+def _installed(
+    setting: str, scheme: str, url: str, services: Services, forms: Iterable[str]
+) -> Notifier:
+    """
+    An entry point of the group `wfcore.notifiers` is called with the URL and the services, and
+    gives a `Notifier`.
+    """
+    from importlib.metadata import entry_points
+
+    offered = {one.name: one for one in entry_points(group=NOTIFIERS)}
+    if scheme not in offered:
+        known = ", ".join([*(f"{form}+https" for form in forms), *sorted(offered)])
+        raise InvalidInput(setting, f"no package offers {scheme or 'this'}://; known are {known}")
+    found: Notifier = offered[scheme].load()(url, services)
+    return found
