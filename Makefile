@@ -56,6 +56,14 @@ tables: .venv/.dev         ## write anew what the documentation shows of tables,
 	cd tests && ../$(BIN)/python -m architecture.measure --write >/dev/null
 	PYTHONPATH=tests $(BIN)/python -m mutation.page >/dev/null
 
+LOCALE := src/wfcore/locale
+messages: .venv/.dev       ## collect the words that people read, and compile their translations
+	$(BIN)/pybabel -q extract -F .ci/babel.cfg --omit-header --sort-output --add-location=never \
+	  --no-wrap -o $(LOCALE)/wfcore.pot .
+	$(BIN)/pybabel -q update -D wfcore -i $(LOCALE)/wfcore.pot -d $(LOCALE) --no-wrap \
+	  --no-fuzzy-matching --ignore-obsolete --ignore-pot-creation-date
+	$(BIN)/pybabel -q compile -D wfcore -d $(LOCALE)
+
 client: .venv/.dev         ## write anew what of the client is generated: shapes, backoff, synchronous
 	$(BIN)/python client/generate.py
 

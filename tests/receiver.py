@@ -24,6 +24,7 @@ class Receiver:
         self.received: list[Received] = []
         self.answers: list[int] = []
         self.location = ""
+        self.retry_after = ""
         self.release = threading.Event()
         self._more = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -67,6 +68,8 @@ class Receiver:
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("location", receiver.location)
+                if receiver.retry_after:
+                    self.send_header("retry-after", receiver.retry_after)
                 self.send_header("content-length", "0")
                 self.end_headers()
 

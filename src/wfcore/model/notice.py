@@ -21,6 +21,7 @@ class NoticeKind(StrEnum):
     WEBHOOK_DISABLED = "webhook.disabled"  # a webhook
     QUOTA_NEAR = "quota.near"  # a key or an account
     TEST = "test"  # nothing
+    SIGN_IN_LINK = "session.link"  # sent at once and never stored: its link is a credential
 
 
 class NoticeStatus(StrEnum):

@@ -10,6 +10,7 @@ from wfcore.testing.contracts.environments import EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract
+from wfcore.testing.contracts.notifier import NotifierContract
 from wfcore.testing.contracts.prices import PricesContract
 from wfcore.testing.contracts.runner import RunnerContract
 from wfcore.testing.contracts.runner_calls import CallContract
@@ -37,6 +38,7 @@ __all__ = [
     "IdsContract",
     "MachineContract",
     "ModelsContract",
+    "NotifierContract",
     "OffloadContract",
     "PasswordsContract",
     "PricesContract",

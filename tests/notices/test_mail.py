@@ -1,0 +1,209 @@
+"""Mail over real sockets: what arrives, what a hostile name can do, and by which connection."""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
+from adapters_runtime.notices.rendering import Words
+from notices.mail_server import PASSWORD, MailServer, a_mail_server, text_of
+from wfcore.errors import InvalidInput
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NotDelivered, NoticeLine, NoticeRefused
+from wfcore.testing.contracts import NotifierContract
+from wfcore.testing.contracts.notifier import a_message
+
+SENDER = read_sender("flows@example.org")
+BASE = "https://flows.example.org"
+
+
+@pytest.fixture
+def post() -> Iterator[MailServer]:
+    with a_mail_server() as server:
+        yield server
+
+
+@pytest.fixture
+def notifier(post: MailServer) -> MailNotifier:
+    return MailNotifier(read_smtp_url(post.url), SENDER, Words(BASE))
+
+
+class TestMail(NotifierContract):
+    """The contract, over SMTP."""
+
+
+async def test_a_mail_says_what_machines_want_to_know(
+    notifier: MailNotifier, post: MailServer
+) -> None:
+    """Its id is the notice's, no holiday answer comes back, and there is text beside HTML."""
+    await notifier.send(a_message(post))
+    (mail,) = post.mails
+    assert mail["Message-ID"] == "<ntc_1@example.org>"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert (mail["From"], mail["To"]) == ("flows@example.org", "bob@example.org")
+    assert mail["Subject"] == "Payouts waits for you: review0"
+    assert "3 rows to look at." in text_of(mail)
+    assert "Open the approval: https://flows.example.org/approvals/appr_0" in text_of(mail)
+    assert '<a href="https://flows.example.org/approvals/appr_0">' in text_of(mail, "html")
+
+
+async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer) -> None:
+    """A line break in a name is a blank of the subject; nobody else gets the mail."""
+    step = "a\r\nBcc: eve@example.org\nX-Evil: 1\r\n\r\nbody\x00\u2028x"
+    await notifier.send(a_message(post, step=step))
+    (mail,) = post.mails
+    assert post.recipients == [["bob@example.org"]]
+    assert (mail["Bcc"], mail["X-Evil"]) == (None, None)
+    assert mail["Subject"] == ("Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body x")
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "bob@example.org, eve@example.org",
+        "bob@example.org\r\nBcc: eve@example.org",
+        "Bob <bob@example.org>",
+        "@example.org",
+        "bob@",
+        "bob",
+        "",
+    ],
+)
+async def test_an_address_is_one_address(notifier: MailNotifier, post: MailServer, to: str) -> None:
+    """What is no single address is refused before anything is sent."""
+    message = Message("ntc_1", "mail", to, "en", a_message(post).lines)
+    with pytest.raises(NoticeRefused, match="no email address"):
+        await notifier.send(message)
+    assert post.mails == []
+
+
+async def test_html_is_escaped(notifier: MailNotifier, post: MailServer) -> None:
+    """Names, messages and cells are text in the page."""
+    evil = "<img src=x onerror=alert(1)>"
+    (line,) = a_message(post, step=evil).lines
+    about = {**line.about, "message": evil, "workflow": evil, "sample": [[{evil: evil}]]}
+    lines = (NoticeLine(line.kind, line.path, about),)
+    await notifier.send(Message("ntc_1", "mail", post.to, "en", lines))
+    page = text_of(post.mails[0], "html")
+    assert "<img" not in page
+    assert page.count("&lt;img") >= 4
+    assert evil in text_of(post.mails[0])
+
+
+async def test_german_words(notifier: MailNotifier, post: MailServer) -> None:
+    """The language is the message's."""
+    message = Message("ntc_1", "mail", post.to, "de", a_message(post).lines)
+    await notifier.send(message)
+    (mail,) = post.mails
+    assert mail["Subject"] == "Payouts wartet auf Sie: review0"
+    assert "3 Zeilen sind zu prüfen." in text_of(mail)
+    assert 'lang="de"' in text_of(mail, "html")
+
+
+async def test_without_a_public_address_there_is_no_link(post: MailServer) -> None:
+    """A link to nowhere is worse than none."""
+    notifier = MailNotifier(read_smtp_url(post.url), SENDER, Words(None))
+    await notifier.send(a_message(post))
+    assert "http" not in text_of(post.mails[0])
+
+
+async def test_nobody_listens() -> None:
+    """A server that is away is tried again."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"smtp://127.0.0.1:{unused.getsockname()[1]}?tls=none"
+        notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
+            await notifier.send(Message("n", "mail", "a@example.org", "en", _test()))
+
+
+def _test() -> tuple[NoticeLine, ...]:
+    return (NoticeLine(NoticeKind.TEST, "/"),)
+
+
+async def test_starttls_is_demanded(post: MailServer) -> None:
+    """Without `?tls=none` nothing is said to a server that offers no encryption."""
+    url = f"smtp://127.0.0.1:{post.port}"
+    notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+    with pytest.raises(NotDelivered, match="SMTPNotSupportedError"):
+        await notifier.send(a_message(post))
+    assert post.mails == []
+
+
+async def test_login_over_starttls(authority: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
+    """User and password are sent over TLS whose certificate was checked; a wrong one is ours."""
+    ours, theirs = authority
+    with a_mail_server(theirs, login=True) as server:
+        for password, sent in ((PASSWORD, 1), ("wrong", 1)):
+            url = f"smtp://flows:{password}@localhost:{server.port}"
+            notifier = MailNotifier(read_smtp_url(url), SENDER, Words(None), lambda: ours)
+            if password == PASSWORD:
+                await notifier.send(a_message(server))
+            else:
+                with pytest.raises(NotDelivered, match="answered 535") as failed:
+                    await notifier.send(a_message(server))
+                assert not isinstance(failed.value, NoticeRefused)
+            assert len(server.mails) == sent
+        distrusting = MailNotifier(read_smtp_url(url), SENDER, Words(None))
+        with pytest.raises(NotDelivered, match="SSLCertVerificationError"):
+            await distrusting.send(a_message(server))
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A client that trusts one certificate, and a server that has it."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    builder = builder.public_key(key.public_key()).serial_number(1)
+    builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    made = builder.add_extension(names, False).sign(key, hashes.SHA256())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    file = tmp_path / "both.pem"
+    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(file)
+    return ssl.create_default_context(cafile=str(file)), theirs
+
+
+@pytest.mark.parametrize(
+    ("url", "fix"),
+    [
+        ("http://example.org", "must be smtp://"),
+        ("smtp://", "must be smtp://"),
+        ("smtp://h:port", "is no URL"),
+        ("smtp://h?tls=maybe", "tls must be starttls or none"),
+        ("smtp://h?x=1", "must be smtp://"),
+        ("smtp://h/path", "must be smtp://"),
+    ],
+)
+def test_urls_that_cannot_be_read(url: str, fix: str) -> None:
+    """The setting is named, what it says is not repeated."""
+    with pytest.raises(InvalidInput, match=re.escape(fix)) as refused:
+        read_smtp_url(url)
+    assert refused.value.field == "WFCORE_SMTP_URL"
+
+
+def test_urls_that_can_be_read() -> None:
+    """Ports and encryption by scheme; user and password are percent-decoded, and not shown."""
+    one = read_smtp_url("smtp://a%40b:p%3Aw@mail.example.org")
+    assert (one.host, one.port, one.tls) == ("mail.example.org", 587, "starttls")
+    assert (one.user, one.password) == ("a@b", "p:w")
+    assert "p:w" not in repr(one)
+    two = read_smtp_url("smtps://mail.example.org:2465")
+    assert (two.port, two.tls, two.user) == (2465, "tls", None)

@@ -1,0 +1,117 @@
+"""The words of notices: every language has them all, and every kind has its template."""
+
+import re
+from io import BytesIO
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from adapters_runtime.notices.rendering import TEMPLATES, Words, one_line
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NoticeLine
+from wfcore.testing.builders import NOW
+from wfcore.wire.languages import DOMAIN, ENGLISH, LANGUAGES, LOCALE, translations
+
+ABOUT = {
+    "workflow": "Payouts",
+    "step": "review",
+    "message": "Look",
+    "rows": 2,
+    "sample": [],
+    "approvedBy": ["ann@example.org"],
+    "requiredApprovals": 2,
+    "expiresAt": NOW,
+    "resetsAt": NOW,
+    "status": "APPROVED",
+    "decidedBy": "ann@example.org",
+    "comment": "fine",
+    "error": "exploded",
+    "executionId": "exec_1",
+    "name": "orders",
+    "reason": "PLAN_LIMIT",
+    "limit": 50_000,
+}
+PLACE = re.compile(r"%\(\w+\)s")
+
+
+def catalogue(language: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Each message with its translation; several forms of both where there is a plural."""
+    with (LOCALE / language / "LC_MESSAGES" / f"{DOMAIN}.po").open("rb") as file:
+        return [(_forms(one.id), _forms(one.string)) for one in read_po(file) if one.id]
+
+
+def _forms(text: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
+FOREIGN = [language for language in LANGUAGES if language != ENGLISH]
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_every_message_is_translated(language: str) -> None:
+    """Nothing is missing, and no placeholder is lost or invented; `make messages` collects them."""
+    for message, translation in catalogue(language):
+        assert all(translation), f"{message[0]!r} has no translation"
+        wanted = {place for form in message for place in PLACE.findall(form)}
+        for form in translation:
+            assert set(PLACE.findall(form)) == wanted, form
+            assert "{" not in form
+            assert not any(name for _, name, _, _ in Formatter().parse(form))
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_the_catalogue_has_the_messages_of_the_templates(language: str) -> None:
+    """What is said and what is translated are the same set: run `make messages`."""
+    methods = [("**.jinja", "jinja2")]
+    options = {"**.jinja": {"trim_blocks": "true", "lstrip_blocks": "true"}}
+    found = extract_from_dir(TEMPLATES, methods, options)
+    assert {_forms(text) for _, _, text, _, _ in found} == {one for one, _ in catalogue(language)}
+
+
+@pytest.mark.parametrize("language", FOREIGN)
+def test_what_is_compiled_is_what_is_written(language: str) -> None:
+    """The compiled catalogue, which the wheel has, is the text beside it: run `make messages`."""
+    folder = LOCALE / language / "LC_MESSAGES"
+    compiled = BytesIO()
+    with (folder / f"{DOMAIN}.po").open("rb") as file:
+        write_mo(compiled, read_po(file, language))
+    assert (folder / f"{DOMAIN}.mo").read_bytes() == compiled.getvalue()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", NoticeKind)
+def test_every_kind_has_its_words(kind: NoticeKind, language: str) -> None:
+    """A title in one line, and a body without a placeholder that nobody filled."""
+    message = Message("n", "mail", "", language, (NoticeLine(kind, "/x", ABOUT),))
+    said = Words("https://flows.example.org").say(message)
+    assert said.title == one_line(said.title) != ""
+    assert said.body
+    assert "%(" not in said.title + said.body
+    assert said.links[0][1] == "https://flows.example.org/x"
+
+
+def test_languages_differ() -> None:
+    """German is not English; a language that is not here is."""
+    message = "Open the approval"
+    assert translations("de").gettext(message) == "Freigabe öffnen"
+    assert translations("xx").gettext(message) == translations("en").gettext(message) == message
+
+
+@pytest.mark.parametrize("name", ["test.jinja", "finance/test.jinja"])
+def test_an_operator_has_words_of_their_own(tmp_path: Path, name: str) -> None:
+    """A folder replaces a template for every channel, or for one; the others stay."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{% block title %}Ours{% endblock %}{% block body %}x{% endblock %}")
+    words = Words(None, tmp_path)
+
+    def title(channel: str) -> str:
+        line = NoticeLine(NoticeKind.TEST, "/")
+        return words.say(Message("n", channel, "", "en", (line,))).title
+
+    assert title("finance") == "Ours"
+    assert title("mail") == ("Ours" if name == "test.jinja" else "A test of wfcore")
