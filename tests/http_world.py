@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import uvicorn
-from attrs import define
+from attrs import define, evolve
 
 from adapters_http.app import HttpConfig, create_app
 from adapters_http.transport.uvicorn_protocol import server_config
@@ -191,10 +191,10 @@ async def serving(app: Any) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Services]:
+async def services_over(folder: Path, clock: ManualClock, **parts: Any) -> AsyncIterator[Services]:
     opened = await open_store(None, folder, now=clock.service_now)
     try:
-        yield Services(
+        made = Services(
             store=opened.store,
             counters=opened.counters,
             files=opened.files,
@@ -206,17 +206,23 @@ async def services_over(folder: Path, clock: ManualClock) -> AsyncIterator[Servi
             wakeup=Wakeups(),
             signing_key=b"k" * 32,
         )
+        yield evolve(made, **parts)
     finally:
         await opened.counters.close()
         await opened.store.close()
 
 
 @asynccontextmanager
-async def a_world(folder: Path, config: HttpConfig, plan: Plan = Plan.PRO) -> AsyncIterator[World]:
-    """Ann, her key with every scope, and a served application over an empty store."""
+async def a_world(
+    folder: Path, config: HttpConfig, plan: Plan = Plan.PRO, **parts: Any
+) -> AsyncIterator[World]:
+    """
+    Ann, her key with every scope, and a served application over an empty store. *parts*: other
+    fields of the services.
+    """
     clock = ManualClock()
     async with (
-        services_over(folder, clock) as services,
+        services_over(folder, clock, **parts) as services,
         serving(create_app(services, config)) as url,
         httpx.AsyncClient(base_url=url, timeout=20) as http,
     ):

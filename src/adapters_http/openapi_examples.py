@@ -14,6 +14,7 @@ from wfcore.model.approval import ApprovalStatus, DecisionSource, Purpose, Verdi
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus, StepStatus, TriggerSource
 from wfcore.model.explanation import Why
+from wfcore.model.notice import NoticeKind, NoticeStatus
 from wfcore.model.trigger import TriggerKind, TriggerState
 from wfcore.model.webhook import AuthMode, DeliveryKind, Scheme, WebhookStatus
 from wfcore.model.workflow import ColumnType, OnLimit
@@ -52,6 +53,7 @@ from wfcore.wire.executions import (
     StepView,
     UsageView,
 )
+from wfcore.wire.notices import NoticePage, NoticeView
 from wfcore.wire.webhooks import TriggerView
 from wfcore.wire.workflows import (
     ConcurrencyView,
@@ -242,6 +244,21 @@ _DELIVERY = webhooks.DeliveryView(
     replay_of=None,
     can_replay=True,
 )
+_NOTICE = NoticeView(
+    id="ntc_0b0c0d0e0f",
+    kind=NoticeKind.APPROVAL_OPENED,
+    status=NoticeStatus.SENT,
+    channel="mail",
+    to="ann@example.org",
+    subject=_APPROVAL,
+    execution_id=_EXECUTION,
+    created_at=_AT,
+    due_at=None,
+    attempts=1,
+    attempted_at=_AT,
+    last_error=None,
+    digest=None,
+)
 _ONE: Mapping[str, Any] = {"total": 1, "page": 1, "size": 50}
 
 VIEWS: Final[Mapping[type, object]] = {
@@ -301,6 +318,8 @@ VIEWS: Final[Mapping[type, object]] = {
         webhooks.StatsView(_WEBHOOK, 3, 2, {"401": 1}, _AT, [webhooks.DayView("2026-01-01", 2, 1)]),
         webhooks.DeliveryPage([_DELIVERY], **_ONE),
         SessionView(AccountView(_ACCOUNT, "ann@example.org", Plan.PRO, AccountStatus.ACTIVE)),
+        _NOTICE,
+        NoticePage(notices=[_NOTICE], **_ONE),
         DoneView(True),
         HealthView("ok", "0.1.0"),
     )
@@ -328,6 +347,7 @@ BODIES: Final[Mapping[type, Mapping[str, Any]]] = {
         "variableMapping": {"customer": "name"},
     },
     requests.WebhookChangeBody: {"name": "shop", "status": "DISABLED"},
+    requests.NoticeTestBody: {"channel": "mail", "to": "ann@example.org"},
     requests.TestBody: {"payload": {"name": "Ann"}},
     requests.LoginBody: {"email": "ann@example.org", "password": "correct horse battery staple"},
 }

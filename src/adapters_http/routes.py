@@ -11,6 +11,7 @@ from adapters_http.handlers import (
     events,
     executions,
     links,
+    notices,
     operations,
     sessions,
     webhooks,
@@ -22,6 +23,7 @@ from wfcore.errors import AlreadyDecided, AlreadyFinished
 from wfcore.model.access import Scope
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import ExecutionStatus, TriggerSource
+from wfcore.model.notice import NoticeStatus
 from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY
 from wfcore.wire import requests
 from wfcore.wire import webhooks as hooks
@@ -29,6 +31,7 @@ from wfcore.wire.approvals import ApprovalDetail, ApprovalPage, DecisionView, Ex
 from wfcore.wire.common import DoneView, HealthView, SessionView
 from wfcore.wire.events import ArtifactList, ArtifactView, ExplanationView, LogPage
 from wfcore.wire.executions import ExecutionPage, ResultView, StartView, StatusView, StepView
+from wfcore.wire.notices import NoticePage, NoticeView
 from wfcore.wire.schema import Schemas
 from wfcore.wire.webhooks import TriggerView
 from wfcore.wire.workflows import DefinitionView, WorkflowPage, WorkflowView
@@ -55,6 +58,7 @@ FROM = Query("from", "Only those from this instant on, in ms since 1970", _INSTA
 TO = Query("to", "Only those before this instant, in ms since 1970", _INSTANT)
 SORT = Query("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
 APPROVAL_STATUS = Query("status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True)
+NOTICE_STATUS = Query("status", "Only these statuses", Schemas().of(NoticeStatus), repeats=True)
 APPROVAL_SORT = Query("sort", "Oldest or newest first", _one_of("createdAt", "-createdAt"))
 APPROVALS_OF = Query("workflowId", "Only approvals of this workflow")
 EXECUTION_ID = Query("executionId", "Only approvals of this execution")
@@ -213,6 +217,15 @@ ROUTES: tuple[Route, ...] = (
           "Read who is signed in", returns=SessionView),
     Route("DELETE", "/api/session", Auth.SESSION, sessions.delete,
           "Sign out", query=(EVERYWHERE,), returns=DoneView),
+
+    # Notices: for operators
+    Route("GET", "/api/notices", Auth.SESSION, notices.list_all,
+          "List notices", query=(NOTICE_STATUS, PAGE, SIZE, AFTER),
+          returns=NoticePage, refuses=(404,)),
+    Route("POST", "/api/notices/{id}/retry", Auth.SESSION, notices.retry,
+          "Try a notice again", body=requests.NoBody, returns=NoticeView, refuses=(404, 409)),
+    Route("POST", "/api/notices/test", Auth.SESSION, notices.test,
+          "Send a test", body=requests.NoticeTestBody, returns=NoticeView, refuses=(404,)),
 
     # Operations
     Route("GET", "/healthz", Auth.OPEN, operations.healthz,

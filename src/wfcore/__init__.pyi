@@ -115,8 +115,6 @@ from wfcore.model.workflow import LoopStep as LoopStep
 from wfcore.model.workflow import Needs as Needs
 from wfcore.model.workflow import ParallelStep as ParallelStep
 from wfcore.model.workflow import Step as Step
-from wfcore.model.workflow import Variable as Variable
-from wfcore.model.workflow import VariableType as VariableType
 from wfcore.model.workflow import Workflow as Workflow
 from wfcore.ports.counters import Counters as Counters
 from wfcore.ports.dispatch import Wakeup as Wakeup
@@ -308,3 +306,20 @@ from wfserver.embedding.ready import on_sqlite as on_sqlite
 
 __all__: list[str]
 __version__: str
+from wfcore.model.notice import Notice as Notice
+from wfcore.model.notice import NoticeKind as NoticeKind
+from wfcore.model.notice import NoticeStatus as NoticeStatus
+from wfcore.model.workflow import Variable as Variable
+from wfcore.model.workflow import VariableType as VariableType
+from wfcore.ports.notices import Message as Message
+from wfcore.ports.notices import NotDelivered as NotDelivered
+from wfcore.ports.notices import NoticeDelayed as NoticeDelayed
+from wfcore.ports.notices import NoticeLine as NoticeLine
+from wfcore.ports.notices import NoticeRefused as NoticeRefused
+from wfcore.ports.notices import Notifier as Notifier
+from wfcore.usecases.notices.managing import list_notices as list_notices
+from wfcore.usecases.notices.managing import retry_notice as retry_notice
+from wfcore.usecases.notices.managing import send_test as send_test
+from wfcore.usecases.notices.sending import next_notice as next_notice
+from wfcore.usecases.notices.sending import settle_notice as settle_notice
+from wfcore.usecases.notices.sending import take_notices as take_notices

@@ -619,6 +619,7 @@ class EventKind(Word):
     APPROVAL_REVISED = "approval.revised"
     APPROVAL_CANCELLED = "approval.cancelled"
     ARTIFACT_CREATED = "artifact.created"
+    NOTICE_FAILED = "notice.failed"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ COMMANDS = {
     "webhook": "Webhooks: create, set, list, delete.",
     "execution": "Executions: start, list, show, explain, cancel, redrive.",
     "approval": "Approvals: list, show, approve, reject.",
+    "notice": "Notices: list, retry, test.",
     "audit": "The audit log: show, verify, anchor.",
     "evidence": "One file about one execution that can be checked anywhere: write, verify.",
     "simulate": "The service in worlds where everything goes wrong, judged.",

@@ -13,18 +13,22 @@ from attrs import frozen
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
 from adapters_store import POSTGRES
+from adapters_runtime.notices.channels import setting_of as setting_of_channel
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, WfError
+from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
 from wfcore.ports.system import Clock
 from wfcore.time import SECOND
+from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver import ai
 from wfserver.compose import System
 from wfserver.data_folder import SIGNING_KEY_FILE, trouble_with
+from wfserver.notices import SMTP_URL, try_channel
 from wfserver.packages import Environments
 from wfserver.seal_keys import file_of, read_keys
 from wfserver.settings import SEAL_KEY, Settings
@@ -57,7 +61,57 @@ def checks(session: Session, *, online: bool = False) -> Sequence[Check]:
         found += [_keys(session.settings()), _packages(session.settings())]
     providers = session.settings().providers
     found.append(_providers(session, data, providers))
+    found.append(_notices(session, data))
     return [*found, *(_asked(one) for one in providers.values() if online)]
+
+
+def _notices(session: Session, data: Path) -> Check:
+    """By which channels people are told, and whether somebody could not be."""
+    settings = session.settings()
+    names = ", ".join(sorted(settings.notices.channels))
+    if not names:
+        return Check("notices", True, f"no channel; nobody is told of approvals until {SMTP_URL}")
+    if settings.public_url is None:
+        cure = "set WFCORE_PUBLIC_URL"
+        return Check("notices", False, f"{names}; without a public URL messages have no link", cure)
+    lost = _given_up(session, data)
+    if lost:
+        cure = "wfcore notice list --status FAILED"
+        return Check("notices", False, f"{names}; {lost} given up", cure)
+    return Check("notices", True, names)
+
+
+def _given_up(session: Session, data: Path) -> int:
+    """How many notices nobody got; 0 where the store cannot be read."""
+    if session.settings().store is None and not data.exists():
+        return 0
+
+    async def count(system: System) -> int:
+        page = PageRequest(1, 1)
+        found = await list_notices(system.services, page, (NoticeStatus.FAILED,))
+        return found.total or 0
+
+    try:
+        return session.work_in(count)
+    except (WfError, Failed, OSError):
+        return 0
+
+
+def tried(session: Session, to: str) -> Sequence[Check]:
+    """What came of a test message over each channel, by mail to *to*."""
+    settings = session.settings()
+    return [_tried(session, name, to) for name in sorted(settings.notices.channels)]
+
+
+def _tried(session: Session, channel: str, to: str) -> Check:
+    async def send(system: System) -> str:
+        return await try_channel(system.settings, system.services, channel, to)
+
+    try:
+        return Check(f"notice {channel}", True, session.work_in(send, fresh=True))
+    except (WfError, Failed, OSError) as error:
+        cure = f"check {setting_of_channel(channel)}"
+        return Check(f"notice {channel}", False, explain(error), cure)
 
 
 def _providers(session: Session, data: Path, providers: Mapping[str, Provider]) -> Check:

@@ -8,15 +8,20 @@ letters. A scheme that is not ours is looked for among installed packages. Decis
 import re
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.ports.notices import Notifier
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NoticeLine, Notifier
 from wfcore.rules.notices.facts import MAIL
 from wfcore.usecases.services import Services
 from wfcore.wire.languages import ENGLISH, LANGUAGES
+
+if TYPE_CHECKING:
+    from wfserver.settings import Settings
 
 NOTIFIERS = "wfcore.notifiers"
 SMTP_URL = "WFCORE_SMTP_URL"
@@ -130,6 +135,25 @@ def new_notifier(
         else:
             made[name] = _installed(setting, scheme, url, services, FORMS)
     return Channels(made)
+
+
+async def try_channel(settings: "Settings", services: Services, channel: str, to: str) -> str:
+    """
+    Send a test over *channel* at once; what the other side said. Raises `InvalidInput` for a
+    channel that is not set up, `NotDelivered`.
+    """
+    private = settings.policy.private_callbacks
+    notifier = new_notifier(settings.notices, settings.public_url, private, services)
+    if notifier is None or channel not in settings.notices.channels:
+        known = ", ".join(sorted(settings.notices.channels)) or f"none is set; see {SMTP_URL}"
+        raise InvalidInput("channel", f"there is no channel {channel!r}; there are: {known}")
+    if channel == MAIL and "@" not in to:
+        raise InvalidInput("--to", "must say who gets the mail")
+    id = services.ids.new("ntc", services.clock.now())
+    language = settings.notices.language
+    return await notifier.send(
+        Message(id, channel, to, language, (NoticeLine(NoticeKind.TEST, "/"),))
+    )
 
 
 def _installed(

@@ -30,6 +30,7 @@ TOLD_BY_OTHERS = (
     EventKind.ARTIFACT_CREATED,
     EventKind.APPROVAL_ASSENTED,
     EventKind.APPROVAL_REMINDER,
+    EventKind.NOTICE_FAILED,
 )
 """What no fact of an execution tells."""
 

@@ -124,6 +124,14 @@ class TestBody:
 
 
 @frozen
+class NoticeTestBody:
+    """A test over a `channel`; by mail `to` an email."""
+
+    channel: str
+    to: str | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
 class LoginBody:
     """Sign in at the console."""
 

@@ -8,6 +8,7 @@ from wfcore.usecases.accounts import accounts
 from wfcore.usecases.services import Services
 from wfcore.wire.common import account_view
 from wfcore.wire.converter import plain
+from wfcore.wire.languages import LANGUAGES
 from wfserver.terminal import lookup
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.lookup import AT_THE_COMMAND_LINE
@@ -45,6 +46,7 @@ def create(session: Session, email: str, plan: Plan, operator: bool, password_st
 @click.option("--plan", type=Member(Plan), help="A downgrade disables webhooks over its number.")
 @click.option("--status", type=Member(AccountStatus), help="Only ACTIVE may use its keys.")
 @click.option("--operator/--no-operator", default=None, help=_OPERATOR)
+@click.option("--language", type=click.Choice(LANGUAGES), help="Of what is sent to it.")
 @password
 @pass_session
 def set_(
@@ -53,11 +55,13 @@ def set_(
     plan: Plan | None,
     status: AccountStatus | None,
     operator: bool | None,
+    language: str | None,
     password_stdin: bool,
 ) -> None:
-    """Change plan, status or password, or make it an operator."""
-    if plan is None and status is None and operator is None and not password_stdin:
-        options = "--plan, --status, --operator or --password-stdin"
+    """Change plan, status, password or language, or make it an operator."""
+    given = [one for one in (plan, status, operator, language) if one is not None]
+    if not given and not password_stdin:
+        options = "--plan, --status, --operator, --language or --password-stdin"
         raise click.UsageError(f"Nothing to change: give {options}")
     password = read_line(password_stdin)
 
@@ -70,6 +74,7 @@ def set_(
             status=status,
             password=password,
             operator=operator,
+            language=language,
             origin=AT_THE_COMMAND_LINE,
         )
 

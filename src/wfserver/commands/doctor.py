@@ -8,7 +8,7 @@ import click
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import LanguageState
 from wfserver.definition import interpreters
-from wfserver.health import checks
+from wfserver.health import checks, tried
 from wfserver.isolation import COUNTING, isolation_here
 from wfserver.terminal.invocation import Session
 from wfserver.terminal.options import Command, pass_session
@@ -17,10 +17,11 @@ from wfserver.terminal.output import clean, console, put_json
 
 @click.command("doctor", cls=Command)
 @click.option("--online", is_flag=True, help="Ask the providers of models whether they answer.")
+@click.option("--tell", metavar="EMAIL", help="Send a test over every channel, mail to EMAIL.")
 @pass_session
-def doctor_command(session: Session, online: bool) -> int:
+def doctor_command(session: Session, online: bool, tell: str | None) -> int:
     """Check store, languages, isolation, providers. Exit status 1: something essential fails."""
-    found = checks(session, online=online)
+    found = [*checks(session, online=online), *(tried(session, tell) if tell else ())]
     languages = interpreters().states()
     level = isolation_here(session.settings())
     ok = all(check.ok or not check.essential for check in found)

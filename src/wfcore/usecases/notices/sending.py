@@ -13,11 +13,12 @@ from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
 from wfcore.ports.store import Unit, View
+from wfcore.rules.auth.signature import personal_path
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.notices import delivery
 from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, digested, dropped
-from wfcore.rules.notices.facts import MAIL, is_wanted
+from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
 from wfcore.time import EpochMs, later
 from wfcore.usecases.services import Policy, Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
@@ -127,20 +128,22 @@ def _path(notice: Notice) -> str:
 
 async def _line(services: Services, view: View, notice: Notice, now: EpochMs) -> NoticeLine | None:
     """What is told; None: it need not be told any more. NT-5."""
-    about = dict(notice.about)
+    about, path = dict(notice.about), _path(notice)
     if notice.kind.startswith("approval."):
         approval = await view.get(Approval, notice.subject)
         wall = services.clock.deadline_now()
         if approval is None or not is_wanted(notice, approval, wall):
             return None
         by_mail = notice.channel == MAIL
+        if by_mail and notice.kind in OPEN_QUESTIONS:
+            path = personal_path(services.signing_key, approval, notice.to)
         about |= _of_approval(approval, services.policy.notice_rows if by_mail else 0)
     if notice.execution_id is not None:
         run = await view.get(Execution, notice.execution_id)
         about |= {"workflow": run.workflow_name} if run else {}
         if notice.kind is NoticeKind.EXECUTION_FAILED and run is not None:
             about |= {"error": run.error, "executionId": run.id}
-    return NoticeLine(notice.kind, _path(notice), about)
+    return NoticeLine(notice.kind, path, about)
 
 
 def _of_approval(approval: Approval, most_rows: int) -> JsonObject:
