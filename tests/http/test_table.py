@@ -138,6 +138,8 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
     body = {"email": "a@b", "password": "x"} if route.auth is Auth.LOGIN else {}
     if route.body is requests.WebhookBody:
         body = {"workflowId": "x", "name": "n", "apiKeyId": "k"}
+    if route.body is requests.NoticeTestBody:
+        body = {"channel": "mail"}
     content = None if route.body is None else json.dumps(body)
     send = {"content": content, "headers": session or world.bearer}
     answer = await world.http.request(route.method, f"{path}?sizes=1", **send)

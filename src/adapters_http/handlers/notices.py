@@ -11,11 +11,9 @@ from wfcore.wire.notices import NoticePage, NoticeView, notice_view
 
 async def list_all(request: Request) -> NoticePage:
     """All notices, newest first."""
+    wanted = page(request, WORKFLOW_PAGE, NOTICES)
+    statuses = members(request, "status", NoticeStatus)
     require_operator(request.who)
-    wanted, statuses = (
-        page(request, WORKFLOW_PAGE, NOTICES),
-        members(request, "status", NoticeStatus),
-    )
     found = await managing.list_notices(request.services, wanted, statuses)
     return NoticePage(notices=[*map(notice_view, found.rows)], **shown_of(found, NOTICES))
 
