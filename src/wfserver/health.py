@@ -12,8 +12,8 @@ from attrs import frozen
 
 from adapters_runtime.ai import CURE, is_available
 from adapters_runtime.ai.providers import Provider, setting_of
-from adapters_store import POSTGRES
 from adapters_runtime.notices.channels import setting_of as setting_of_channel
+from adapters_store import POSTGRES
 from adapters_store.sealing import id_of
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, WfError

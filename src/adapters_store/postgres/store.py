@@ -161,7 +161,7 @@ class PostgresStore:
         limit: int,
     ) -> int:
         """Delete up to *limit* old records, oldest first; returns how many."""
-        before = (replays_before, *[sessions_before] * 3, deliveries_before)
+        before = (replays_before, *[sessions_before] * 3, *[deliveries_before] * 2)
         async with lent(self.pool) as connection, connection.transaction():
             gone = await audit.trim(connection, audit_before, limit)
             for sql, at in zip(OLD, before, strict=True):

@@ -17,7 +17,7 @@ class UpkeepContract:
 
     async def test_purging_takes_all_that_belongs_to_an_execution(self, store: Store) -> None:
         """
-        Its events, approvals, callback, notices and artifacts are deleted; those of another one stay.
+        Its events, approvals, callback, notices and artifacts are deleted; those of another stay.
         """
         for id in ("e1", "e2"):
             await keep(
