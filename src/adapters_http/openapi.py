@@ -15,7 +15,8 @@ from adapters_http.auth import COOKIE, HOST_COOKIE
 from adapters_http.body import dump_json
 from adapters_http.config import HttpConfig
 from adapters_http.downloads import OUTPUT_MEDIA
-from adapters_http.openapi_examples import BODIES, CALLBACK, ERRORS, TEXTS, VIEWS
+from adapters_http.errors import ERRORS
+from adapters_http.openapi_examples import BODIES, CALLBACK, TEXTS, VIEWS
 from adapters_http.route import Auth, Query, Route
 from adapters_http.routes import ROUTES
 from wfcore.wire.common import ErrorView, RateLimitedView

@@ -103,8 +103,8 @@ class Approval:
     approvals given so far, of `required_approvals`. `reminders`: instants in order, of which the
     first `reminded` were sent. `fields`: what approvers answer, and `answers` their answers so far,
     by key. `round`: 1, and one more each time the execution came back to the step. `revise_to`: the
-    step that it goes back to when changes are asked for, which `revisions_left` says how often. `notify`: the
-    channels that tell of it; None: mail, if it is set up.
+    step that it goes back to when changes are asked for, which `revisions_left` says how often.
+    `notify`: the channels that tell of it; None: mail, if it is set up.
     """
 
     id: str
