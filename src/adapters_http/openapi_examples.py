@@ -152,6 +152,8 @@ _HEAD: Mapping[str, Any] = {
     "round": 1,
     "revise_to": "find",
     "revisions_left": 3,
+    "humans": 0,
+    "stages": [],
 }
 _LISTED = ApprovalView(**_HEAD, reviewable_groups=[GroupView("refunds", "Refunds", [], 2)])
 _DETAIL = ApprovalDetail(

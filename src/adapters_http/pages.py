@@ -39,6 +39,7 @@ _DOORS = {
     DecisionSource.LINK: "with the approval link",
     DecisionSource.CONSOLE: "in the console",
     DecisionSource.TIMEOUT: "automatically, because time ran out",
+    DecisionSource.RULE: "automatically, by the rule of its step",
 }
 _PREFETCHING = ("purpose", "sec-purpose", "x-purpose", "x-moz")
 _NAVIGATING = {

@@ -86,6 +86,7 @@ from wfcore.model.review import ColumnType as ColumnType
 from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise
+from wfcore.model.review import Stage as Stage
 from wfcore.model.trigger import Chain as Chain
 from wfcore.model.trigger import Missed as Missed
 from wfcore.model.trigger import Refusal as Refusal

@@ -41,6 +41,24 @@ class DecisionSource(Word):
     LINK = "link"
     CONSOLE = "console"
     TIMEOUT = "timeout"
+    RULE = "rule"
+
+
+class StageState(Word):
+    DONE = "done"
+    PRESENT = "present"
+    LATER = "later"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageView:
+    """Approvers who are asked after those before, and who of them has approved."""
+
+    title: str
+    approvers: Sequence[str]
+    required_approvals: int
+    approved_by: Sequence[str]
+    state: StageState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +84,8 @@ class ApprovalHead:
     round: int
     revise_to: str | None
     revisions_left: int
+    humans: int
+    stages: Sequence[StageView]
 
 
 Row: TypeAlias = Mapping[str, Any]

@@ -36,7 +36,7 @@ from wfcore.rules.approval.review import ReviewRow, review_rows
 from wfcore.rules.approval.typed import cell_text, choices, read_answers
 from wfcore.usecases.approvals.approvals import Decide, decide_approval, has_many_rows
 from wfcore.usecases.approvals.reviewing import Review, review_for
-from wfcore.wire.approvals import column_view, field_view
+from wfcore.wire.approvals import column_view, field_view, stage_views
 from wfcore.wire.converter import plain
 
 ROWS_IN_PAGE = 100
@@ -78,6 +78,7 @@ async def _page(
         groups=groups,
         shown=ROWS_IN_PAGE,
         choices=choices,
+        stages=stage_views(approval),
         files=[(one, attachment_url(request, one)) for one in approval.attachments],
         fields=[(one, _typed(request, approval, one)) for one in approval.fields],
         seen=items_hash(approval),

@@ -6,7 +6,7 @@ from enum import StrEnum
 from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.model.review import Column, Links
+from wfcore.model.review import Column, Links, Stage
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -37,6 +37,7 @@ class DecisionSource(StrEnum):
     LINK = "link"
     CONSOLE = "console"
     TIMEOUT = "timeout"
+    RULE = "rule"
 
 
 @frozen
@@ -87,11 +88,16 @@ class Attachment:
 
 @frozen
 class Assent:
-    """One approver's approval of the rows as they stand. `account`: the approver's id."""
+    """
+    One approver's approval of the rows as they stand. `account`: the approver's id. `stage`: the
+    index of the stage that it counts in. `is_rule`: no person gave it. AP-33, AP-35.
+    """
 
     by: str
     account: str
     at: EpochMs
+    stage: int = 0
+    is_rule: bool = False
 
 
 @frozen
@@ -105,6 +111,8 @@ class Approval:
     by key. `round`: 1, and one more each time the execution came back to the step. `revise_to`: the
     step that it goes back to when changes are asked for, which `revisions_left` says how often.
     `notify`: the channels that tell of it; None: mail, if it is set up.
+    With `stages`, `approvers` are those of the stages up to the present one. `humans`: so many of
+    those who approve must be people.
     """
 
     id: str
@@ -136,6 +144,8 @@ class Approval:
     round: int = 1
     revise_to: str | None = None
     revisions_left: int = 0
+    stages: tuple[Stage, ...] = ()
+    humans: int = 0
     purpose: Purpose = Purpose.STEP
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None

@@ -60,6 +60,19 @@ class OnRevise:
 
 
 @frozen
+class Stage:
+    """
+    Approvers who are asked after those of the stages before, and how many of them must approve.
+    `when`: a template; if it is false as the approval opens, the stage is left out. AP-33.
+    """
+
+    approvers: tuple[str, ...]
+    required_approvals: int = 1
+    when: str | None = None
+    title: str = ""
+
+
+@frozen
 class ApprovalStep:
     """
     A pause until enough people have decided. `message` is a template.
@@ -67,6 +80,9 @@ class ApprovalStep:
     `reminders` are durations before the expiry. `attachments`: names of steps before this one whose
     artifacts belong to the question. `fields`: what an approver answers, in the form of columns.
     `on_revise`: a step before this one in the same list; None: nobody can ask for changes.
+    `stages` take the place of `approvers`, which may name groups of the definition: `group:NAME`.
+    `auto_approve`: a template; if it holds, a rule approves first, which is no one of the `humans`
+    who must.
     """
 
     name: str
@@ -82,5 +98,8 @@ class ApprovalStep:
     attachments: tuple[str, ...] = ()
     fields: tuple[Column, ...] = ()
     on_revise: OnRevise | None = None
+    stages: tuple[Stage, ...] = ()
+    humans: int = 0
+    auto_approve: str | None = None
     when: str | None = None
     continue_on_error: bool = False

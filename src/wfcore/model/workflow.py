@@ -26,6 +26,7 @@ from wfcore.model.review import ColumnType as ColumnType
 from wfcore.model.review import GroupSpec as GroupSpec
 from wfcore.model.review import Links as Links
 from wfcore.model.review import OnRevise as OnRevise
+from wfcore.model.review import Stage as Stage
 from wfcore.model.trigger import TriggerSpec
 from wfcore.time import DurationMs, EpochMs
 
@@ -250,7 +251,8 @@ class Definition:
     A workflow definition: built from records, or read by `from_mapping` or `from_json`.
 
     `steps_as_written` is what the API shows; `apply_workflow`, which checks every definition,
-    derives it. `on_interrupt` applies to steps that do not set it. `notify_on_failure`: channels.
+    derives it. `on_interrupt` applies to steps that do not set it. `approver_groups`: emails or
+    account ids by the name of the group. AP-34. `notify_on_failure`: channels.
     """
 
     name: str
@@ -265,6 +267,7 @@ class Definition:
     budget: Budget | None = None
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
     notify_on_failure: tuple[str, ...] = ()
+    approver_groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
     @classmethod
     def from_mapping(cls, document: Mapping[str, object]) -> "Definition":

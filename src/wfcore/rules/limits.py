@@ -55,8 +55,9 @@ MAX_REMINDERS = 20
 MAX_ATTACHED_STEPS = 20
 MAX_FIELDS = 50
 MAX_REVISIONS = 20
+MAX_STAGES = 20
 """Steps whose artifacts an approval shows, fields that it asks for, and how often it may ask
-for changes. AP-29, AP-30, AP-31."""
+for changes, and its stages. AP-29, AP-30, AP-31, AP-33."""
 MAX_CHANNELS = 20
 """Channels that a step, or a definition, may name. NT-2."""
 MAX_PACKAGES = 100

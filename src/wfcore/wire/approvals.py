@@ -1,6 +1,7 @@
 """Approvals, their rows and their history, on the wire. Contract §6."""
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from attrs import define
@@ -18,6 +19,7 @@ from wfcore.model.approval import (
 from wfcore.model.page import Page
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.machine import items_hash
+from wfcore.rules.approval.voices import present_stage
 from wfcore.wire.common import APPROVALS, ListPage, shown_of
 from wfcore.wire.requests import Answers, Row
 
@@ -76,6 +78,25 @@ class AttachmentView:
     download_url: str | None
 
 
+class StageState(StrEnum):
+    """How far a stage is: over, asked now, or asked later."""
+
+    DONE = "done"
+    PRESENT = "present"
+    LATER = "later"
+
+
+@define(eq=False)
+class StageView:
+    """Approvers who are asked after those before, and who of them has approved."""
+
+    title: str
+    approvers: Sequence[str]
+    required_approvals: int
+    approved_by: Sequence[str]
+    state: StageState
+
+
 @define(eq=False)
 class HistoryView:
     """Who did what when, with the rows before and after an edit, and the answers given."""
@@ -113,6 +134,8 @@ class ApprovalHead:
     round: int
     revise_to: str | None
     revisions_left: int
+    humans: int
+    stages: Sequence[StageView]
 
 
 @define(eq=False, kw_only=True)
@@ -203,7 +226,24 @@ def _head(approval: Approval) -> dict[str, Any]:
         "round": approval.round,
         "revise_to": approval.revise_to,
         "revisions_left": approval.revisions_left,
+        "humans": approval.humans,
+        "stages": stage_views(approval),
     }
+
+
+def stage_views(approval: Approval) -> Sequence[StageView]:
+    """The stages, with who has approved in each."""
+    present = present_stage(approval)
+    found: list[StageView] = []
+    for at, one in enumerate(approval.stages):
+        given = [assent.by for assent in approval.assents if assent.stage == at]
+        state = StageState.LATER
+        if len(given) >= one.required_approvals:
+            state = StageState.DONE
+        elif at == present:
+            state = StageState.PRESENT
+        found.append(StageView(one.title, one.approvers, one.required_approvals, given, state))
+    return found
 
 
 def _group(group: Group) -> GroupDetail:

@@ -35,6 +35,7 @@ from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.approval.answers import given_answers
 from wfcore.rules.approval.edited_items import released_rows, same, standing_rows
+from wfcore.rules.approval.voices import asked_so_far, present_stage, still_wanted
 from wfcore.rules.audit.chain import canonical, digest
 from wfcore.time import EpochMs
 
@@ -113,6 +114,7 @@ class Decider:
 
 BY_TIMEOUT = Decider(None, DecisionSource.TIMEOUT)
 BY_END = Decider(None, None)
+BY_RULE = Decider("rule", DecisionSource.RULE, account="rule")
 
 
 def decide(
@@ -140,7 +142,7 @@ def decide(
     if decision.answers or approval.fields:
         entry = evolve(entry, answers=given_answers(approval, decision.answers))
     agreed = _agreed(approval, decider, entry)
-    if decider.alone or len(agreed.assents) >= approval.required_approvals:
+    if decider.alone or not still_wanted(agreed):
         return Outcome(_ended(agreed, decision, decider, entry))
     status = APPROVAL.target(approval.status, Assented)
     return Outcome(evolve(agreed, status=status, history=(*approval.history, entry)))
@@ -164,7 +166,10 @@ def _require_revisable(approval: Approval, decider: Decider) -> None:
 def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approval:
     """The approval with one more approver, and the rows and answers that were approved."""
     by = decider.by or ""
-    assent = Assent(by, decider.account or by, entry.at)
+    is_rule = decider.source is DecisionSource.RULE
+    stage = present_stage(approval)
+    at = max(len(approval.stages) - 1, 0) if stage is None else stage
+    assent = Assent(by, decider.account or by, entry.at, at, is_rule)
     before, after = entry.rows_before, entry.rows_after
     answers = approval.answers if entry.answers is None else entry.answers
     edited = after is not None and not same(before, after)
@@ -173,7 +178,8 @@ def _agreed(approval: Approval, decider: Decider, entry: HistoryEntry) -> Approv
     groups = approval.groups
     if after is not None:
         groups = tuple(evolve(group, items=after[group.name]) for group in groups)
-    return evolve(approval, groups=groups, assents=assents, answers=answers)
+    agreed = evolve(approval, groups=groups, assents=assents, answers=answers)
+    return evolve(agreed, approvers=asked_so_far(agreed)) if approval.stages else agreed
 
 
 def _ended(
@@ -247,7 +253,7 @@ def with_assent(
     if changed:
         return (assent,)
     if any(one_person(one, assent) for one in approval.assents) and not alone:
-        left = approval.required_approvals - len(approval.assents)
+        left = still_wanted(approval)
         raise AlreadyDecided(f"You have approved this already; it needs {left} more", approval.id)
     others = (one for one in approval.assents if not one_person(one, assent))
     return (*others, assent)

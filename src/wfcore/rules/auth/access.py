@@ -30,6 +30,7 @@ from wfcore.model.access import (
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Links, Workflow
+from wfcore.rules.approval.voices import approvers_now
 
 _RANK = {Permission.VIEW: 1, Permission.EXECUTE: 2, Permission.EDIT: 3}
 
@@ -101,14 +102,14 @@ def sees_execution(run: Execution, account_id: str) -> bool:
 
 def is_approver(approval: Approval, who: Caller, share: Share | None) -> bool:
     """
-    Who may decide: the approvers that the step names; if it names none, the workflow's owner, the
-    execution's owner and everybody with EDIT. AP-10. A guest is asked the same, about the approval
-    of the link alone. PL-2. *share*: the person's share of the workflow.
+    Who may decide: the approvers that the step, or its present stage, names; if it names none, the
+    workflow's owner, the execution's owner and everybody with EDIT. AP-10, AP-33. A guest is asked
+    the same, about the approval of the link alone. PL-2. *share*: that of the workflow.
     """
     if isinstance(who, Guest) and who.approval_id != approval.id:
         return False
-    if approval.approvers:
-        return _named(approval, who)
+    if approvers_now(approval):
+        return _named(approvers_now(approval), who)
     if who.account_id in (approval.workflow_owner_id, approval.owner_id):
         return True
     return share is not None and includes(share.permission, Permission.EDIT)
@@ -118,7 +119,9 @@ def sees_approval(approval: Approval, who: Caller, share: Share | None) -> bool:
     """Whoever sees the execution, and the approvers. AC-5."""
     owners = (approval.owner_id, approval.workflow_owner_id)
     owns = isinstance(who, Principal) and who.account_id in owners
-    return owns or is_approver(approval, who, share)
+    was_asked = bool(approval.stages) and _named(approval.approvers, who)
+    mine = not isinstance(who, Guest) or who.approval_id == approval.id
+    return owns or (was_asked and mine) or is_approver(approval, who, share)
 
 
 def require_links_open(approval: Approval, who: Caller) -> None:
@@ -127,8 +130,8 @@ def require_links_open(approval: Approval, who: Caller) -> None:
         raise SignInFirst
 
 
-def _named(approval: Approval, who: Caller) -> bool:
-    names = {name.strip().lower() for name in approval.approvers}
+def _named(approvers: Collection[str], who: Caller) -> bool:
+    names = {name.strip().lower() for name in approvers}
     return not names.isdisjoint({who.email.lower(), (who.account_id or who.email).lower()})
 
 

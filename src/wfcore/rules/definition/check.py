@@ -13,6 +13,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, walk
 from wfcore.rules.definition.ai import budget
 from wfcore.rules.definition.fields import CHANNELS, filled, variables
+from wfcore.rules.definition.review import approver_groups
 from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems, step_schema, steps_field
 from wfcore.rules.definition.triggers import (
@@ -56,6 +57,7 @@ def check_definition(
     findings = Findings()
     own_name = document.get("name") if isinstance(document, Mapping) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
+    reading.approver_groups = _declared(document, "approverGroups")
     values = read_object(document, "", fields_of(reading, schedule_problems), findings)
     reading.check_templates()
     report_unattended(values, findings)
@@ -112,6 +114,7 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         "name": Field(filled, "name", required=True),
         "description": Field(text(), "description"),
         "variables": Field(variables, "variables"),
+        "approverGroups": Field(approver_groups, "approver_groups"),
         "steps": Field(steps_field(reading), "steps", required=True),
         "output": Field(templates_within, "output"),
         "budget": Field(budget, "budget"),
@@ -131,6 +134,6 @@ def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[st
     }
 
 
-def _declared(document: Json) -> Collection[str]:
-    declared = document.get("variables") if isinstance(document, Mapping) else None
+def _declared(document: Json, field: str = "variables") -> Collection[str]:
+    declared = document.get(field) if isinstance(document, Mapping) else None
     return tuple(declared) if isinstance(declared, Mapping) else ()

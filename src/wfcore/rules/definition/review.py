@@ -5,11 +5,11 @@ The value of an answer is checked as the cell of a column is, so a `fields` entr
 without `editable`. AP-21, AP-25, AP-29, AP-30.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from wfcore.model.json import Json
-from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec, OnRevise
+from wfcore.model.review import APPROVAL_TIMEOUT, Column, ColumnType, GroupSpec, OnRevise, Stage
 from wfcore.model.workflow import CodeStep
 from wfcore.rules.definition.fields import filled
 from wfcore.rules.definition.tree import Fields, Reading
@@ -32,7 +32,13 @@ from wfcore.rules.definition.values import (
     text,
     whole_template,
 )
-from wfcore.rules.limits import MAX_ATTACHED_STEPS, MAX_FIELDS, MAX_REVISIONS
+from wfcore.rules.limits import (
+    MAX_ATTACHED_STEPS,
+    MAX_FIELDS,
+    MAX_REQUIRED_APPROVALS,
+    MAX_REVISIONS,
+    MAX_STAGES,
+)
 
 
 @accepting({"type": ["string", "number", "boolean"]})
@@ -125,13 +131,15 @@ def approval_problems(values: Mapping[str, Any]) -> Collection[tuple[str, str]]:
     required = values.get("required_approvals") or 1
     timeout = values.get("timeout_ms") or APPROVAL_TIMEOUT
     found: list[tuple[str, str]] = []
-    if named and required > len(named):
+    has_groups = any(name.startswith(GROUP_MARK) for name in named)
+    required = max(required, values.get("humans") or 0) if not values.get("stages") else required
+    if named and not has_groups and required > len(named):
         there = f"approvers names {len(named)}"
         found.append(("requiredApprovals", f"is {required}, but {there}; nobody else may approve"))
     for at, before in enumerate(values.get("reminders") or ()):
         if before is not None and before >= timeout:
             found.append((below("reminders", at), "must be shorter than the step's timeout"))
-    return found
+    return [*found, *_stage_problems(values)]
 
 
 def review_fields(reading: Reading) -> Fields:
@@ -157,6 +165,25 @@ def review_fields(reading: Reading) -> Fields:
             findings.add(path, f"{name!r} is no step before this one in the same list; {near}")
         return name
 
+    @accepting(filled.schema)
+    def approver(document: Json, path: str, findings: Findings) -> Any:
+        """An email, an account id, or a group of the definition. AP-34."""
+        name = filled(document, path, findings)
+        if isinstance(name, str) and name.startswith(GROUP_MARK):
+            group = name.removeprefix(GROUP_MARK)
+            if group not in reading.approver_groups:
+                known = known_or(group, reading.approver_groups) if reading.approver_groups else ""
+                findings.add(path, f"{group!r} is no group of approverGroups; {known or 'none'}")
+        return name
+
+    stage = {
+        "approvers": Field(list_of(approver, least=1), "approvers", required=True),
+        "requiredApprovals": Field(
+            number(1, MAX_REQUIRED_APPROVALS, whole=True), "required_approvals"
+        ),
+        "when": Field(whole_template, "when"),
+        "title": Field(text(), "title"),
+    }
     revise = {
         "goto": Field(goto, "goto", required=True),
         "max": Field(number(1, MAX_REVISIONS, whole=True), "max"),
@@ -164,8 +191,56 @@ def review_fields(reading: Reading) -> Fields:
     return {
         "attachments": Field(list_of(attached, most=MAX_ATTACHED_STEPS), "attachments"),
         "onRevise": Field(record(OnRevise, revise), "on_revise"),
+        "approvers": Field(list_of(approver), "approvers"),
+        "stages": Field(list_of(record(Stage, stage), least=1, most=MAX_STAGES), "stages"),
     }
 
 
+GROUP_MARK = "group:"
 ON_REVISE = {name: Field(filled, name) for name in ("goto", "max")}
-"""The names of the fields of `onRevise`, for writing one out."""
+STAGE = {
+    "approvers": Field(filled, "approvers"),
+    "requiredApprovals": Field(filled, "required_approvals"),
+    "when": Field(filled, "when"),
+    "title": Field(filled, "title"),
+}
+"""The names of the fields of `onRevise` and of a stage, for writing one out."""
+
+
+_members = list_of(filled, least=1)
+
+
+@accepting(
+    {
+        "type": "object",
+        "propertyNames": filled.schema,
+        "additionalProperties": _members.schema,
+    }
+)
+def approver_groups(document: Json, path: str, findings: Findings) -> Any:
+    """The members of each group, by its name. AP-34."""
+    if not isinstance(document, Mapping):
+        return findings.wrong(path, "an object of lists by name", document)
+    for name in document:
+        filled(name, below(path, name), findings)
+    return {name: _members(one, below(path, name), findings) for name, one in document.items()}
+
+
+def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Who is asked is said once, every question is asked of somebody, and of enough people."""
+    stages = values.get("stages") or ()
+    for name, into in (("approvers", "approvers"), ("requiredApprovals", "required_approvals")):
+        if stages and values.get(into):
+            yield name, "is for steps without stages; say it in each stage"
+    if stages and all(one is not None and one.when is not None for one in stages):
+        yield "stages", "must have one without `when`, so that somebody is asked in any case"
+    always = [one for one in stages if one is not None and one.when is None]
+    named = {name.strip().lower() for one in always for name in one.approvers}
+    if not any(name.startswith(GROUP_MARK) for name in named):
+        wanted = sum(one.required_approvals for one in always)
+        if len(named) < wanted:
+            yield "stages", f"need {wanted} approvals of {len(named)} people; each counts once"
+    if values.get("auto_approve") is not None and any(
+        one is not None and one.required for one in values.get("fields") or ()
+    ):
+        yield "autoApprove", "cannot answer required fields; leave one of them out"

@@ -23,7 +23,7 @@ from wfcore.model.workflow import (
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
-from wfcore.rules.definition.fields import CHANNELS, filled, retry
+from wfcore.rules.definition.fields import CHANNELS, retry
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
     answer_fields,
@@ -175,7 +175,8 @@ KINDS: Mapping[str, StepKind] = {
         {
             **_TIMED,
             "message": Field(template, "message"),
-            "approvers": Field(list_of(filled), "approvers"),
+            "humans": Field(number(1, MAX_REQUIRED_APPROVALS, whole=True), "humans"),
+            "autoApprove": Field(whole_template, "auto_approve"),
             "groups": Field(list_of(group, unique="name"), "groups"),
             "requiredApprovals": Field(
                 number(1, MAX_REQUIRED_APPROVALS, whole=True), "required_approvals"

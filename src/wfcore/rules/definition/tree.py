@@ -84,6 +84,7 @@ class Reading:
     names: Names = Names()
     first: dict[str, str] = field(factory=dict)
     listed: tuple[str, ...] = ()
+    approver_groups: Collection[str] = ()
     asked_later: dict[str, str] = field(factory=dict)
     kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0

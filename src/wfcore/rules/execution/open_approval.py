@@ -1,6 +1,6 @@
 """Opening an approval: what a `manual_approval` step asks, with its rows. AP-1, contract §3."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import evolve
 
@@ -9,13 +9,19 @@ from wfcore.errors import TemplateFailed
 from wfcore.model.approval import Approval, ApprovalStatus, Group, HistoryEntry, Purpose
 from wfcore.model.execution import Execution
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import ApprovalStep, GroupSpec
+from wfcore.model.workflow import ApprovalStep, GroupSpec, Stage
 from wfcore.rules.approval.edited_items import key_text
+from wfcore.rules.approval.voices import names_of
 from wfcore.rules.execution.rounds import revisions_of
 from wfcore.rules.limits import MAX_APPROVAL_ROWS
 from wfcore.rules.masking import mask, mask_text, secret_values
 from wfcore.rules.variables import compact
 from wfcore.time import DAY, EpochMs, later
+
+Groups = Mapping[str, tuple[str, ...]]
+NO_GROUPS: Groups = {}
+GROUP = "group:"
+"""What stands before the name of a group of approvers."""
 
 
 def open_approval(
@@ -26,6 +32,7 @@ def open_approval(
     now: EpochMs,
     fill: Callable[[Json], Json],
     fill_rows: Callable[[Json], Json] | None = None,
+    people: Groups = NO_GROUPS,
 ) -> Approval:
     """
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
@@ -36,6 +43,11 @@ def open_approval(
     repeated, since a reviewer could not refer to such rows.
     """
     secrets, fill_rows = secret_values(run), fill_rows or fill
+    stages = tuple(
+        evolve(stage, approvers=members(stage.approvers, people), when=None)
+        for stage in step.stages
+        if stage.when is None or fill(stage.when)
+    )
     return Approval(
         id=approval_id,
         execution_id=run.id,
@@ -48,10 +60,12 @@ def open_approval(
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
-        approvers=step.approvers,
+        approvers=names_of(stages[:1]) if stages else members(step.approvers, people),
         groups=tuple(_group(spec, mask(fill_rows(spec.rows), secrets)) for spec in step.groups),
         history=(HistoryEntry(now, "created"),),
-        required_approvals=step.required_approvals,
+        required_approvals=_required(step, stages),
+        stages=stages,
+        humans=step.humans,
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
         links=step.links,
@@ -61,6 +75,22 @@ def open_approval(
         revise_to=step.on_revise.goto if step.on_revise else None,
         revisions_left=step.on_revise.max - revisions_of(run, key) if step.on_revise else 0,
     )
+
+
+def members(approvers: Iterable[str], people: Groups) -> tuple[str, ...]:
+    """*approvers* with the members of the groups among them, each once. AP-34."""
+    named = (
+        one
+        for name in approvers
+        for one in (people[name.removeprefix(GROUP)] if name.startswith(GROUP) else (name,))
+    )
+    return tuple(dict.fromkeys(named))
+
+
+def _required(step: ApprovalStep, stages: tuple[Stage, ...]) -> int:
+    """How many approvals there will be in the end, as far as it is known."""
+    of_stages = sum(stage.required_approvals for stage in stages)
+    return max(of_stages or step.required_approvals, step.humans)
 
 
 def _reminders(step: ApprovalStep, now: EpochMs) -> tuple[EpochMs, ...]:
@@ -140,5 +170,7 @@ def _moved(effect: Effect, by_ms: int) -> Effect:
         expires_at=later(one.expires_at, by_ms),
         reminders=tuple(later(at, by_ms) for at in one.reminders),
         history=tuple(evolve(entry, at=later(entry.at, by_ms)) for entry in one.history),
+        assents=tuple(evolve(given, at=later(given.at, by_ms)) for given in one.assents),
+        decided_at=None if one.decided_at is None else later(one.decided_at, by_ms),
     )
     return evolve(effect, approval=moved)

@@ -36,6 +36,7 @@ from collections.abc import Callable
 
 from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
 from wfcore.errors import TemplateFailed
+from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Event
 from wfcore.model.execution import ENDED, Execution, ExecutionStatus, StepStatus
 from wfcore.model.json import Json
@@ -53,6 +54,7 @@ from wfcore.model.workflow import (
     needs_worker,
     walk,
 )
+from wfcore.rules.approval.machine import BY_RULE, Approve, decide, step_output
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.actions import (
     Action,
@@ -230,13 +232,18 @@ class _Progress:
         id = self.new_id("appr")
         try:
             fill, fill_rows = self._fill(at), self._fill(at, DATA_RESULT)
-            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows)
+            people = self.definition.approver_groups
+            approval = open_approval(self.run, step, at.key, id, self.now, fill, fill_rows, people)
+            if step.auto_approve is not None and fill(step.auto_approve):
+                approval = decide(approval, Approve(), BY_RULE, self.now).record
         except TemplateFailed as failed:
             self._refuse(at, str(failed))
             return
         self.apply(facts.ApprovalOpened(at.key, id))
         attached = keys_seen(self.definition, self.run, at.prefix, step.attachments)
         self.effects.append(OpenApproval(approval, attached))
+        if approval.status is ApprovalStatus.APPROVED:
+            self.apply(facts.Approved(at.key, id, step_output(approval)))
 
     def _enter_loop(self, at: Node, step: LoopStep) -> None:
         """The loop keeps its items as they are now, for all rounds. FL-2."""

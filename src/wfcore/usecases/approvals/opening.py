@@ -8,24 +8,39 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from wfcore.effects import Effect, OpenApproval, Outcome
-from wfcore.model.approval import Attachment
+from wfcore.model.approval import ApprovalStatus, Attachment
 from wfcore.model.execution import Artifact, Execution
 from wfcore.ports.store import Unit
 from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.time import DurationMs
+from wfcore.usecases.audit.auditing import Origin, decided, note_decision
+from wfcore.usecases.services import Services
+
+BY_ITSELF = Origin(path="rule")
+"""The origin of a rule's approval in the audit log."""
 
 
 async def opened(
-    unit: Unit, outcome: Outcome[Execution], ahead_ms: DurationMs, left: Sequence[Artifact]
+    services: Services,
+    unit: Unit,
+    outcome: Outcome[Execution],
+    ahead_ms: DurationMs,
+    left: Sequence[Artifact],
 ) -> Outcome[Execution]:
     """
     The outcome with its new approvals as they are stored. *ahead_ms*: what to add to times of the
-    work clock; *left*: artifacts that the same unit stores, which it does not read back.
+    work clock; *left*: artifacts that the same unit stores, which it does not read back. What a
+    rule has approved is in the audit log. AP-35.
     """
-    outcome = by_the_calendar(outcome, ahead_ms)
-    if not any(isinstance(one, OpenApproval) and one.attached for one in outcome.effects):
+    if not any(isinstance(one, OpenApproval) for one in outcome.effects):
         return outcome
-    effects = [await _with_files(unit, outcome.record, one, left) for one in outcome.effects]
+    run, outcome = outcome.record, by_the_calendar(outcome, ahead_ms)
+    effects = [await _with_files(unit, run, one, left) for one in outcome.effects]
+    for one in effects:
+        if isinstance(one, OpenApproval) and one.approval.assents:
+            asked = evolve(one.approval, status=ApprovalStatus.PENDING, assents=())
+            made = decided("approve", asked, one.approval)
+            note_decision(services, unit, None, made, run, None, BY_ITSELF)
     return evolve(outcome, effects=tuple(effects))
 
 

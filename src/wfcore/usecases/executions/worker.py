@@ -224,7 +224,7 @@ async def _collected(
     that the same unit stores.
     """
     ahead = services.clock.deadline_now() - now
-    outcome = await opened(unit, outcome, DurationMs(ahead), left)
+    outcome = await opened(services, unit, outcome, DurationMs(ahead), left)
     outcome = await tell_outcome(services, unit, await stage(unit, outcome, now))
     return await start_children(unit, services.templates.render, outcome, now)
 

@@ -1,0 +1,145 @@
+"""Who must agree: stages one after another, groups of approvers, rules, and people; both stores."""
+
+import pytest
+
+from usecases.conftest import World, code, review
+from wfcore.errors import AlreadyDecided, Forbidden, InvalidDefinition, NotFound
+from wfcore.model.access import Principal
+from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
+from wfcore.model.workflow import Stage, Variable, VariableType
+from wfcore.rules.approval.machine import Approve, Reject
+from wfcore.time import EpochMs
+from wfcore.usecases.approvals import approvals
+from wfcore.usecases.approvals.approvals import Decide
+from wfcore.usecases.audit.auditing import read_audit
+from wfcore.usecases.executions import executions
+
+NAMES = ("ann", "bob", "cyd", "dan")
+S = ApprovalStatus
+
+
+class Board:
+    """People, and one approval of Ann's execution."""
+
+    def __init__(self, world: World, people: dict[str, Principal], run_id: str) -> None:
+        self.world, self.people, self.run_id = world, people, run_id
+
+    async def now(self) -> Approval:
+        return (await approvals.approvals_of(self.world.services, None, self.run_id))[0]
+
+    async def decide(self, name: str, decision: Approve | Reject | None = None) -> Approval:
+        id = (await self.now()).id
+        asked = Decide(id, decision or Approve(), DecisionSource.API)
+        return await approvals.decide_approval(self.world.services, self.people[name], asked)
+
+
+def mail(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}@example.org" for name in names)
+
+
+async def board(world: World, *, rows: tuple[object, ...] = (), **step: object) -> Board:
+    people = {name: await world.account(f"{name}@example.org") for name in NAMES}
+    groups = {"finance": mail("bob", "cyd")}
+    asks = review(rows, **step)  # type: ignore[arg-type]
+    flow = await world.workflow(people["ann"], asks, code("z"), approver_groups=groups)
+    run_id = await world.start(people["ann"], flow)
+    await world.take()
+    return Board(world, people, run_id)
+
+
+TWO = (Stage(("group:finance",)), Stage(mail("dan"), title="Board"))
+
+
+async def test_stages_are_asked_one_after_another(world: World) -> None:
+    """Who is asked later sees nothing before, and decides when those before have. AP-33, AP-34."""
+    at = await board(world, stages=TWO)
+    assert (await at.now()).approvers == mail("bob", "cyd")
+    with pytest.raises(NotFound):
+        await at.decide("dan")
+    assert (await at.decide("bob")).status is S.PENDING
+    with pytest.raises(Forbidden):
+        await at.decide("cyd")
+    done = await at.decide("dan")
+    assert (done.status, [one.stage for one in done.assents]) == (S.APPROVED, [0, 1])
+
+
+async def test_changed_rows_ask_the_stages_before_again(world: World) -> None:
+    """What goes on is what every stage has agreed to. AP-17, AP-33."""
+    at = await board(world, rows=({"id": 1}, {"id": 2}), stages=TWO)
+    await at.decide("bob")
+    changed = await at.decide("dan", Approve({"rows": [{"id": 1}]}))
+    assert (changed.status, [one.by for one in changed.assents]) == (S.PENDING, ["dan@example.org"])
+    assert (await at.decide("cyd")).status is S.APPROVED
+
+
+async def test_a_person_is_one_voice_over_all_stages(world: World) -> None:
+    """Bob is in both stages: his yes counts in the first. PL-3, AP-33."""
+    at = await board(world, stages=(Stage(mail("bob")), Stage(mail("bob", "dan"))))
+    await at.decide("bob")
+    with pytest.raises(AlreadyDecided):
+        await at.decide("bob")
+    assert (await at.decide("dan")).status is S.APPROVED
+
+
+async def test_a_stage_whose_condition_is_false_is_left_out(world: World) -> None:
+    """It is decided when the approval opens. AP-33."""
+    no = Stage(mail("bob"), when="{{ variables.big }}")
+    people = {name: await world.account(f"{name}@example.org") for name in NAMES}
+    big = {"big": Variable("big", VariableType.BOOLEAN, has_default=True, default=False)}
+    asks = review(stages=(no, Stage(mail("dan"))))
+    run_id = await world.start(
+        people["ann"], await world.workflow(people["ann"], asks, variables=big)
+    )
+    await world.take()
+    at = Board(world, people, run_id)
+    assert (await at.decide("dan")).status is S.APPROVED
+
+
+async def test_a_rule_approves_at_once_and_is_in_the_records(world: World) -> None:
+    """The execution goes on without a pause; history and audit name the rule. AP-35."""
+    at = await board(world, auto_approve="{{ execution.id }}")
+    one = await at.now()
+    assert (one.status, one.decision_source) == (S.APPROVED, DecisionSource.RULE)
+    run = await executions.read_execution(world.services, None, at.run_id)
+    assert (run.status, run.step_results["review"].status) == ("RUNNING", "COMPLETED")
+    entries = await read_audit(world.services, EpochMs(0), None, 100)
+    assert ("approval.approve", "rule") in {(entry.event, entry.path) for entry in entries}
+
+
+async def test_a_rule_is_nobody_where_people_are_counted(world: World) -> None:
+    """With `humans: 2` two people approve, whatever the rule says. AP-35."""
+    at = await board(
+        world, auto_approve="{{ execution.id }}", humans=2, approvers=mail("bob", "cyd")
+    )
+    assert (await at.now()).status is S.PENDING
+    assert (await at.decide("bob")).status is S.PENDING
+    assert (await at.decide("cyd")).status is S.APPROVED
+
+
+async def test_a_rule_is_one_of_several_approvals(world: World) -> None:
+    """Where two must approve and people are not counted, one person is enough beside it. AP-35."""
+    at = await board(
+        world, auto_approve="{{ execution.id }}", required_approvals=2, approvers=mail("bob", "cyd")
+    )
+    assert (await at.decide("bob")).status is S.APPROVED
+
+
+@pytest.mark.parametrize(
+    ("step", "path"),
+    [
+        ({"stages": TWO, "approvers": mail("ann")}, "approvers"),
+        ({"stages": TWO, "required_approvals": 2}, "requiredApprovals"),
+        ({"stages": (Stage(mail("ann"), when="{{ execution.id }}"),)}, "stages"),
+        ({"stages": (Stage(mail("ann")), Stage(mail("ann")))}, "stages"),
+        ({"approvers": ("group:nobody",)}, "approvers[0]"),
+        ({"approvers": mail("ann"), "humans": 2}, "requiredApprovals"),
+    ],
+)
+async def test_what_nobody_could_decide_is_refused(
+    world: World, step: dict[str, object], path: str
+) -> None:
+    """The checker names the field. AP-33, AP-34, AP-35."""
+    ann = await world.account()
+    with pytest.raises(InvalidDefinition) as refused:
+        await world.workflow(ann, review(**step), approver_groups={"finance": mail("bob")})  # type: ignore[arg-type]
+    assert f"steps[0].{path}" in {one.path for one in refused.value.problems}
