@@ -138,13 +138,10 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
     body = {"email": "a@b", "password": "x"} if route.auth is Auth.LOGIN else {}
     if route.body is requests.WebhookBody:
         body = {"workflowId": "x", "name": "n", "apiKeyId": "k"}
-<<<<<<< HEAD
     if route.body is requests.NoticeTestBody:
         body = {"channel": "mail"}
-=======
     if route.body is requests.ReviseBody:
         body = {"comment": "shorter"}
->>>>>>> 558ba2a (Every strict row is asked with a body that fits)
     content = None if route.body is None else json.dumps(body)
     send = {"content": content, "headers": session or world.bearer}
     answer = await world.http.request(route.method, f"{path}?sizes=1", **send)
