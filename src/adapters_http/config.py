@@ -12,6 +12,7 @@ from starlette.types import Scope
 import wfcore
 from wfcore.model.access import SignOnTerms, Visitor
 from wfcore.ports.identity import IdentityProvider
+from wfcore.ports.notices import Notifier
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
@@ -50,6 +51,7 @@ class HttpConfig:
     `trusted_proxies`: whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: names that it answers to, in lower case, without port; None: to any.
     `console`: whether there are pages for people; without them their paths are 404.
+    `mail`: whose channel `mail` sends links that sign in; None: people cannot ask for them.
     `sign_on`: an identity provider that people may sign in with; None: there is none.
     `frame_ancestors`: origins whose pages may frame the pages, `https://example.org`; none by
     default.
@@ -65,6 +67,7 @@ class HttpConfig:
     allowed_hosts: Collection[str] | None = None
     login: Login | None = None
     console: bool = False
+    mail: Notifier | None = None
     sign_on: SignOn | None = None
     frame_ancestors: Sequence[str] = ()
     stage: Callable[[], Stage] = lambda: Stage.SERVING

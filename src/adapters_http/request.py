@@ -4,7 +4,9 @@ One request: what it asks for, checked, and what authentication and handlers add
 Contract §6, §9.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -32,10 +34,39 @@ from wfcore.usecases.executions.executions import wait_for_rest
 from wfcore.usecases.executions.starting import Idempotency
 from wfcore.usecases.services import Services
 
+log = logging.getLogger("wfcore.http")
+
 _MOST_FIELDS = 100
 
 Headers = list[tuple[bytes, bytes]]
 """Headers of a response, their names in lower case."""
+
+
+class Aside:
+    """
+    What goes on after its answer. A few at a time: what is beyond them is left out, and logged.
+    """
+
+    def __init__(self) -> None:
+        self._tasks = set[asyncio.Task[None]]()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry *work* out; what it raises is logged by its type alone."""
+        if len(self._tasks) >= _MOST_ASIDE:
+            work.close()
+            log.error("aside.full")
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("aside.failed", extra={"error": type(error).__name__})
+
+
+_MOST_ASIDE = 32
 
 
 @frozen
@@ -50,6 +81,7 @@ class Context:
     description: Callable[[str], bytes]
     answers: Answers = field(factory=Answers)
     pace: Pace = field(factory=Pace)
+    aside: Aside = field(factory=Aside)
 
 
 class Request:

@@ -246,6 +246,7 @@ def test_pages_are_rows_of_the_table():
     assert opened == {
         *((method, path) for method in ("GET", "POST") for path in ("/sign-in", "/in/{token}")),
         ("POST", "/settings"),
+        ("POST", "/sign-in/link"),
         ("GET", "/static/{hash}/{name}"),
         *(("GET", f"/sign-in/{part}") for part in ("provider", "back")),
         *((method, "/a/{token}") for method in ("GET", "POST")),

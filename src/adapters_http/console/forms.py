@@ -16,6 +16,15 @@ class SignInForm:
 
 
 @frozen
+class LinkForm:
+    """Mail a link that signs in. The rest of the form comes with it, and is not looked at."""
+
+    email: str
+    password: str = field(default="", repr=False)
+    next: str = ""
+
+
+@frozen
 class SignOutForm:
     """Sign out here, or with `everywhere` = 1 every session of the account."""
 

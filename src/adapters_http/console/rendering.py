@@ -119,6 +119,7 @@ def form_facts(
         "email": email,
         "next": next,
         "provider": sign_on.name if sign_on else None,
+        "mails": request.context.config.mail is not None,
     }
 
 

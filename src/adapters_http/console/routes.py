@@ -9,7 +9,7 @@ nobody opens does not load them. Decision 125.
 from importlib import import_module
 from typing import Any
 
-from adapters_http.console.forms import DecisionForm, SettingsForm, SignInForm, SignOutForm
+from adapters_http.console.forms import DecisionForm, LinkForm, SettingsForm, SignInForm, SignOutForm
 from adapters_http.request import Request
 from adapters_http.route import Auth, Handler, Route
 from wfcore.model.access import Scope
@@ -63,6 +63,8 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/sign-in", ("sign_in", "show"), "Sign in", auth=Auth.OPEN),
     _page("POST", "/sign-in", ("sign_in", "enter"), "Sign in",
           auth=Auth.LOGIN, body=SignInForm),
+    _page("POST", "/sign-in/link", ("sign_in", "mail_link"), "Mail a link",
+          auth=Auth.LOGIN, body=LinkForm),
     _page("GET", "/in/{token}", ("sign_in", "show_link"), "Who a link signs in", auth=Auth.OPEN),
     _page("POST", "/in/{token}", ("sign_in", "use_link"), "Sign in by a link",
           auth=Auth.LOGIN, body=requests.NoBody),

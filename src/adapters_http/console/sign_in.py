@@ -82,6 +82,24 @@ async def arrive(request: Request) -> Response:
     return see_other(request, own_path(next))
 
 
+async def mail_link(request: Request) -> Response:
+    """
+    The same answer for every email, at once: whether a mail goes out, and how long that takes, is
+    nobody's business but its reader's. SE-10.
+    """
+    mail, email = request.context.config.mail, request.body.email.strip()
+    if mail is None:
+        raise NotFound("Page")
+    if not email:
+        return _form(request, own_path(request.body.next), _("Type your e-mail first."), status=400)
+    services = request.services
+    services.login_traffic.admit(request.origin.ip, services.clock.now())
+    if services.link_traffic.admits(email, services.clock.now()):
+        sending = sessions.mail_login_link(services, mail, email, request.origin)
+        request.context.aside.begin(sending)
+    return page(request, "mailed.html", email=email)
+
+
 def _sign_on(request: Request) -> SignOn:
     found = request.context.config.sign_on
     if found is None:

@@ -108,6 +108,8 @@ LOGIN_WINDOW = DurationMs(15 * MINUTE)
 LOGINS_EACH = 20
 LOGINS_IN_ALL = 120
 """Logins that are looked at in a minute: from one address, and in all. SE-6."""
+LINKS_EACH = 5
+"""Links that are mailed to one address in an hour. SE-10."""
 SIGN_ON = DurationMs(10 * MINUTE)
 """How long somebody may be at the identity provider. SE-9."""
 LOGIN_LINK = DurationMs(15 * MINUTE)

@@ -12,7 +12,7 @@ from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import NO_ENVIRONMENTS, Environments
 from wfcore.ports.store import Store
 from wfcore.ports.system import Calendar, Clock, Ids, Offload, Passwords, Templates, Tokens, inline
-from wfcore.rules.auth.session import LoginTraffic
+from wfcore.rules.auth.session import LinkTraffic, LoginTraffic
 from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 
 
@@ -87,6 +87,7 @@ class Services:
     environments: Environments = NO_ENVIRONMENTS
     offload: Offload = inline
     login_traffic: LoginTraffic = field(factory=LoginTraffic, repr=False)
+    link_traffic: LinkTraffic = field(factory=LinkTraffic, repr=False)
 
 
 class Parts(TypedDict, total=False):

@@ -17,12 +17,13 @@ from wfcore.model.access import Account, Identity, Login, LoginLink, Session, Si
 from wfcore.rules.limits import (
     LOGIN_TRIES,
     LOGIN_WINDOW,
+    LINKS_EACH,
     LOGINS_EACH,
     LOGINS_IN_ALL,
     SESSION_IDLE,
     SESSION_MAX,
 )
-from wfcore.time import MINUTE, EpochMs, later
+from wfcore.time import HOUR, MINUTE, EpochMs, later
 
 
 def require_alive(session: Session | None, now: EpochMs) -> Session:
@@ -148,6 +149,30 @@ class LoginTraffic:
         if self._of[client] >= LOGINS_EACH or self._of.total() >= LOGINS_IN_ALL:
             raise TooManyLogins(-(-(minute + MINUTE - now) // 1_000))
         self._of[client] += 1
+
+
+_LONGEST_EMAIL = 320
+
+
+@define
+class LinkTraffic:
+    """
+    Counts the links that were asked for in the current hour in one process: 5 for each email,
+    known or not. SE-10.
+    """
+
+    _hour: EpochMs = EpochMs(-1)
+    _of: Counter[str] = field(factory=Counter)
+
+    def admits(self, email: str, now: EpochMs) -> bool:
+        """Count one more for *email*; False: it was mailed enough."""
+        hour = EpochMs(now - now % HOUR)
+        if hour != self._hour:
+            self._hour = hour
+            self._of.clear()
+        name = email.strip().lower()[:_LONGEST_EMAIL]
+        self._of[name] += 1
+        return self._of[name] <= LINKS_EACH
 
 
 def one_client(address: str) -> str:

@@ -13,8 +13,10 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, Login, LoginLink, Principal, Session
+from wfcore.model.access import Account, AccountStatus, Login, LoginLink, Principal, Session
 from wfcore.model.json import JsonObject
+from wfcore.model.notice import NoticeKind
+from wfcore.ports.notices import Message, NoticeLine, Notifier
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import person, require_active
 from wfcore.rules.auth.session import (
@@ -28,6 +30,7 @@ from wfcore.rules.auth.session import (
     touched,
 )
 from wfcore.rules.limits import LOGIN_LINK, LOGIN_LINK_MAX
+from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs, later
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
@@ -140,6 +143,30 @@ async def issue_login_link(
         note(services, unit, "login_link.create", None, account.id, origin)
         await unit.commit()
     return token
+
+
+async def mail_login_link(
+    services: Services, notifier: Notifier, email: str, origin: Origin
+) -> None:
+    """
+    Mail a link to the active account with that *email*, if there is one. SE-10.
+
+    Whoever asks must not wait for it: neither the answer nor its time may tell whether there is.
+    The message is sent at once and stored nowhere, because its link is a credential.
+    Raises what the notifier raises.
+    """
+    async with services.store.view() as view:
+        account = await view.accounts.by_email(email.strip().lower())
+    if account is None or account.status is not AccountStatus.ACTIVE:
+        return
+    now = services.clock.now()
+    token = await issue_login_link(services, account.id, origin)
+    about: JsonObject = {"expiresAt": later(now, LOGIN_LINK)}
+    line = NoticeLine(NoticeKind.SIGN_IN_LINK, f"/in/{token}", about)
+    language = account.language or services.policy.language
+    await notifier.send(
+        Message(services.ids.new("ntc", now), MAIL, account.email, language, (line,))
+    )
 
 
 async def account_of_link(services: Services, token: str) -> Account:
