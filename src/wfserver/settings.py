@@ -29,6 +29,7 @@ from adapters_store import CACHE_BYTES
 from wfcore.errors import InvalidInput
 from wfcore.model.trigger import Missed
 from wfcore.rules.definition.duration import parse_duration
+from wfcore.rules.notices.facts import MAIL
 from wfcore.time import MINUTE, DurationMs
 from wfcore.usecases.services import Policy
 from wfserver.notices import NoticeSettings, forget_channels, is_of_a_channel, notice_settings
@@ -127,6 +128,11 @@ class Settings:
     sign_on: SignOnSettings | None = None
     runner: str | None = None
     notices: NoticeSettings = NoticeSettings()
+
+    @property
+    def mails_links(self) -> bool:
+        """Whether links to sign in can be mailed: with a way to mail, and an address to open."""
+        return MAIL in self.policy.channels and self.public_url is not None
 
     @property
     def packages_folder(self) -> Path:

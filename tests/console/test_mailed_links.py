@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from adapters_http.app import HttpConfig
+from adapters_runtime.notices.rendering import Words
 from http_world import World, a_world
 from wfcore.model.access import AccountStatus
 from wfcore.model.notice import NoticeKind
@@ -42,9 +43,7 @@ async def office(tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
 
 async def ask(world: World, email: str):
     form = {"email": email, "password": "typed already", "next": "/inbox"}
-    return await world.http.post(
-        "/sign-in/link", data=form, headers={"Origin": world.url, **HTML}
-    )
+    return await world.http.post("/sign-in/link", data=form, headers={"Origin": world.url, **HTML})
 
 
 async def test_a_mailed_link_signs_in(office):
@@ -58,6 +57,8 @@ async def test_a_mailed_link_signs_in(office):
     assert (message.channel, message.to) == ("mail", "ann@example.org")
     assert line.kind is NoticeKind.SIGN_IN_LINK
     assert line.about == {"expiresAt": world.clock.now() + 15 * MINUTE}
+    said = Words("https://wf.example.org").say(message)
+    assert said.links == (("Sign in", f"https://wf.example.org{line.path}"),)
     entered = await world.http.post(line.path, headers={"Origin": world.url, **HTML})
     assert entered.status_code == 303
     assert (await world.http.get("/inbox")).status_code == 200

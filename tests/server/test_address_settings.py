@@ -37,6 +37,14 @@ def test_operators_are_emails():
             settings_from({"WFCORE_OPERATORS": wrong})
 
 
+def test_links_are_mailed_where_mail_and_an_address_are_set():
+    """A link in a mail needs a public URL; without mail nobody can ask for one. SE-10."""
+    mail = {"WFCORE_SMTP_URL": "smtp://mail.example.org", "WFCORE_MAIL_FROM": "wf@example.org"}
+    public = {"WFCORE_PUBLIC_URL": "https://wf.example.org"}
+    for given, mails in (({}, False), (mail, False), (public, False), ({**mail, **public}, True)):
+        assert settings_from(given).mails_links is mails
+
+
 OIDC = {
     "WFCORE_OIDC_ISSUER": "https://login.example.org/a/",
     "WFCORE_OIDC_CLIENT_ID": "wfcore",

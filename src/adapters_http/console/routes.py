@@ -9,7 +9,13 @@ nobody opens does not load them. Decision 125.
 from importlib import import_module
 from typing import Any
 
-from adapters_http.console.forms import DecisionForm, LinkForm, SettingsForm, SignInForm, SignOutForm
+from adapters_http.console.forms import (
+    DecisionForm,
+    LinkForm,
+    SettingsForm,
+    SignInForm,
+    SignOutForm,
+)
 from adapters_http.request import Request
 from adapters_http.route import Auth, Handler, Route
 from wfcore.model.access import Scope

@@ -14,6 +14,7 @@ from adapters_runtime.code.runner import CodeStepRunner, StepLimits
 from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.engine import Engine
 from wfcore.errors import InvalidInput
+from wfcore.ports.notices import Notifier
 from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
 from wfserver.isolation import step_isolation
@@ -75,19 +76,27 @@ def runner_of(system: System, port: int | None = None) -> StepRunner:
     return made
 
 
+def notifier_of(system: System) -> Notifier | None:
+    """What tells people: what the system was opened with, or by the channels of the settings."""
+    settings = system.settings
+    public, private = settings.public_url, settings.policy.private_callbacks
+    return system.notifier or new_notifier(settings.notices, public, private, system.services)
+
+
 @asynccontextmanager
-async def engine(system: System, runner: StepRunner) -> AsyncIterator[Engine]:
+async def engine(
+    system: System, runner: StepRunner, notifier: Notifier | None
+) -> AsyncIterator[Engine]:
     """
     An engine at work, with *runner* for code steps. On leaving, running steps are drained, then
     ended, and *runner* is closed.
     """
     settings = system.settings
-    public, private = settings.public_url, settings.policy.private_callbacks
     working = Engine(
         system.services,
         StepRunners(runner, new_ai_runner(settings)),
-        HttpCallbackClient(private),
-        system.notifier or new_notifier(settings.notices, public, private, system.services),
+        HttpCallbackClient(settings.policy.private_callbacks),
+        notifier,
         drain_ms=settings.drain_ms,
         stalled_ms=settings.stalled_ms,
     )

@@ -18,7 +18,7 @@ from adapters_http.transport.uvicorn_protocol import (
 from adapters_runtime.engine.engine import Engine
 from wfcore.ports.runtime import StepRunner
 from wfserver.compose import System
-from wfserver.serving.engine import engine
+from wfserver.serving.engine import engine, notifier_of
 from wfserver.serving.listening import settle_memory
 from wfserver.sign_on import sign_on_with
 
@@ -41,9 +41,9 @@ async def answer(
     *ready* is awaited once requests are answered; what it raises ends the server. Running steps
     are drained while requests are still answered, all but those that start something.
     """
-    async with engine(system, runner) as working:
+    notifier, settings = notifier_of(system), system.settings
+    async with engine(system, runner, notifier) as working:
         leaving = _Leaving(system, working)
-        settings = system.settings
         room = Room.of_process(
             settings.policy.places, settings.connections, settings.connections_each
         )
@@ -57,6 +57,7 @@ async def answer(
             stage=leaving.stage,
             console=settings.console,
             login=system.login,
+            mail=notifier if settings.mails_links else None,
             sign_on=sign_on_with(settings.sign_on, system.services.clock),
         )
         forgive_lost_clients(asyncio.get_running_loop())

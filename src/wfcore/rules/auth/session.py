@@ -15,9 +15,9 @@ from wfcore.errors import (
 )
 from wfcore.model.access import Account, Identity, Login, LoginLink, Session, SignOnTerms
 from wfcore.rules.limits import (
+    LINKS_EACH,
     LOGIN_TRIES,
     LOGIN_WINDOW,
-    LINKS_EACH,
     LOGINS_EACH,
     LOGINS_IN_ALL,
     SESSION_IDLE,
