@@ -24,7 +24,7 @@ from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.workflows import apply_workflow
 from wfserver.compose import System, open_system
-from wfserver.serving.engine import engine, notifier_of, runner_of
+from wfserver.serving.engine import engine, runner_of
 from wfserver.settings import Settings
 
 _LOOK_MS = 50
@@ -106,7 +106,7 @@ async def run_here(
             source=TriggerSource.MANUAL,
             monitored=True,
         )
-        async with engine(system, runner_of(system), notifier_of(system)):
+        async with engine(system, runner_of(system)):
             run = await _watch(services, started.execution_id, watcher)
         return Ran(run, await _keep_artifacts(system, run.id, watcher.artifacts))
 

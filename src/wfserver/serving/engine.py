@@ -85,18 +85,18 @@ def notifier_of(system: System) -> Notifier | None:
 
 @asynccontextmanager
 async def engine(
-    system: System, runner: StepRunner, notifier: Notifier | None
+    system: System, runner: StepRunner, notifier: Notifier | None = None
 ) -> AsyncIterator[Engine]:
     """
-    An engine at work, with *runner* for code steps. On leaving, running steps are drained, then
-    ended, and *runner* is closed.
+    An engine at work, with *runner* for code steps; *notifier* None: that of `notifier_of`. On
+    leaving, running steps are drained, then ended, and *runner* is closed.
     """
     settings = system.settings
     working = Engine(
         system.services,
         StepRunners(runner, new_ai_runner(settings)),
         HttpCallbackClient(settings.policy.private_callbacks),
-        notifier,
+        notifier or notifier_of(system),
         drain_ms=settings.drain_ms,
         stalled_ms=settings.stalled_ms,
     )
