@@ -16,8 +16,8 @@ from wfcore.errors import (
     Unauthenticated,
 )
 from wfcore.model.access import AccountStatus, Guest, Permission, Principal, Scope
-from wfcore.model.approval import ApprovalStatus, Group, HistoryEntry
-from wfcore.model.workflow import Links
+from wfcore.model.approval import ApprovalStatus, Attachment, Group, HistoryEntry
+from wfcore.model.workflow import Column, Links
 from wfcore.rules.auth.access import (
     includes,
     is_approver,
@@ -162,11 +162,17 @@ def test_a_guest_is_an_approver_of_one_approval(
 def test_a_guest_sees_the_outcome_and_no_rows_of_a_closed_approval():
     """PL-4: until then all of it; an account sees all of it for good."""
     group = Group("rows", "Rows", (), ({"id": 1},))
-    approval = builders.approval(groups=(group,), history=(HistoryEntry(NOW, "created"),))
+    approval = builders.approval(
+        groups=(group,),
+        history=(HistoryEntry(NOW, "created"),),
+        attachments=(Attachment("art_1", "exec_1", "make", "list.csv", 3, "text/csv", "ab" * 32),),
+        fields=(Column("amount", "Amount"),),
+        answers={"amount": "3"},
+    )
     who, guest = Principal(builders.account()), Guest("acc_1@example.org", "appr_1")
     for status in ApprovalStatus:
         now_is = evolve(approval, status=status)
-        shut = evolve(now_is, groups=(), history=())
+        shut = evolve(now_is, groups=(), history=(), attachments=(), fields=(), answers={})
         assert shown_to(now_is, who) is shown_to(now_is, None) is now_is
         assert shown_to(now_is, guest) == (now_is if status is ApprovalStatus.PENDING else shut)
 

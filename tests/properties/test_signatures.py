@@ -14,9 +14,11 @@ from wfcore.rules.auth.signature import (
     download_fits,
     personal_path,
     read_personal_token,
+    read_signed,
     sign,
     sign_download,
     signature_fits,
+    signed,
 )
 from wfcore.rules.webhooks.scheme import require_signed
 from wfcore.testing import builders as make
@@ -149,3 +151,22 @@ def test_nobody_else_makes_a_personal_link(key, junk, data):
 def test_an_odd_download_signature_is_no_crash(signature):
     """AR-2: whatever stands in the link, the answer is no."""
     assert not download_fits(b"key", "art_1", EpochMs(1), signature, EpochMs(0))
+
+
+@given(st.binary(min_size=1), st.text("WXwé:.=", max_size=12), instants())
+def test_any_text_is_signed_and_read_again(key, text, expires):
+    """Whatever it ends with, and for one purpose only. PL-1."""
+    token = signed(key, "purpose", text, expires)
+    assert read_signed(key, "purpose", token) == (text, expires)
+    assert read_signed(key, "other", token) is None
+    assert read_signed(key + b"x", "purpose", token) is None
+    for other in (f"{token}.", f".{token}", f"{token}=", token.replace(".", "..")):
+        assert read_signed(key, "purpose", other) is None
+
+
+def test_an_email_may_have_a_colon():
+    """It follows the first one: no id has any. PL-1."""
+    approval = make.approval()
+    token = personal_path(b"key", approval, '"a:b"@example.org').removeprefix("/a/")
+    read = read_personal_token(b"key", token, EpochMs(approval.expires_at - 1))
+    assert (read.approval_id, read.email) == (approval.id, '"a:b"@example.org')

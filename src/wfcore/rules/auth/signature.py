@@ -120,5 +120,5 @@ def _bytes(text: str) -> bytes:
     """The inverse of `_text`. Raises `ValueError` for any other way to write the same bytes."""
     value = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     if _text(value) != text:
-        raise ValueError("not canonical")
+        raise ValueError
     return value
