@@ -29,8 +29,16 @@ from wfcore.testing.strategies.definition import definitions
 from wfcore.testing.strategies.values import json_values
 from wfcore.testing.strategies.written import leaves, written
 
-SCHEMA = definition_schema()
-VALIDATOR = jsonschema_rs.validator_for(SCHEMA)
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return definition_schema()
+
+
+@pytest.fixture(scope="module")
+def validator(schema: dict[str, Any]) -> Any:
+    return jsonschema_rs.validator_for(schema)
+
 
 CODE: dict[str, Json] = {"name": "a", "kind": "code", "language": "bash", "source": "true"}
 ASK: dict[str, Json] = {"name": "b", "kind": "manual_approval"}
@@ -56,29 +64,33 @@ DOCUMENT: dict[str, Json] = {
 }  # fmt: skip
 
 
-def test_the_schema_is_one():
+def test_the_schema_is_one(schema: dict[str, Any], validator: Any) -> None:
     """It is a JSON Schema of draft 7, and accepts a document with every kind of step."""
-    jsonschema_rs.meta.validate(SCHEMA)
+    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert schema["title"] == "A workflow definition of wfcore"  # what an editor shows
+    jsonschema_rs.meta.validate(schema)
     check(DOCUMENT)
-    VALIDATOR.validate(DOCUMENT)
+    validator.validate(DOCUMENT)
 
 
 @given(definitions())
-def test_what_the_checker_accepts_the_schema_accepts(definition: Definition) -> None:
+def test_what_the_checker_accepts_the_schema_accepts(
+    validator: Any, definition: Definition
+) -> None:
     """No author is told by an editor that a good definition is a bad one."""
-    VALIDATOR.validate(written(definition))
+    validator.validate(written(definition))
 
 
 @given(definitions(), st.data())
 def test_what_the_schema_refuses_the_checker_refuses(
-    definition: Definition, data: st.DataObject
+    validator: Any, definition: Definition, data: st.DataObject
 ) -> None:
     """A document with one part replaced by any JSON: where the schema objects, so does it."""
     document = written(definition)
     keys = data.draw(st.sampled_from([keys for _, keys in leaves(document)]))
     keys = keys[: data.draw(st.integers(1, len(keys)))]
     changed = replaced(document, keys, data.draw(json_values()))
-    assert VALIDATOR.is_valid(changed) or mistakes(changed)
+    assert validator.is_valid(changed) or mistakes(changed)
 
 
 def agree(one: Check, value: Json) -> bool:
@@ -144,14 +156,14 @@ def test_the_kind_of_an_object_chooses_its_schema(value):
     assert jsonschema_rs.is_valid(schema, value) == (value == {"kind": "x", "a": 1})
 
 
-def kinds_of_steps() -> Iterator[tuple[str, dict[str, Any]]]:
-    for row in SCHEMA["definitions"]["step"]["allOf"]:
+def kinds_of_steps(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for row in schema["definitions"]["step"]["allOf"]:
         yield row["if"]["properties"]["kind"]["const"], row["then"]
 
 
-def test_every_field_of_every_kind_is_there():
+def test_every_field_of_every_kind_is_there(schema: dict[str, Any]) -> None:
     """The schema has the kinds of the checker's table, and of each the fields that it may have."""
-    found = dict(kinds_of_steps())
+    found = dict(kinds_of_steps(schema))
     assert set(found) == set(KINDS)
     for kind, row in KINDS.items():
         refused = {name for name, field in row.fields.items() if field.check.schema is False}
@@ -196,17 +208,19 @@ def test_every_field_of_every_kind_is_there():
     ],
     ids=str,
 )  # fmt: skip
-def test_an_editor_sees_the_common_mistakes(keys: tuple[str | int, ...], value: Json) -> None:
+def test_an_editor_sees_the_common_mistakes(
+    validator: Any, keys: tuple[str | int, ...], value: Json
+) -> None:
     """Typing errors, wrong types, unknown values, numbers out of range: both refuse them."""
     changed = replaced(DOCUMENT, keys, value)
-    assert not VALIDATOR.is_valid(changed)
+    assert not validator.is_valid(changed)
     assert mistakes(changed)
 
 
 @pytest.mark.parametrize("name", ["name", "kind", "language"])
-def test_an_editor_misses_what_must_be_there(name: str) -> None:
+def test_an_editor_misses_what_must_be_there(validator: Any, name: str) -> None:
     """A required field that is missing is refused by both."""
     step = {key: value for key, value in CODE.items() if key != name}
     changed = replaced(DOCUMENT, ("steps", 0), step)
-    assert not VALIDATOR.is_valid(changed)
+    assert not validator.is_valid(changed)
     assert mistakes(changed)
