@@ -246,3 +246,16 @@ async def test_gathering_hands_over_when_there_is_enough() -> None:
         batcher.add(number)
     await asyncio.sleep(0)
     assert [len(some) for some in handed] == [MOST]
+
+
+async def test_all_who_wait_for_a_lock_wait_as_long_as_the_first(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes later waits for the remainder of its time, and in the end only briefly."""
+    monkeypatch.setattr(writer, "monotonic", lambda: 100.0)
+    at_work = store._writer
+    assert at_work._patience_s() == writer.BUSY_S
+    for since, patience in ((100.0, writer.BUSY_S), (98.0, writer.BUSY_S - 2), (90.0, 0.25)):
+        at_work._locked_since = since
+        assert at_work._patience_s() == patience
+    at_work._locked_since = None
