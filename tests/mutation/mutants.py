@@ -22,6 +22,7 @@ SQL = re.compile(
     r"\b(SELECT|INSERT|UPDATE|DELETE|PRAGMA|BEGIN|COMMIT|ROLLBACK|RELEASE|SAVEPOINT)\b"
 )
 CAST = re.compile(r"\bcast\((?:\"[^\"]*\"|[\w\[\], |]+), ")
+LOG = re.compile(r"(\blog\.(?:debug|info|warning|error|exception|critical)\()\"[^\"]*\"")
 ENCODING = re.compile(r"\b(?:en|de)code\(\"[\w-]+\"")
 WRAPPED = re.compile(
     r"^(@(?:retried|contextmanager|asynccontextmanager))\n((?:async )?def \w+\()", re.MULTILINE
@@ -60,8 +61,10 @@ def change(mutant: str) -> Change:
 
 
 def is_same(mutant: str) -> bool:
-    """Whether it does the same for sure: SQL or an encoding in other letters, another type
-    for a `cast`."""
+    """
+    Whether it does the same for sure, or logs the same in other words: SQL or an encoding in other
+    letters, another type for a `cast`.
+    """
     lines = diff(mutant).splitlines()
     old = [line[1:] for line in lines if line.startswith("-")]
     new = [line[1:] for line in lines if line.startswith("+")]
@@ -71,9 +74,9 @@ def is_same(mutant: str) -> bool:
 
 
 def _plain(lines: Sequence[str]) -> Sequence[str]:
-    """Without the types of casts, and with names of encodings in small letters."""
-    uncast = (CAST.sub("cast(", line) for line in lines)
-    return [ENCODING.sub(lambda found: found[0].lower(), line) for line in uncast]
+    """Without types of casts and texts of the log, and with encodings in small letters."""
+    some = (LOG.sub(r"\1", CAST.sub("cast(", line)) for line in lines)
+    return [ENCODING.sub(lambda found: found[0].lower(), line) for line in some]
 
 
 def known(module: str) -> dict[str, Any]:
